@@ -1,7 +1,7 @@
-"""What users' code calls: tests of the calling frame, and the code that a module contains.
+"""Tests of calling frames, and searches of code objects, which decide who gets a stand-in.
 
-The frame tells whether a user's code, a library or C code reads a module attribute: stand-ins are
-given to users' code only.
+A module attribute such as ``numpy.zeros`` is a stand-in for users' code only. The frame that reads
+it shows whether the reader is a user's code, a library or C code.
 """
 
 import dis
@@ -81,7 +81,7 @@ def _is_getattr(code: CodeType, at: int) -> bool:
 
 
 def is_called_at_once(frame: FrameType) -> bool:
-    """Whether the attribute that a frame is reading is called at once, as in ``np.float64(x)``."""
+    """Whether a frame reads an attribute in order to call it, as in ``np.float64(x)``."""
     code = frame.f_code
     found = _called.get(id(code))
     if found is None:
@@ -90,7 +90,7 @@ def is_called_at_once(frame: FrameType) -> bool:
 
 
 def _called_attributes(code: CodeType) -> frozenset[int]:
-    """The instructions that read an attribute that is called at once."""
+    """The instructions that read an attribute in order to call it."""
     instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
     # an expression that is called starts where the call does
     calls = {x.positions[:1] + x.positions[2:3] for x in instructions if _is_call(x.opname)}

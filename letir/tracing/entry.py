@@ -62,9 +62,9 @@ _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercep
 class Recording:
     """A recorded program and the nesting of its arguments.
 
-    ``lifted``: the traced values of enclosing traces that it uses; its last parameters stand for
-    them, in this order. ``is_first``: the function has made a random generator that it keeps, so
-    that its next call computes something else.
+    ``lifted``: the traced values of enclosing traces that the program uses; its last parameters
+    stand for them, in this order. ``is_first``: the function has made a random generator that it
+    keeps, so that its next call computes something else.
     """
 
     fn: Lambda

@@ -38,9 +38,9 @@ def stack_traced(items: Any) -> Any:
 
 
 def refuse_long_integer(number: int, end: int = 1 << 64) -> None:
-    """Raise DTypeError for a Python integer that does not fit int64, or is from ``end`` on.
+    """Raise DTypeError for a Python integer below int64's smallest, or not below ``end``.
 
-    By default the integers of uint64 are accepted too.
+    The default ``end`` accepts the integers of uint64 too.
     """
     if -(1 << 63) <= number < end:
         return

@@ -149,7 +149,7 @@ def _state_property(original: Any) -> property:
 
 
 def _refuse_unless_own(active: Trace, bits: Any) -> None:
-    """Raise TraceError for a bit generator whose state depends on the call."""
+    """Raise TraceError unless the recorded function has made the bit generator itself."""
     trace, own, has_seed = own_generators(active, bits)
     is_own = any(bits.lock is made() for made in own)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):

@@ -124,7 +124,7 @@ def _remedy_for(asking: str) -> str:
 
 
 def remedy_in_library(remedy: str) -> str:
-    """``remedy``, or the remedy for the calling library, such as ``scipy.integrate``."""
+    """``remedy``, or a better one if the caller is a library such as ``scipy.integrate``."""
     asking, _ = _asking_function()
     return _remedy_for(asking) if asking.startswith(("scipy.", "sklearn.", "pandas.")) else remedy
 
@@ -149,7 +149,7 @@ def noted_error(trace: Trace, text: str) -> TraceError:
 
 
 def of_outside_state(error: E) -> E:
-    """An error for a function that changes state outside of it: ``jit`` calls such a function."""
+    """Mark ``error`` as caused by state outside of the function, which ``jit`` calls as Python."""
     error.letir_changes_outside = True  # type: ignore[attr-defined]
     return error
 
@@ -162,9 +162,10 @@ def _remember(error: Exception) -> None:
 
 
 def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
-    """NumPy's error in place of ``error``, whose text ``frame`` reads; None in letir's own code.
+    """NumPy's error in place of letir's ``error``, whose text the user's ``frame`` reads.
 
-    If there is none, the trace notes that the function has read a text that is letir's.
+    None in letir's own code, and if NumPy would raise no error: then the trace notes that the
+    function has read a text of letir.
     """
     active = ACTIVE.get()
     if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
@@ -190,9 +191,9 @@ def _raised_by_numpy(op: Any = None, operands: tuple = (), attrs: Any = None) ->
 
 
 def settle_refusals(trace: Trace) -> None:
-    """Note the first error of ``trace`` that code other than letir's has caught.
+    """Note the first error of ``trace`` that the user's code, or a library, has caught.
 
-    To be called when the recorded function has ended. An error that propagates further is handed to
+    Called when the recorded function has ended. An error that propagates further is handed to
     the enclosing trace.
     """
     errors, trace.raised = trace.raised, ()
@@ -205,7 +206,7 @@ def settle_refusals(trace: Trace) -> None:
 
 
 def _is_caught_by_others(error: Exception) -> bool:
-    """Whether code other than letir's has caught ``error``; letir has other ways to try."""
+    """Whether code other than letir's has caught ``error``; letir itself catches some errors."""
     place = error.__traceback__  # starts at the frame that caught it; None if it was never raised
     return place is not None and not is_letirs(place.tb_frame.f_code.co_filename)
 
@@ -213,9 +214,9 @@ def _is_caught_by_others(error: Exception) -> bool:
 def raise_clearer_error(
     trace: Trace, error: Exception, f: Callable, args: tuple, kwargs: dict
 ) -> None:
-    """Raise the error that tells the user more than ``error`` does, if there is one.
+    """Raise an error that tells the user more than ``error``, if there is one.
 
-    ``error``: what the recorded function ``f`` has raised; to be called in an ``except`` block.
+    ``error``: the error that the recorded function ``f`` raised. Called in its ``except`` block.
     """
     LATE_BOUND["refuse_call"](error, f, args, kwargs)
     LATE_BOUND["note_error"](trace, error)

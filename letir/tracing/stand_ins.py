@@ -113,7 +113,7 @@ def end_stand_ins(started: list) -> None:
 
 
 def watch_functions(names: Collection[str], maker: Callable) -> None:
-    """Make stand-ins for NumPy's functions of these names where the attribute is called at once."""
+    """Make stand-ins for NumPy's functions of these names in calls such as ``np.name(x)``."""
     for library in _libraries:
         space = vars(library.module)
         if library.module.__name__ in ("numpy", "numpy.fft"):
@@ -188,7 +188,7 @@ def _has_grown(space: dict) -> bool:
 class LibraryModule:
     """A module of a library, and for each of its functions the maker of the function's stand-in.
 
-    ``classes``: makers for classes that have a stand-in only where they are called at once, as in
+    ``classes``: makers for classes that have a stand-in only where they are called, as in
     ``np.float64(x)``. ``plain`` and ``recording``: the class of the module object outside of
     recordings and during recordings.
     """
@@ -215,7 +215,7 @@ class LibraryModule:
         return made
 
     def watch_calls(self, names: set[str], maker: Callable) -> None:
-        """Also make stand-ins for functions of these names where they are called at once."""
+        """Also make stand-ins for functions of these names, in calls such as ``np.name(x)``."""
         self.classes.update(dict.fromkeys(names.difference(self.watched), maker))
         self.watched |= names
 

@@ -395,6 +395,6 @@ ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", def
 
 
 def active_trace() -> "Trace | Paused | None":
-    """The active trace of this thread, without one whose call was interrupted while it ended."""
+    """The active trace of this thread, except a trace whose call was interrupted while it ended."""
     restore_abandoned()
     return ACTIVE.get()

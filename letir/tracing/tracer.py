@@ -370,9 +370,9 @@ def _is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
 
 
 class _Stale(Tracer):
-    """A view whose base has changed: read again from the base when its value is used.
+    """A view whose base has changed: it is read again from the base when its value is used.
 
-    A traced value has this class only for that time, so that all others pay nothing.
+    A traced value has this class until then, so that other traced values pay nothing.
     """
 
     __slots__ = ()

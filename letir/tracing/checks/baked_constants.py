@@ -1,8 +1,9 @@
 """``refuse_baked``, for ``trace(..., check=True)``: record again, and compare the programs.
 
-At the same values, programs differ by state that changes between calls: a counter, the clock,
-random numbers. At other values they differ by numbers baked into the program. If a guard has
-another answer the paths differ, and nothing after it is compared [semantics.md B2].
+For the same values, the programs differ if the function reads state that changes between calls: a
+counter, the clock, random numbers. For other values they differ if a number was baked into the
+program. The comparison ends at a guard with another answer, because the paths differ from there on
+[semantics.md B2].
 """
 
 import copy

@@ -68,9 +68,10 @@ def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
 def note_error(trace: Trace, error: Exception) -> None:
     """Note an ``error`` that ends the recorded function.
 
-    A lazy trace may already have passed an operation that raises: then it is ``failed``. The
-    function around an inner trace must not catch an error that depends on values. If the recorded
-    function writes into its arguments before it raises, ``jit`` has to call it as Python.
+    A lazy trace, which computes values on demand, may already be past the operation that raises:
+    then it is ``failed``. The function around an inner trace must not catch an error that depends
+    on values. If the recorded function writes into its arguments before it raises, ``jit`` has to
+    call it as Python.
     """
     if isinstance(error, LetirError):
         return

@@ -1,7 +1,8 @@
-"""Lists and dicts among the arguments of a recorded function, into which it puts other values.
+"""Functions that store values in a list or dict among their arguments.
 
-A program writes into the arrays that it gets, but not into the containers around them. ``jit`` runs
-such a function as Python; ``trace`` refuses it, unless the function returns what it has put there.
+A program writes into the arrays among its arguments, but not into the containers around them.
+``jit`` runs such a function as Python; ``trace`` refuses it, unless the function also returns the
+values that it has stored.
 """
 
 import operator

@@ -318,7 +318,7 @@ def _hidden_generators(modules: Collection[str]) -> list:
 
 
 def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:
-    """``draw(*args, **kwargs)``, which the watches of other threads take note of."""
+    """``draw(*args, **kwargs)``, noted by the watches of other threads as not theirs."""
     with _drawing:
         thread = threading.get_ident()
         watches = [watch for watch in _started if watch.thread != thread]

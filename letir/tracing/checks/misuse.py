@@ -105,9 +105,9 @@ def _misfit_error(name: str, parameter: str, value: Any, annotation: Any) -> DTy
 
 
 def _class_for(error: BaseException) -> type[LetirError]:
-    """letir's class for an error of Python or NumPy, and a subclass of its class if possible.
+    """The class of letir's errors that replaces an error of Python or NumPy.
 
-    Users' ``except`` clauses for the original class then still work.
+    If possible, a subclass of the original class, so that users' ``except`` clauses still work.
     """
     if isinstance(error, IndexError):
         return BoundsError

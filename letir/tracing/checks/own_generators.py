@@ -16,7 +16,9 @@ from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
 
 
 def note_own(active: Trace, made: Any) -> None:
-    """Note what shows that a generator is the function's own, and whether it is still in use."""
+    """Note a generator (or its lock) that the recorded function makes.
+
+    The note shows later that it is the function's own, and whether it is still in use."""
     reference = weakref.ref(made)
     active.__dict__.setdefault("own_generators", []).append(reference)
     while active.parent is not None:
@@ -58,9 +60,10 @@ def keeps_generator(root: Trace) -> bool:
 
 
 def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
-    """(trace whose treatment of draws counts, what the function has made, if ``bits`` has a seed).
+    """(the trace whose treatment of draws applies, weak references to the generators' locks).
 
-    What it has made are references to locks of bit generators, and to generators of ``random``.
+    The references are to the locks of NumPy's bit generators, and to the generators of ``random``,
+    that the recorded function has made. There are none if ``bits`` was made without a seed.
     """
     trace, own, unseeded = active, [], []
     while True:

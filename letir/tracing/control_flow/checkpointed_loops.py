@@ -50,7 +50,7 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | N
 
 
 def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
-    """The test of a loop that carries the truth value of its test as the first value."""
+    """The test of a loop whose first carried value is the truth value of the test."""
     builder = LetBuilder()
     given = [builder.param(v.type) for v in (goes_on, *values)]
     return builder.build(given[:1])

@@ -1,4 +1,6 @@
-"""Calls and operations on buffers, which NumPy computes if no argument is traced."""
+"""Calls and operations on buffers, the arrays that a recorded function makes.
+
+NumPy computes them, unless another argument is traced."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,8 +1,8 @@
 """The memory order of traced arrays, as far as a program can know it.
 
-It decides whether a reshape is a view or a copy, and depends on the memory order of the arguments:
-in a concrete trace the order of the given arrays, else C. If a write makes it matter, the program
-gets a guard.
+The memory order decides whether a reshape is a view or a copy. It depends on the memory order of
+the arguments: in a concrete trace the order of the given arrays, otherwise C order. If a write
+makes the difference visible, the program gets a guard.
 """
 
 import math

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class ChangesArguments:
     """The part of ``Trace`` that tracks arguments and writes into them.
 
-    ``writes``: whether arguments may be changed; ``arguments``: the memory order of each;
-    ``changed``: the traced values of changed ones; ``orders`` and ``fixed``: see ``memory_order``.
+    ``writes``: whether arguments may be changed; ``arguments``: the memory order of each argument;
+    ``changed``: the traced values of changed arguments; ``orders`` and ``fixed``: see
+    ``memory_order``.
     """
 
     make_tracer: Callable[..., Any]

@@ -90,7 +90,7 @@ def _array_equiv(a1, a2):
 
 
 def real_if_close(a: Any, tol: int = 100) -> Any:
-    """np.real_if_close: whether it is recorded as a guard."""
+    """np.real_if_close, with a guard on whether the imaginary parts are small enough."""
     if not a.shape:
         a = strong_element(a)[...]  # of a scalar, an array
     if a.dtype.kind != "c":
@@ -101,7 +101,7 @@ def real_if_close(a: Any, tol: int = 100) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
-    """np.trim_zeros: where to cut is recorded as guards."""
+    """np.trim_zeros, with guards on the positions of the cuts."""
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # NumPy's message
@@ -123,7 +123,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 def _emath_operand(x):
-    """An operand of numpy.emath: Python numbers become arrays."""
+    """An operand of numpy.emath, with Python numbers as arrays."""
     return strong_element(stack_traced(x))
 
 

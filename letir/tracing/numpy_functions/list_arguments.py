@@ -1,11 +1,11 @@
 """NumPy's functions called with a list of traced values.
 
-NumPy makes an array of a list of numbers, but not of a list of traced values. Stand-ins for
-NumPy's functions do. Code that builds a list itself gets them when it is first seen, see
-``math_stand_ins``; code to which an argument of the recorded function brings the list, before that
-function is called. A ufunc that gets a list all the same, from an attribute or from another
-function, gets its stand-in then, and the function is recorded again. So is a function that calls
-``float`` in an installed module without stand-ins.
+NumPy makes an array of a list of numbers, but not of a list of traced values; the stand-ins for
+NumPy's functions do. Code that builds a list itself gets stand-ins when it is first seen, see
+``math_stand_ins``. If the list is among the arguments of the recorded function, the code gets them
+before the function is called. If a ufunc gets a list in another way, from an attribute or from
+another function, it gets its stand-in then, and the function is recorded again. A function that
+calls ``float`` in an installed module without stand-ins is recorded again too.
 """
 
 import builtins
@@ -73,10 +73,11 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def note_function_of_lists(called: str, frame: FrameType | None) -> None:
-    """Note the function of NumPy that was given a list: the text ``called`` names it in ``frame``,
-    or, without a frame, with the module of NumPy's that defines it.
+    """Note that a function of NumPy was given a list, so that it gets a stand-in.
 
-    Not if it has a stand-in already: then its operand is another object with traced values.
+    ``called`` is the name of the function in ``frame``, or without a frame its name with the module
+    of NumPy that defines it. Nothing is noted if the function has a stand-in already: then its
+    operand is another object with traced values.
     """
     trace = ACTIVE.get()
     if type(trace) is not Trace or not trace.intercepts or not _DOTTED.fullmatch(called):
@@ -95,8 +96,8 @@ def note_function_of_lists(called: str, frame: FrameType | None) -> None:
 
 
 def note_function_of_object(error: ValueError) -> None:
-    """Note the function of NumPy's that was given an object with an ``__array__`` method, if NumPy
-    raised ``error`` because that method returned a traced value.
+    """Note that a function of NumPy was given an object whose ``__array__`` returns a traced value,
+    if this is why NumPy raised ``error``.
     """
     if str(error) != "object __array__ method not producing an array":
         return
@@ -153,7 +154,10 @@ def _named(names: list[str], frame: FrameType) -> Any:
 
 
 def learn_function_of_lists(trace: Trace) -> bool:
-    """Give the ufunc or module that ``trace`` has noted its stand-ins; whether there is one."""
+    """Make the stand-ins for the ufunc or module that ``trace`` has noted.
+
+    Returns whether it has noted one.
+    """
     found = vars(trace).pop("takes_lists", None)
     if found is not None:
         (give_numbers if type(found) is dict else take_lists)(found)

@@ -92,7 +92,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def _end_of_ediff1d(more, ary):
-    """An end of np.ediff1d as a 1-d array with the dtype of the array."""
+    """``to_begin`` or ``to_end`` of np.ediff1d as a 1-d array with the dtype of the array."""
     more = traced_or_array(more)
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
         raise DTypeError(

@@ -94,7 +94,7 @@ def _each_traced(tree: Any, convert: Callable[[Value], Any]) -> Any:
 
 
 def _is_guarded(condition: Callable, args: tuple, kwargs: dict, passes: bool) -> bool:
-    """Guard the condition on the first two arguments; False if it is not what was tested."""
+    """Guard the condition on the first two arguments; False if the assertion tests another."""
     if len(args) < 2 or any(not isinstance(x, int | float | bool) for x in args[2:]):
         return False
     x, y = args[:2]

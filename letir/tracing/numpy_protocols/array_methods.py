@@ -105,7 +105,7 @@ class ArrayMethods(Value):
 
     @property
     def flat(self) -> _Flat:
-        """The elements in a row."""
+        """The elements as a flat sequence, which can be read and written."""
         return _Flat(self)
 
     @flat.setter
@@ -128,7 +128,7 @@ class ArrayMethods(Value):
         return self.__array__().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple:
-        """DLPack's numbers of the host, whose error is that of ``__dlpack__``."""
+        """DLPack's numbers for the host; ``__dlpack__`` then raises the error."""
         return np.empty(0).__dlpack_device__()
 
     def round(self, decimals: int = 0, out: Any = None) -> Value:

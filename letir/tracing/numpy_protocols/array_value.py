@@ -27,7 +27,7 @@ from letir.tracing.refusals import no_iteration, not_iterable, with_hint
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
-# x.sort() sorts in place, np.sort(x) gives a copy; the others differ in similar ways.
+# Methods that differ from the function of their name: x.sort() is in place, np.sort(x) a copy.
 _NOT_ALIKE = frozenset(  # method and function
     ["sort", "partition", "resize", "compress", "round", "put"]
 )

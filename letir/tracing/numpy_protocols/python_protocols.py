@@ -30,7 +30,7 @@ _REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rpow__", "_
 
 
 class ArrayAttribute:
-    """An attribute that a traced Python number has for letir only, and other values for all code.
+    """An attribute of arrays that Python numbers lack: only letir may read it of a traced number.
 
     ``hasattr(x, "shape")`` is then as false as for the number itself.
     """
@@ -118,7 +118,7 @@ class PythonProtocols(ArrayValue):
         return super().__eq__(other) if key is None else key == other
 
     def _number_as_key(self) -> Any:
-        """The number of a key that a recording which is over left in a dict or set; else None."""
+        """The number, if the recording is over and this is a key that it left in a dict or set."""
         value = self.known_value()
         if value is None or self.arg not in vars(self.emitter).get("has_keys", ()):
             return None
@@ -126,7 +126,7 @@ class PythonProtocols(ArrayValue):
         return number if self.type.weak else self.dtype.type(number)
 
     def _note_key(self) -> None:
-        """Note that a dict, which may be a result or outlive the trace, may have it as a key."""
+        """Note that this value may be the key of a dict that is a result or outlives the trace."""
         vars(self.emitter).setdefault("has_keys", set()).add(self.arg)
 
     def __hash__(self):

@@ -91,7 +91,7 @@ def _call_with_keywords(
 def _called_on_stacks(
     ufunc, op: Primitive, emitter, inputs, out, casting: Casting, where, keywords
 ):
-    """A call of a generalised ufunc, perhaps with axes; all of NumPy's have one result."""
+    """A call of a generalised ufunc, which has one result, with its ``axes`` if given."""
     if where is not True:  # NumPy's message
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
