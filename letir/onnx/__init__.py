@@ -1,8 +1,8 @@
 """``letir.onnx``: ONNX models as programs, and programs as ONNX models. Needs the extra ``onnx``.
 
 ``load`` returns the program of a model, which can be differentiated, compiled and saved like any
-other. ``export`` makes a model from a program (such as a gradient) or a function; ``export_vjp``
-makes models of the forward and the backward pass.
+other. ``export`` writes a program (such as a gradient) or a function as a model; ``export_vjp``
+writes models of the forward and the backward pass.
 """
 
 from letir.onnx.exporting.exported_models import OPSET, export

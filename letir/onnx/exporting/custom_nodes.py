@@ -20,8 +20,8 @@ def custom_node(g: Graph, bind: Bind, domain: str) -> str | Sequence[str]:
 def _node_attribute(name: str, value: Any) -> Any:
     """An attribute of an operation as one of a node; None without elements, or for None.
 
-    Truths become integers, dtypes ONNX's numbers of them, and arrays tensors. Raises Unexportable
-    for a value that no attribute can hold.
+    Booleans become integers, dtypes ONNX's numbers for them, and arrays tensors. Raises
+    Unexportable for a value that no attribute can hold.
     """
     value = value.item() if isinstance(value, np.generic) else value
     row = list(value) if isinstance(value, tuple | list) else [value]

@@ -1,4 +1,4 @@
-"""Elementwise operations: one node each where ONNX has one, a few where NumPy's meaning differs."""
+"""Elementwise operations: one node if ONNX has it, several if NumPy's operation differs."""
 
 from collections.abc import Sequence
 
@@ -165,7 +165,7 @@ def _signbit(g: Graph, bind: Bind) -> str:
 
 
 def _sign_bit(g: Graph, x: str, dtype: np.dtype) -> str:
-    """Whether elements have a minus sign, also those that are -0.0."""
+    """Whether elements have a minus sign; -0.0 has one."""
     zero, one = g.array(0, dtype), g.array(1, dtype)
     # 1 / -0.0 is -inf; nan counts as positive
     whole = g("Where", g("Equal", x, zero), g("Div", one, x), x)

@@ -1,7 +1,7 @@
 """Conditions under which an operation raises no error in Python, as nodes on its values.
 
-A program that was recorded while an operation inside ``try`` raised nothing holds for such values
-only; ``effect_nodes`` makes the model fail for others.
+If a program was recorded while an operation inside ``try`` raised no error, it is valid only for
+such values; ``effect_nodes`` makes the model fail for other values.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ def names_with_conditions() -> set[str]:
 
 
 def raises_nothing(g: Graph, bind: Bind) -> str | None:
-    """The name of a condition that is false where ``bind`` raises an error; None without need.
+    """The name of a condition that is false if ``bind`` raises an error; None if none is needed.
 
     Raises Unexportable for an operation whose errors its operands and results do not show.
     """
@@ -57,7 +57,7 @@ def raises_nothing(g: Graph, bind: Bind) -> str | None:
 def _is_computed(g: Graph, bind: Bind) -> str | None:
     """A condition that always holds, for a result that nothing reads.
 
-    Runtimes leave out nodes without use, and these fail only if they are run.
+    Runtimes drop unused nodes, but the nodes of ``bind`` fail only if they are run.
     """
     result = bind.binders[0]
     if result not in g.unread or not may_raise(bind):
@@ -84,7 +84,7 @@ def _operator_raises_nothing(g: Graph, bind: Bind) -> str | None:
 
 @_raises_unless("math_function")
 def _is_in_domain(g: Graph, bind: Bind) -> str:
-    """Whether a function of Python's ``math`` gives a number, or nan or infinity of such operands.
+    """Whether a function of Python's ``math`` raises no error for its operands.
 
     It raises ValueError in place of nan, and OverflowError or ValueError in place of infinity, but
     not if an operand is nan, or infinite.

@@ -115,7 +115,7 @@ def read(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg])
 
 
 def _ordered(g: Graph, name: str, order: list, place: Place) -> str:
-    """What was read, with its axes in the order of the result, and new axes of length 1."""
+    """The elements read, with their axes in the order of the result, and new axes of length 1."""
     count = len(place.block)
     starts, start = {}, 0
     for label in order:
@@ -276,7 +276,7 @@ def _scatter(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype
 def _last_writes(g: Graph, name: str, grid: str, new: str, extent: tuple[tuple, int]) -> str:
     """``new``, with each element replaced by the last one that is written to the same place.
 
-    Among several writes to a place the last counts in NumPy; ONNX does not say which one does.
+    If an element is written several times, NumPy keeps the last write; ONNX does not specify which.
     """
     shape, depth = extent
     size = ArrayType(np.int64, shape).size

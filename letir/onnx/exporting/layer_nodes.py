@@ -248,13 +248,13 @@ def _conv_transpose(g: Graph, bind: Bind) -> Any:
 
 
 def windows(at: Sequence[int], places: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
-    """The slices that read element ``at`` of the window at each of its places."""
+    """The slices that read the element at position ``at`` of all windows."""
     rows = zip(at, places, stride, dilation, strict=True)
     return tuple(slice(i * d, i * d + (m - 1) * s + 1, s) for i, m, s, d in rows)
 
 
 def _places(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
-    """The number of places of a window along each axis."""
+    """The number of positions of a window along each axis."""
     rows = zip(sizes, window, stride, dilation, strict=True)
     return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in rows)
 
@@ -385,5 +385,5 @@ def _pad(g: Graph, bind: Bind) -> Any:
 
 
 def _copies_edges(bind: Bind) -> bool:
-    """Whether pad copies elements as the node Pad does, which fails where it differs from NumPy."""
+    """Whether the node Pad copies the same elements as ``pad``; otherwise the node would fail."""
     return bind.attrs["mode"] in ("edge", "reflect", "wrap") and bind.attrs["of"] in (None, "even")

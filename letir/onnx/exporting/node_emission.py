@@ -1,7 +1,7 @@
 """``Emission``: appends the nodes of a program's binds to a graph.
 
-For each bind the first of these that exists: the user's override, the export rule, the node that
-the record names, the body that is certain to run, the program of exportable operations, the
+A bind is exported by the first of these that exists: the user's override, the export rule, the node
+that the record names, the body that is certain to run, the program of exportable operations, the
 decomposition, the value of an operation on constants.
 """
 
@@ -223,7 +223,7 @@ class Emission:
 
 
 def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
-    """The values that no result and no bind reads, but for those that are not ``computing``."""
+    """The values of ``computing`` binds that no result and no bind reads."""
     unread = {binder for bind in fn.binds for binder in bind.binders}
     for bind in itertools.compress(fn.binds, computing):
         unread.difference_update(bind.locals())
@@ -271,7 +271,7 @@ def _is_ufunc(bind: Bind) -> bool:
 
 
 def _warn_of(bind: Bind, text: str) -> None:
-    """Warn of the model that is made of a bind, at the bind's line."""
+    """Issue a warning about the export of a bind, at the user's line of the bind."""
     message, source = f"export of {bind.op}: {text}", bind.source
     if source is None:
         warnings.warn(message, stacklevel=2)

@@ -369,7 +369,7 @@ def is_complex(kind: ArrayType) -> bool:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the parts of complex numbers; another dtype itself."""
+    """The dtype of the parts of complex numbers; other dtypes are returned unchanged."""
     return np.empty(0, dtype).real.dtype
 
 
@@ -379,7 +379,7 @@ def is_undefined(arg: Arg) -> bool:
 
 
 def tensor_dtype(dtype: np.dtype) -> int:
-    """The number by which ONNX knows a dtype. Raises Unexportable for one that it lacks."""
+    """ONNX's number for a dtype. Raises Unexportable for a dtype that ONNX lacks."""
     try:
         return onnx_package().helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     except (KeyError, ValueError):

@@ -191,7 +191,7 @@ def _sorted(g: Graph, bind: Bind) -> tuple[str, str]:
 
 
 def _with_other_sign(g: Graph, x: str) -> str:
-    """Integers of 64 bits with the other sign bit: the order of unsigned ones as signed ones."""
+    """64-bit integers with the sign bit flipped, so that unsigned order becomes signed order."""
     return g("BitwiseXor", x, g.array(np.iinfo(np.int64).min, np.int64))
 
 

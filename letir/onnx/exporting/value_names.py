@@ -35,7 +35,7 @@ def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str
 
 
 def _names_in_structure(tree: Any, count: int) -> list[str | None]:
-    """For each result its keys and fields, joined by dots; None for one that has positions only."""
+    """For each result its keys and fields, joined by dots; None if its path has only positions."""
     if tree is None or tree.arrays != count:
         return [None] * count
     static, found = dict(tree.statics), []

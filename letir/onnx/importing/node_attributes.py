@@ -7,7 +7,7 @@ import numpy as np
 from letir.errors import ParseError
 from letir.onnx.package import onnx_package
 
-# integers that mean yes or no
+# integers that stand for booleans
 _FLAGS = frozenset(
     [
         *("keepdims", "noop_with_empty_axes", "select_last_index", "exclusive", "reverse"),

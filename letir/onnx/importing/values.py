@@ -151,9 +151,10 @@ def check_elements(shape: Sequence, what: str) -> None:
 
 
 def made_later(x: Any, shape: Sequence, what: str) -> Any:
-    """``x``, as a constant of the program if its result of this shape cannot be made while a model
-    is loaded: the shape has symbolic sizes, or is too large. Raises ShapeError for a shape that is
-    too large for the program, too.
+    """``x``, or a constant of the program with its value if a result of this ``shape`` cannot be
+    computed while the model is loaded, because the shape is symbolic or too large.
+
+    Raises ShapeError for a shape that is too large for the program, too.
     """
     check_elements(shape, what)
     sizes = [n for n in shape if type(n) is not Size]
@@ -197,7 +198,7 @@ def along_channels(v: Any, rank: int) -> Any:
 
 
 def traced_with(x: Any, *others: Any) -> Any:
-    """``x``, as a traced array if another one is traced: NumPy cannot index an array with it."""
+    """``x``, traced if one of ``others`` is: NumPy cannot index an array with traced values."""
     is_mixed = any(type(other) is Tracer for other in others)
     return as_traced(x) if is_mixed and type(x) is np.ndarray else x
 

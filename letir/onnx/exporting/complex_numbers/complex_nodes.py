@@ -134,7 +134,7 @@ def _multilinear(g: Graph, bind: Bind) -> str:
 
 
 def _truth(g: Graph, arg: Arg) -> Arg:
-    """Whether elements are not zero, for a complex operand; another operand itself."""
+    """Whether elements of a complex operand are not zero; other operands are returned unchanged."""
     if not _is_complex_arg(arg):
         return arg
     name = g.cast(g.operand(arg), arg.type.dtype, bool)

@@ -1,7 +1,7 @@
-"""Complex values as pairs of real ones, where they enter and leave graphs.
+"""Complex values as pairs of real values, at the inputs and outputs of graphs.
 
-A complex value is known by the name of its real part; ``Graph.imaginary`` has the name of the other
-part. Complex inputs and outputs of a model have a last axis of length 2, as ONNX's DFT has.
+The name of a complex value is the name of its real part; ``Graph.imaginary`` has the name of the
+imaginary part. Complex inputs and outputs of a model have a last axis of length 2, as in DFT.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from letir.onnx.exporting.node_graph import Graph, is_complex, real_dtype
 
 
 def real_type(kind: ArrayType) -> ArrayType:
-    """The type of both parts; another type itself."""
+    """The type of the parts of a complex type; other types are returned unchanged."""
     return ArrayType(real_dtype(kind.dtype), kind.shape) if is_complex(kind) else kind
 
 

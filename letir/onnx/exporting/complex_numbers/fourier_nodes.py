@@ -27,13 +27,13 @@ def _axes_and_lengths(bind: Bind) -> list[tuple[int, Any]]:
 
 
 def _dft(g: Graph, signal: str, axis: int, length: Any, **attrs: Any) -> str:
-    """One forward transform: runtimes divide by the length in single precision in the inverse."""
+    """One forward transform; runtimes divide inverse ones by the length in single precision."""
     size = "" if length is None else g.number(length)
     return g("DFT", signal, size, g.array(axis, np.int64), **attrs)
 
 
 def _scaled(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_inverse: bool) -> str:
-    """A spectrum divided by the number of its points, or by the root of it, as ``norm`` asks."""
+    """A spectrum divided by the number of its points or its square root, as ``norm`` says."""
     norm, dtype = bind.attrs["norm"] or "backward", real_dtype(result_types(bind)[0].dtype)
     if norm == ("forward" if is_inverse else "backward"):
         return name

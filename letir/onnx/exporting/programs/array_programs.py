@@ -1,4 +1,4 @@
-"""linspace and its relatives, sliding windows, convolutions, and flat and multi-axis indices."""
+"""linspace and similar functions, sliding windows, convolutions, flat and multi-axis indices."""
 
 from collections.abc import Sequence
 

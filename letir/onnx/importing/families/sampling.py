@@ -1,4 +1,4 @@
-"""Reading images at places between their elements: GridSample, RoiAlign and MaxRoiPool."""
+"""Reading images at positions between their elements: GridSample, RoiAlign and MaxRoiPool."""
 
 import itertools
 from collections.abc import Sequence

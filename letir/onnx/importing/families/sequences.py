@@ -1,4 +1,4 @@
-"""Sequences and optionals: lists and None while a model is loaded, absent from its program."""
+"""Sequences and optionals: lists and None while a model is loaded; its program has neither."""
 
 from typing import Any
 
