@@ -1,7 +1,8 @@
 """The values of scripts (arrays, numbers, shapes, and nested tuples of them) and their leaves.
 
-``plain_result`` gives a value the form of an argument or result of a program. ``parameters_for``
-brings a value into a closed body: its arrays become parameters, all else becomes part of the body.
+``plain_result`` converts a value to the form of arguments and results of programs.
+``parameters_for`` brings a value into a closed body: its arrays become parameters, and its numbers
+and shapes become part of the body.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """Dead-target elimination: branches and loops without the targets that are never read.
 
-``Liveness`` works on the syntax of a whole script, where a branch without results still reads
-names. Once the script is read such a branch is gone, and with it perhaps the last reader of a
-target of an earlier branch or loop. Assignments stay.
+``Liveness`` works on the syntax of a whole script, in which a branch without results still reads
+names. Reading the script drops such a branch, which may have been the last reader of a target of an
+earlier branch or loop. Assignments stay.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -65,7 +65,7 @@ def _context_of(end: ast.stmt) -> list[str] | None:
 
 
 def _takes_context(backward: ast.FunctionDef, count: int) -> bool:
-    """Whether the first parameter is annotated as a tuple of so many arrays."""
+    """Whether the first parameter is annotated as a tuple of ``count`` arrays."""
     args = backward.args
     if not args.args or args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
         return False

@@ -29,9 +29,9 @@ LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 class NameReader:
     """Looks up the names in one function.
 
-    ``scripts``: the functions that may be called by name. ``own``: the function's own name, if it
-    is also an operation, which it then means; in a lifted function (with its context in a tuple)
-    this holds for all names.
+    ``scripts``: the functions that may be called by name. ``own``: the function's own name, if an
+    operation has this name too: inside the function it means the operation. In a lifted function
+    (with its context in a tuple) every name of an operation means the operation.
     """
 
     is_lifted = False
