@@ -31,7 +31,7 @@ def assert_same(expected: Any, found: Any) -> None:
 def assert_close(
     expected: Any, found: Any, *, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    """Raise AssertionError unless both nest alike, with the same shapes and nearly the same values.
+    """Raise AssertionError unless nesting and shapes are equal, and values nearly equal.
 
     The allowed difference is ``atol + rtol * abs(expected)``. Both are by default what the coarser
     of the two dtypes allows: 1e-9 for float64, 1e-5 for float32, 1e-2 for float16. A nan is close

@@ -229,7 +229,7 @@ def _complex_step(point: _Point, i: int, tangent) -> list:
 def check(
     point: _Point, order: int, modes: tuple, methods: list[_Method], rng: np.random.Generator
 ) -> None:
-    """Check the derivatives at ``point`` up to ``order``; only the first with all methods."""
+    """Check the derivatives at ``point`` up to ``order``; only the first order with all methods."""
     if order < 1:
         return
     case = _case_at(point, modes, rng)
@@ -309,7 +309,7 @@ def _compare_values(
     path = case.point.path
     modes = " of ".join(_MODES[m] for m in (mode, *reversed(path)))
     raise AssertionError(
-        f"the derivative by {name} is wrong in {modes}, order {len(path) + 1}\n"
+        f"the derivative with respect to {name} is wrong in {modes}, order {len(path) + 1}\n"
         f"  expected {expected[first]} by {method.name}, got {found[first]}"
     )
 

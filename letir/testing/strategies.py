@@ -166,7 +166,7 @@ class Step:
 def program_of(
     steps: list[Step], more: int, dtypes: frozenset | None = None
 ) -> tuple[Lambda, list]:
-    """The program of these steps; its results are the last value and up to ``more`` before it."""
+    """The program of these steps; its results are the last value and up to ``more`` before."""
     growth = _Growth()
     for number, step in enumerate(steps, start=1):
         growth.builder.source = Source("program.py", number)

@@ -6,7 +6,7 @@ NO_ARRAYS = {
     "reads bytes, text or foreign memory": "frombuffer fromstring from_dlpack",
     "writes one number as text": """
         base_repr binary_repr format_float_positional format_float_scientific""",
-    "sets or tells how NumPy works": """
+    "sets or reports NumPy's options": """
         get_include get_printoptions getbufsize geterr geterrcall info printoptions
         set_printoptions setbufsize seterr seterrcall show_config show_runtime test""",
     "is about dates": """

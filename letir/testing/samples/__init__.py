@@ -1,9 +1,9 @@
 """``SAMPLES``: the inputs on which each operation is tested, a file for each file of ``letir.ops``.
 
-Adding an operation is its record and its samples here. Together the samples of a record cover 0-d,
-empty and broadcast operands, negative axes and tuples of them, ``keepdims``, masks, ties, Python
-numbers, single and half precision, integers, and complex numbers where the operation takes them.
-Derivatives exist at a sample and agree with finite differences, unless the sample is ``rough``.
+A new operation needs a record in ``letir.ops`` and samples here. Together the samples of a record
+cover 0-d, empty and broadcast operands, negative axes and tuples of axes, ``keepdims``, masks,
+ties, Python numbers, single and half precision, integers, and complex numbers if the operation
+takes them. Derivatives exist at a sample and agree with finite differences, unless it is ``rough``.
 """
 
 import pkgutil

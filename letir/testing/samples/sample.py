@@ -22,17 +22,17 @@ from letir.eval.array_modules import type_of
 LAWS = {
     "complex_step": "a complex step gives the first derivative",
     "second_derivative": "the derivative has a derivative",
-    "linearity": "an operation that is called linear is linear",
+    "linearity": "an operation whose record says that it is linear is linear",
     "transposition": "reverse mode is forward mode transposed",
     "program": "generated programs have the operation as a step",
     "program_derivative": "derivatives of generated programs are those of their values",
     "program_difference": "derivatives of generated programs agree with differences",
     "program_second_derivative": "derivatives of generated programs have derivatives",
-    "eager": "Variables that require grad are computed with as arrays are",
+    "eager": "operations on Variables that require grad give the same values as on arrays",
     "batch_rule": "the operation has a batching rule",
-    "batch": "a batch gives what a loop gives",
+    "batch": "a batch gives the results of a loop over its examples",
     "batch_of_last": "the last of several operands may differ between examples",
-    "batch_of_named_size": "the number of examples may be a name",
+    "batch_of_named_size": "the number of examples may be a symbolic size",
     "batch_difference": "derivatives of a batch agree with differences",
     "named_rows": "the gradient program replays at other numbers of rows",
 }
@@ -49,7 +49,7 @@ def _known_laws(sample, attribute, reasons) -> None:
 class Sample:
     """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
 
-    ``rough``: the derivative need not agree with differences, at a tie or by the op's purpose.
+    ``rough``: the derivative need not agree with differences, at a tie or by design.
     ``exempt``: the reason for each of the ``LAWS`` that is not checked on the sample.
 
     >>> from letir.extend import PRIMITIVES

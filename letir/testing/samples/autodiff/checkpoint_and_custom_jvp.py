@@ -46,7 +46,7 @@ SAMPLES = {
             of(X[0], Y[0], name="scaled", primal=SCALED, rule=SCALED_RULE, closed_over=0),
             of(X[0], np.ones(3), name="growth", primal=GROWTH, rule=GROWTH_RULE, closed_over=0),
         ],
-        program_derivative="it is not that of its values, by purpose",
+        program_derivative="by design, it is not the derivative of the values",
         batch_difference="its rule holds for one operand",
     ),
 }

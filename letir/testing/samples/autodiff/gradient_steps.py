@@ -65,13 +65,13 @@ SAMPLES = {
             of(2, value=2),
             of(np.array(4), value=4),
         ],
-        batch="it is one choice for all examples",
+        batch="one choice is made for all examples",
     ),
     "custom_vjp": exempt(
         [
             rough(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
         ],
-        program_derivative="it is not that of its values, by purpose",
+        program_derivative="by design, it is not the derivative of the values",
         linearity="its body has no forward mode",
     ),
     "autograd_add": [
@@ -90,17 +90,17 @@ SAMPLES = {
             of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
         ],
         batch_of_last="its last operand is a shape",
-        batch_of_named_size="zeros in the place of nothing need the number",
+        batch_of_named_size="zeros in place of a missing value need the number of examples",
         named_rows="its shape is an operand of its own",
     ),
     "grad_of": exempt(
         steps(op=PRIMITIVES["mul"]),
-        batch_of_named_size="zeros in the place of nothing need the number",
+        batch_of_named_size="zeros in place of a missing value need the number of examples",
         named_rows="its body is typed",
     ),
     "when_defined": exempt(
         steps(),
-        batch_of_named_size="zeros in the place of nothing need the number",
+        batch_of_named_size="zeros in place of a missing value need the number of examples",
         named_rows="its body is typed",
     ),
 }

@@ -27,6 +27,6 @@ SAMPLES = {
             of(Z, Y[0], body=body(ArrayType(complex, (3,)), ROW), mapped=(True, False)),
             of(X, INTEGERS, body=body(ROW, ArrayType(int, (3,))), mapped=(True, True)),
         ],
-        batch_of_named_size="zeros in the place of nothing need the number",
+        batch_of_named_size="zeros in place of a missing value need the number of examples",
     ),
 }

@@ -66,9 +66,9 @@ SAMPLES = {
             of(X[0], ZERO, W, **COUNTED, n_carry=2, numbered=False),
             of(X[0], ZERO, W, **NUMBERED, n_carry=2, numbered=True),
         ],
-        second_derivative="its first derivative has a size of its own",
-        batch="it may stack more for one example than for another",
-        named_rows="what it stacks has a size of its own",
+        second_derivative="its first derivative has a symbolic size of its own",
+        batch="it may stack more residuals for one example than for another",
+        named_rows="the stacked residuals have a symbolic size of their own",
     ),
     "fori_loop": [
         of(0, 3, X[0], W, body=LAYERS),

@@ -63,6 +63,6 @@ SAMPLES = {
             of(INTEGERS),
             *narrow(rough(X)),
         ],
-        program_derivative="it is not that of its values, by purpose",
+        program_derivative="by design, it is not the derivative of the values",
     ),
 }

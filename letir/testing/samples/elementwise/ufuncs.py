@@ -109,7 +109,9 @@ FUNCTIONS = {
 PARTS = {
     **dict.fromkeys(("floor", "ceil", "trunc", "rint"), ROUNDED),
     **dict.fromkeys(("sign", "abs"), exempt(WITH_ZERO, complex_step="it depends on the modulus")),
-    **dict.fromkeys(("conj", "real", "imag"), exempt(SMOOTH, complex_step="it takes the parts")),
+    **dict.fromkeys(
+        ("conj", "real", "imag"), exempt(SMOOTH, complex_step="it takes real and imaginary parts")
+    ),
 }
 DISCRETE = {
     **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater"), COMPARED),

@@ -87,7 +87,9 @@ def assembled() -> list[Sample]:
 
 
 SAMPLES = {
-    "assemble": exempt(assembled(), batch_of_named_size="a mapped mask needs the number"),
+    "assemble": exempt(
+        assembled(), batch_of_named_size="a mapped mask needs the number of examples"
+    ),
     "index": exempt(
         [
             *[of(X, *arrays, item=item) for _, item, arrays in PARTS],
@@ -102,7 +104,7 @@ SAMPLES = {
             of(BLOCK, ROWS, COLUMNS, item=(slice(None), HERE, ..., HERE)),
             *narrow(of(X, item=(0, 1)), of(X, ROWS, item=HERE)),
         ],
-        batch_of_named_size="a mapped mask needs the number",
+        batch_of_named_size="a mapped mask needs the number of examples",
     ),
     "index_set": exempt(
         [
@@ -111,7 +113,9 @@ SAMPLES = {
             of(X, Y[:1], item=0),
             of(X, Y[None, :1], ROWS[:1], item=HERE),
         ],
-        batch_of_named_size="a mapped mask needs the number",
+        batch_of_named_size="a mapped mask needs the number of examples",
     ),
-    "index_add": exempt(written(), batch_of_named_size="a mapped mask needs the number"),
+    "index_add": exempt(
+        written(), batch_of_named_size="a mapped mask needs the number of examples"
+    ),
 }

@@ -39,6 +39,6 @@ SAMPLES = {
             of(EMPTY, 2.0, ufunc="mul", item=...),
             *narrow(of(X, Y[0], ROWS, ufunc="mul", item=HERE)),
         ],
-        batch_of_named_size="a mapped mask needs the number",
+        batch_of_named_size="a mapped mask needs the number of examples",
     )
 }

@@ -48,7 +48,7 @@ SYSTEMS = {
     "cofactors": exempt(
         [of(STACK), rough(np.outer(LINE, LINE)), rough(np.eye(3)), of(NARROW), of(NONE)],
         complex_step="it is not analytic",
-        program_second_derivative="there is none at matrices of rank one",
+        program_second_derivative="matrices of rank one have none",
     ),
     "det": [of(STACK), of(C), of(np.zeros((2, 2))), of(np.eye(3)), of(NARROW), of(WHOLE), of(NONE)],
     "slogdet": exempt(
@@ -60,11 +60,11 @@ SYSTEMS = {
             of(WIDE_TENSOR, B.T, axes=None),
             of(WIDE_TENSOR.transpose(2, 0, 1) + 0.5j, B.T, axes=(0,)),
         ],
-        named_rows="its axes are those of one matrix",
+        named_rows="its axes belong to one matrix, not to a batch",
     ),
     "tensorinv": exempt(
         [of(STACK[0].reshape(3, 1, 3), ind=2), of(C.reshape(3, 3, 1), ind=1)],
-        named_rows="its axes are those of one matrix",
+        named_rows="its axes belong to one matrix, not to a batch",
     ),
 }
 DECOMPOSED = {
@@ -90,7 +90,7 @@ DECOMPOSED = {
             of(NONE, mode="reduced"),
         ],
         complex_step="it is not analytic",
-        program_derivative="there is none at matrices of repeated numbers",
+        program_derivative="matrices of repeated numbers have none",
     ),
     "svd": exempt(
         [
@@ -104,12 +104,12 @@ DECOMPOSED = {
             svds(NONE),
         ],
         complex_step="it is not analytic",
-        program_derivative="there is none at matrices of repeated numbers",
+        program_derivative="matrices of repeated numbers have none",
     ),
     "svdvals": exempt(
         [of(STACK), of(C), of(TALL), of(NARROW), of(WHOLE)],
         complex_step="it is not analytic",
-        program_second_derivative="there is none at matrices of equal singular values",
+        program_second_derivative="matrices of equal singular values have none",
     ),
     "pinv": exempt(
         [
@@ -146,7 +146,7 @@ EIGEN = {
             rough(np.eye(3), UPLO="L"),
             rough(NONE, UPLO="L"),
         ],
-        program_derivative="there is none at matrices of repeated numbers",
+        program_derivative="matrices of repeated numbers have none",
     ),
     "eigvalsh": exempt(
         [
@@ -159,7 +159,7 @@ EIGEN = {
     "eig": exempt(
         EIGENVALUES,
         complex_step="it is not analytic",
-        program_derivative="there is none at matrices of repeated numbers",
+        program_derivative="matrices of repeated numbers have none",
     ),
     "eigvals": exempt(EIGENVALUES, complex_step="it is not analytic"),
 }
@@ -232,8 +232,8 @@ LEAST = {
             rough(np.outer(TALL[:, 0], LINE), TALL[:, 1], rcond=1e-6, full_rank=False),
         ],
         complex_step="it is not analytic",
-        program_second_derivative="there is none at matrices of equal singular values",
-        named_rows="which of its sizes is the smaller one says what it gives",
+        program_second_derivative="matrices of equal singular values have none",
+        named_rows="the results depend on which size is the smaller one",
     ),
 }
 SAMPLES = {**SYSTEMS, **DECOMPOSED, **EIGEN, **NORMS, **LEAST}

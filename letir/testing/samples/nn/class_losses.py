@@ -35,7 +35,7 @@ SAMPLES = {
             of(X, np.array([-100, -100])),
             *narrow(of(X, CLASSES)),
         ],
-        named_rows="its target, of fewer axes, has the batch too",
+        named_rows="its target, which has fewer axes, is batched too",
     ),
     "cross_entropy": [
         of(X, CLASSES),

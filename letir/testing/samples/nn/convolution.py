@@ -23,7 +23,7 @@ SAMPLES = {
             of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
             *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
         ],
-        batch_of_named_size="groups need the number",
+        batch_of_named_size="groups need the number of examples",
     ),
     "conv_transpose": exempt(
         [
@@ -31,7 +31,7 @@ SAMPLES = {
             of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
             *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
         ],
-        batch_of_named_size="groups need the number",
+        batch_of_named_size="groups need the number of examples",
     ),
     "conv_weight": exempt(
         [
@@ -39,6 +39,6 @@ SAMPLES = {
             of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
             *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
         ],
-        batch_of_named_size="groups need the number",
+        batch_of_named_size="groups need the number of examples",
     ),
 }

@@ -42,7 +42,7 @@ SAMPLES = {
             rough(X, ROWS, padding_idx=1),
             *narrow(of(X, ROWS)),
         ],
-        program_derivative="it is not that of its values, by purpose",
+        program_derivative="by design, it is not the derivative of the values",
     ),
     "dropout": [
         of(X, KEY),

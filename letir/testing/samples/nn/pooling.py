@@ -24,7 +24,7 @@ SAMPLES = {
             of(np.sin(np.arange(2 * 2 * 3 * 3 * 3.0)).reshape(2, 2, 3, 3, 3), sizes=(5, 4), **WIDE),
             *narrow(of(LINE[:, :, :3], sizes=(4,), **ONE)),
         ],
-        named_rows="its first axis is that of a window",
+        named_rows="its first axis belongs to a window, not to a batch",
     ),
     "max_pool": [
         of(LINE, window=(3,), **ONE),

@@ -22,6 +22,6 @@ SAMPLES = {
             of(EMPTY, X[:1]),
             *narrow(of(X[:1], Y)),
         ],
-        named_rows="its first operand has a row less than its second",
+        named_rows="its first operand has one row less than its second",
     ),
 }

@@ -16,7 +16,7 @@ SAMPLES = {
             of(n=3, m=2, k=1, dtype=FLOAT32),
             of(n=3, m=3, k=-1, dtype=BOOL),
         ],
-        batch_rule="it has no operand but a shape",
+        batch_rule="its only operand is a shape",
     ),
     "arange": exempt(
         [
@@ -25,6 +25,6 @@ SAMPLES = {
             of(start=5, stop=0, step=-2, dtype=FLOAT32),
             of(start=3, stop=3, step=1, dtype=INT64),
         ],
-        batch_rule="it has no operand but a shape",
+        batch_rule="its only operand is a shape",
     ),
 }

@@ -92,6 +92,6 @@ SAMPLES = {
             of(INTEGERS[0]),
             *narrow(of(X[0])),
         ],
-        named_rows="how large its result is depends on the size",
+        named_rows="the size of its result depends on the size of its operand",
     ),
 }

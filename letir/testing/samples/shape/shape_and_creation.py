@@ -71,7 +71,7 @@ SAMPLES = {
             of(shape=(), dtype=FLOAT32),
             of(np.array([2]), shape=None, dtype=INT64),
         ],
-        batch_rule="it has no operand but a shape",
+        batch_rule="its only operand is a shape",
     ),
     "ones": exempt(
         [
@@ -79,7 +79,7 @@ SAMPLES = {
             of(shape=(), dtype=BOOL),
             of(np.array([2]), shape=(2,), dtype=FLOAT16),
         ],
-        batch_rule="it has no operand but a shape",
+        batch_rule="its only operand is a shape",
     ),
     "full": exempt(
         [
@@ -94,5 +94,5 @@ SAMPLES = {
         batch_of_last="its last operand is a shape",
         named_rows="its operand is one number",
     ),
-    "constant": exempt(constants(), batch_rule="it has no operand but a shape"),
+    "constant": exempt(constants(), batch_rule="its only operand is a shape"),
 }

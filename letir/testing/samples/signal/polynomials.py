@@ -23,7 +23,7 @@ SAMPLES = {
             of(INTEGERS[0], X[0], length=2),
             of(Z[0], Y[0, :1], length=1),
         ],
-        named_rows="its operands are two rows, which say how many steps it has",
+        named_rows="its operands are two rows, whose lengths determine its number of steps",
     ),
     "polyfit": exempt(
         [
