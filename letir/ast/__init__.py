@@ -71,9 +71,9 @@ LATE_BOUND: LoadingTable = _LateBound(lambda name: None)
 
 
 def is_watched() -> bool:
-    """Whether somebody sees what is written to stderr: on a terminal, or in a notebook.
+    """Whether stderr is a terminal or is shown in a notebook, so that progress bars make sense.
 
-    False with ``LETIR_PROGRESS=0``, which asks for silence.
+    False with ``LETIR_PROGRESS=0`` in the environment.
     """
     if os.environ.get("LETIR_PROGRESS") == "0" or sys.stderr is None:
         return False
@@ -92,9 +92,9 @@ WATCHED = is_watched()
 
 
 def shown(title: str) -> Callable[[F], F]:
-    """A decorator: long calls show a line of progress with ``title``, see ``letir.progress``.
+    """A decorator: long calls show a progress bar with ``title``, see ``letir.progress``.
 
-    Functions stay as they are where nobody watches.
+    If no terminal or notebook shows stderr, the function is returned unchanged.
     """
     if not WATCHED:
         return functools.partial(cast, object)

@@ -1,7 +1,6 @@
 """Activity analysis: the values through which derivatives flow, also in bodies [semantics.md D1].
 
-Executors ask which results of a program require grad; the derivative rules of loops and branches
-ask the same of bodies.
+Executors use it for programs, the derivative rules of loops and branches for their bodies.
 """
 
 from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ _NO_BODY = Lambda((), (), Ret(()))  # replaces bodies, which are compared separa
 def canonicalize(fn: Lambda) -> Lambda:
     """An alpha-equal copy without names and source lines, in the same order of binds.
 
-    Alpha-equal programs have the same text after it.
+    Alpha-equal programs have canonical forms with the same text.
 
     >>> from letir import parse
     >>> print(canonicalize(parse("lambda %7:x { %9:y = exp(%7); return %9 }")))

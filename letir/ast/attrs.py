@@ -92,7 +92,7 @@ _TOKENS: dict[type, Callable[[Any], Any]] = {
 
 
 def token(value: Any) -> Any:
-    """A hashable stand-in for ``value`` that is equal to another's only if type and bits are.
+    """A hashable token of ``value``: two tokens are equal only if types and bits are equal.
 
     Raises DTypeError for a value that is not hashable, and so cannot be an attribute.
     """

@@ -1,8 +1,8 @@
 """Which values carry derivatives, judged by their types, and the types of these derivatives.
 
-Floating and complex values carry derivatives, integers and booleans do not. Each function states
-its answer for unknown types. Whether results of users' functions require grad is only known when
-they run.
+Floating and complex values carry derivatives, integers and booleans do not. The docstring of each
+function says what it returns for unknown types. Whether results of users' functions require grad is
+only known when they run.
 """
 
 from typing import Any

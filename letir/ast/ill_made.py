@@ -17,9 +17,9 @@ from letir.errors import DTypeError, LetirError, ScopeError
 
 
 def ill_made_error(fn: Lambda, error: Exception) -> LetirError:
-    """The error that says what is wrong with ``fn``, which ended in ``error`` when it was read.
+    """The error that says what is wrong with a malformed ``fn``, whose reading ended in ``error``.
 
-    DTypeError for a part that is of the wrong class, ScopeError for a local that is not bound where
+    DTypeError for a part of the wrong class, ScopeError for a local that is not bound where
     it is used. Linear time.
 
     >>> from letir import Local, Ret

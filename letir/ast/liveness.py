@@ -14,8 +14,8 @@ def live_binds(fn: Lambda) -> tuple[Bind, ...]:
 def needed_binds(
     binds: Sequence[Bind], ret: Ret, is_root: Callable[[Bind], bool]
 ) -> tuple[Bind, ...]:
-    """The binds that the results ``ret`` need, those for which ``is_root(bind)``, and what these
-    need, in their order.
+    """The binds that the results ``ret`` need, the binds for which ``is_root(bind)`` is true, and
+    the binds that these need, in their order.
     """
     live, kept = set(ret.locals()), []
     for bind in reversed(binds):

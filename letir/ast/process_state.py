@@ -71,7 +71,7 @@ class TemporaryChange:
             pass
 
     def _exit_inner(self) -> None:
-        """Undo later changes whose end was interrupted, which would bring back this one."""
+        """Undo later changes whose end was interrupted: they would bring back this one."""
         if self in _changes:
             for change in reversed(_changes[_changes.index(self) + 1 :]):
                 if change.thread == self.thread and self.encloses(change):
@@ -82,7 +82,7 @@ class TemporaryChange:
         return later.is_of_a_call
 
     def is_under_way(self) -> bool:
-        """Whether the change is still wanted; asked of changes that are not of a call."""
+        """Whether the change still applies; called for changes that do not belong to a call."""
         return False
 
 
@@ -121,7 +121,7 @@ _renewed: WeakSet = WeakSet()  # objects whose method ``renew`` is called in the
 
 
 def new_lock(kind: Callable[[], Any] = threading.Lock) -> Any:
-    """A lock that is free in the child of a fork, whichever thread held it in the parent."""
+    """A lock that is free in a forked child process, even if a thread held it in the parent."""
     lock = kind()
     _locks.add(lock)
     return lock

@@ -64,8 +64,8 @@ def smaller_size(n: Size | int, m: Size | int) -> Size | int:
 def given_sizes(declared: Iterable, given: Iterable) -> dict:
     """{symbol: size} that maps the symbols in ``declared`` types to sizes of ``given`` ones.
 
-    They are read from sizes with one symbol, such as ``n`` or ``2*n+1``; symbols without such a
-    size are left out, and so are sizes that do not fit.
+    Their values follow from sizes with one symbol, such as ``n`` or ``2*n+1``. Symbols without such
+    a size, and symbols whose given size does not fit, are left out.
     """
     found: dict = {}
     later: list = []

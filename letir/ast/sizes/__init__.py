@@ -1,1 +1,1 @@
-"""Symbolic sizes, and the questions that code asks of them."""
+"""Symbolic sizes, and comparisons and reads of their values."""

@@ -30,7 +30,7 @@ _NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "com
 
 
 def _ordered_by(compare: Callable) -> Callable:
-    """A comparison method for sizes that answers only if all values of the symbols agree."""
+    """A comparison method for sizes, an error if the answer depends on their values."""
 
     def ordered(self, other):
         if not issubclass(type(other), Size | int | float | np.integer):
@@ -155,7 +155,7 @@ class Size:
         return self.terms == other.terms if type(other) is Size else NotImplemented
 
     def _is_equal(self, other):
-        """Whether two sizes are equal, while questions of sizes are watched."""
+        """Whether two sizes are equal, while reads of sizes are watched."""
         apart = differs(self, other)
         if apart is None:
             answer = answer_by_guard(self, eq, other)

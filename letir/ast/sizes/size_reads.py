@@ -1,4 +1,4 @@
-"""``SizeReads``: what happens when code compares symbolic sizes or asks for their values."""
+"""``SizeReads``: the treatment of code that compares symbolic sizes or needs their values."""
 
 import operator
 import sys
@@ -13,12 +13,12 @@ from letir.ast import LATE_BOUND
 
 @define(eq=False)
 class SizeReads:
-    """What happens when code asks a question of sizes, such as ``n < 3``, while a program is made.
+    """The treatment of comparisons of sizes, such as ``n < 3``, while a program is made.
 
-    ``note(place, asked, is_decided)`` is called for questions of code outside letir;
+    ``note(place, asked, is_decided)`` is called for comparisons in code outside letir;
     ``is_decided``: the answer is the same for all values of the names. ``least``: {name: the least
-    value from which on a comparison in letir's own code has one answer}. ``is_guarded``: a question
-    whose answer depends on values may be answered for the present ones, with a guard.
+    value from which on comparisons in letir's own code have one answer}. ``is_guarded``: a
+    comparison whose answer depends on values may be answered for the present values, with a guard.
     """
 
     note: Callable[[str, str, bool], None]
@@ -31,7 +31,7 @@ SIZE_READS: ContextVar[SizeReads | None] = ContextVar("letir_size_reads", defaul
 
 
 def note_read(asked: str, is_decided: bool = False) -> None:
-    """Note a question that code asks of a symbolic size, if such questions are watched."""
+    """Note that code compares a symbolic size or needs its value, if such reads are watched."""
     reads = SIZE_READS.get()
     if reads is None:
         return
@@ -41,7 +41,7 @@ def note_read(asked: str, is_decided: bool = False) -> None:
 
 
 def _users_place() -> str | None:
-    """``file:line`` of the code that asks a question of a size; None if it is letir's."""
+    """``file:line`` of the code that compares or reads a size; None if it is letir's own."""
     frame = sys._getframe(1)
     while frame.f_globals["__name__"] in _SIZES and frame.f_back is not None:
         frame = frame.f_back

@@ -36,7 +36,7 @@ _TRUST = "if the file is from someone you trust"
 
 
 class _Cautious:
-    """A stream that refuses to read a directory of members that is too large."""
+    """A stream that refuses to read a zip directory (the list of members) that is too large."""
 
     def __init__(self, stream: IO[bytes]):
         self.stream, self.most = stream, _MOST_DIRECTORY
@@ -117,7 +117,7 @@ class Members:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[IO[bytes]]:
-        """The stream of a member; what goes wrong while it is read is a ParseError."""
+        """The stream of a member; errors while it is read become ParseErrors."""
         self.last = name
         if not self.has(name):
             raise ParseError(

@@ -1,4 +1,4 @@
-"""Programs in files: ``save_programs`` and ``load_programs``, on which letir.storage stands.
+"""Programs in files: ``save_programs`` and ``load_programs``, which letir.storage uses.
 
 A file is a zip of ``letir.json`` (format, versions of the operations), one text a program, and the
 arrays as .npy. Nothing in it is pickled, compressed or dated: equal programs give equal bytes.

@@ -1,6 +1,6 @@
 """Instances of the classes that a tree names: of trusted classes, else plain records.
 
-A text may name any class, also one of this process, so a name alone never selects a class: its
+A text may name any class of this process. A name alone therefore never selects a class, whose
 constructor would run when a loaded program returns.
 """
 
