@@ -6,7 +6,7 @@
     live_ranges(program)      when each array of a call exists
     memory(program)           the memory of a call over its steps, and its peak
     profile(f, *args)         where the time and the bytes of a call go, by line
-    roofline(f, *args)        how close each kernel comes to what the machine can do
+    roofline(f, *args)        how close each kernel comes to the limits of the machine
     save_page(value, path)    what a notebook shows of a value, as one HTML file
 
 A name loads its module on first use.

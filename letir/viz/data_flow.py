@@ -43,11 +43,11 @@ _CLUSTERS: dict[str, Callable[[Source | None], str]] = {
 def graph(program: Any, *, cluster: str = "line", most: int = 120) -> Picture:
     """The data flow of a program as a picture: a box for each operation, an edge for each use.
 
-    Operations in a row that come from the same line of your code stand in one group, with
-    ``cluster="function"`` those of the same function. A program of more than ``most`` binds shows
-    a box for each group. ``program``: a Lambda, a Gradient or a compiled program. The picture is
-    shown in notebooks, printed as text, and saved as SVG, HTML, text or DOT. Linear in the number
-    of binds.
+    Consecutive operations from the same line of your code form a group, with
+    ``cluster="function"`` consecutive operations from the same function. A program of more than
+    ``most`` binds shows a box for each group. ``program``: a Lambda, a Gradient or a compiled
+    program. The picture is shown in notebooks, printed as text, and saved as SVG, HTML, text or
+    DOT. Linear in the number of binds.
 
     >>> from letir import parse
     >>> print(graph(parse('''lambda %0:x: float64[3] {
@@ -163,7 +163,7 @@ class _Flow:
         self.use(bind.args)
 
     def note(self, binds: Sequence[Bind]) -> None:
-        """Number the values of binds that have no boxes of their own, as the last box's."""
+        """Count the values of binds without boxes of their own as values of the last box."""
         last = len(self.nodes) - 1
         for bind in binds:
             self.use(bind.args)

@@ -2,8 +2,8 @@
 
 Boxes are put into layers by longest paths, so that edges lead downwards. An edge over several
 layers passes through a gap in each of them. The order within layers is improved by barycentres;
-then the boxes of a layer move as near to their neighbours as possible without overlaps or a new
-order.
+then the boxes of a layer move as near to their neighbours as possible, without overlapping and
+without changing their order.
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ class _Graph:
         return len(self.widths) - 1
 
     def order(self, neighbours: list[list[int]], downwards: bool) -> None:
-        """Sort each layer by the mean place of the neighbours in the layer before it."""
+        """Sort each layer by the mean position of the neighbours in the previous layer."""
         rank = {node: i for layer in self.layers for i, node in enumerate(layer)}
         for layer in self.layers if downwards else reversed(self.layers):
             means = {

@@ -19,7 +19,7 @@ _SECONDS = 0.1
 
 @frozen
 class Roofs:
-    """What a machine can do at most, per second. ``dtype``: the dtype of ``operations``.
+    """The limits of a machine, per second. ``dtype``: the dtype of ``operations``.
 
     ``bytes``: the bytes read and written by the sum of two arrays that no cache holds.
     ``operations``: the arithmetic operations in a product of matrices.
@@ -30,7 +30,7 @@ class Roofs:
     dtype: str
 
     def seconds(self, operations: int, moved: int) -> float:
-        """The time in which a group with so many operations and bytes could run at best."""
+        """The least time for a group of ``operations`` that moves ``moved`` bytes."""
         return max(operations / self.operations, moved / self.bytes)
 
 

@@ -37,8 +37,8 @@ _COLUMNS = 64  # of the text
 def memory(program: Any, **sizes: int) -> Chart:
     """The memory of a call over the steps of its plan, by the line of your code that made it.
 
-    The peak is marked, and the arrays that exist then are listed. ``program``: a Lambda, which is
-    compiled, a Gradient, a compiled program, or a jitted function that has been called.
+    The peak is marked, and the arrays that exist at the peak are listed. ``program``: a Lambda,
+    which is compiled, a Gradient, a compiled program, or a jitted function that has been called.
     ``sizes``: the values of symbolic sizes. Nothing runs; arguments are not counted, as in
     ``memory()`` of a compiled program. Linear in the number of binds.
 
@@ -116,8 +116,9 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
 
 
 def _held_at_peak(found: MemoryTimeline) -> list[tuple[int, int, str, str, str]]:
-    """(bytes, number, array, line, code) of the arrays that exist at the peak, the most bytes
-    first; equal ones of one line are one row.
+    """(bytes, number, array, line, code) of the arrays that exist at the peak, the largest first.
+
+    Equal arrays of one line are one row, with their number.
     """
     rows: dict[tuple[str, str, str], list[int]] = {}
     for one in found.at_peak():

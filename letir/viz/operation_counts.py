@@ -60,7 +60,7 @@ def _elementwise_operations(bind: Bind) -> int | None:
 
 
 def _instructions(statements: Sequence) -> int:
-    """The number of arithmetic instructions on floats, of a loop those of one step."""
+    """The number of arithmetic instructions on floats; a loop counts as one of its steps."""
     total = 0
     for one in statements:
         if isinstance(one, Loop):

@@ -32,12 +32,12 @@ class View:
     __repr__ = __str__
 
     def forms(self) -> dict[str, str]:
-        """The texts of the files that ``save`` can write, by the end of the file's name."""
+        """The texts of the files that ``save`` can write, by the ending of the file's name."""
         page = page_of(self._repr_html_(), self.title)
         return {".html": page, ".txt": self.text + "\n"}
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a file; the end of its name says in which form."""
+        """Write a file, in the form that the ending of its name says."""
         forms, end = self.forms(), Path(path).suffix.lower()
         if end not in forms:
             raise LetirError(
@@ -65,7 +65,7 @@ class Picture(View):
         return self._svg(style, ' class="letir"')
 
     def forms(self) -> dict[str, str]:
-        """The texts of the files that ``save`` can write, by the end of the file's name."""
+        """The texts of the files that ``save`` can write, by the ending of the file's name."""
         found = {**View.forms(self), ".svg": self._repr_svg_()}
         return {**found, ".dot": self.dot} if self.dot else found
 
@@ -101,7 +101,8 @@ def circle_shape(x: float, y: float, radius: float, kind: str, *, title: str = "
 
 
 def text_shape(x: float, y: float, text: str, kind: str = "", *, end: str = "") -> str:
-    """A line of text that begins at a point; ``end``: "middle" or "end", what is there instead."""
+    """A line of text that begins at a point, or with ``end`` "middle" or "end" is centred or ends
+    there."""
     anchor = f' text-anchor="{end}"' if end else ""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchor}>{escaped(text)}</text>'
 

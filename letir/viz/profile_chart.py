@@ -1,4 +1,4 @@
-"""``profile``: where the time of a call goes and its bytes, by the line of the user's code."""
+"""``profile``: the time and the bytes of a call, by the line of the user's code."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -93,7 +93,7 @@ def profile(f: Any, *args: Any) -> Chart:
 
 
 def profiled(name: str, f: Any, args: tuple) -> tuple[Compiled, PlanProfile]:
-    """The compiled program of ``f`` and its profile; ``name``: the function that asks."""
+    """The compiled program of ``f`` and its profile; ``name``: the calling function, for errors."""
     if isinstance(f, Executor):
         f = f.f
     if callable(f) and not isinstance(f, Lambda | Compiled | Gradient):

@@ -41,7 +41,7 @@ def program_html(fn: Lambda) -> str:
 
 
 def program_title(fn: Lambda) -> str:
-    """The numbers of parameters, binds and results of a program, and its trees."""
+    """How many parameters, binds and results a program has, and its trees."""
     counts = (len(fn.params), "parameter"), (len(fn.binds), "bind"), (len(fn.ret.args), "result")
     text = ", ".join([f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts])
     trees = [(word, tree) for word, tree in (("in", fn.in_tree), ("out", fn.out_tree)) if tree]
@@ -53,9 +53,9 @@ def program_title(fn: Lambda) -> str:
 class ProgramTable:
     """Writes programs as tables.
 
-    ``roles``: texts for parameters, in place of their operands; ``notes``: marks for values, beside
-    their types; ``marks``: for values that another table shows too, how the script calls them.
-    ``prefix`` keeps all other values of this table apart from those of others.
+    ``roles``: texts for parameters, in place of their operands; ``notes``: texts for values, beside
+    their types; ``marks``: marks for values that another table shows too, by which the script of
+    the page finds them. ``prefix`` distinguishes the marks of all other values of this table.
     """
 
     prefix: str = ""

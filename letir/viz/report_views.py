@@ -53,9 +53,9 @@ def comparison_html(found: Comparison) -> str:
 
 
 def comparison_table(found: Comparison, prefix: str = "") -> str:
-    """Two programs side by side as a table. A mark says what a colour says, too.
+    """Two programs side by side as a table. Changes have a mark as well as a colour.
 
-    ``prefix`` keeps its locals apart from those of other tables of a view.
+    ``prefix`` distinguishes its locals from the locals of other tables of a view.
     """
     lines, left_out = found.lines()
     rows = []
@@ -72,7 +72,7 @@ def comparison_table(found: Comparison, prefix: str = "") -> str:
 
 
 def _marked(line: str, prefix: str) -> str:
-    """A line of a program with its locals marked; the one that it binds as a definition."""
+    """A line of a program with its locals marked, the bound local as a definition."""
     found = _BINDER.match(line)
     defined = found[1] if found else None
 

@@ -1,4 +1,4 @@
-"""``roofline``: the groups of a plan, by operations per byte, beside what the machine can do."""
+"""``roofline``: the groups of a plan by operations per byte, compared with the machine's limits."""
 
 import itertools
 import math
@@ -79,15 +79,15 @@ class _Point:
 
 @entry_point
 def roofline(f: Any, *args: Any) -> Chart:
-    """How close each group of a plan comes to what this machine can do (Williams, Waterman and
+    """How close each group of a plan comes to the limits of this machine (Williams, Waterman and
     Patterson, Communications of the ACM, 2009).
 
-    A group, which is a kernel or a call of NumPy, has a place by its arithmetic operations per byte
-    and per second. Above it is the roof: memory limits a group of few operations per byte, the
-    arithmetic units any other. Both are measured on this machine, at the first call in a process.
-    "roof" is the share of the highest possible speed that the group reaches; arrays that stay in a
-    cache can exceed that of memory. Operations are counted from types, and elementary functions by
-    their instructions: an exponential has about thirty. "-": the number is not known.
+    A group is a kernel or a call of NumPy. The picture shows its arithmetic operations per byte and
+    per second. Above it is the roof: memory limits a group of few operations per byte, the
+    arithmetic units limit any other group. Both limits are measured on this machine, at the first
+    call in a process. "roof" is the share of the highest possible speed that the group reaches;
+    it can exceed 100 % if arrays stay in a cache. Operations are counted from types, and elementary
+    functions by their instructions: an exponential has about thirty. "-": the number is not known.
 
     ``f`` and ``args``: as for ``profile``, including how often the program runs.
 
@@ -220,7 +220,7 @@ class _Plot:
             yield text_shape(x + 8 + 8 * one.share, y + 4, str(one.number), "strong")
 
     def grid(self) -> Iterator[str]:
-        """Lines at the powers of ten, and what the axes are."""
+        """Lines at the powers of ten, and the labels of the axes."""
         bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
         for n in range(math.ceil(self.low[0]), math.floor(self.high[0]) + 1):
             x, _ = self.place(10.0**n, 10 ** self.low[1])

@@ -1,4 +1,5 @@
-"""What the functions of ``letir.viz`` take: programs, Gradients, plans; and the user's lines."""
+"""The program or the plan that a function of ``letir.viz`` shows for its argument, and the user's
+lines."""
 
 import ast
 import linecache
@@ -16,8 +17,10 @@ from letir.plan.plan import Plan
 
 
 def shown_program(name: str, value: Any) -> Lambda:
-    """The program to show for ``value``: of a Gradient both of its programs as one, of a plan the
-    optimised program. Raises DTypeError for anything else; ``name`` is the function that asks.
+    """The program to show for ``value``: for a Gradient both of its programs as one, for a plan the
+    optimised program.
+
+    Raises DTypeError for other values; ``name`` is the calling function, for the message.
     """
     if isinstance(value, Lambda):
         return value
@@ -29,8 +32,8 @@ def shown_program(name: str, value: Any) -> Lambda:
 
 
 def shown_plan(name: str, value: Any) -> Plan:
-    """The plan to show for ``value``; of a program the one that ``compile`` makes, of a jitted
-    function the one of its last call.
+    """The plan to show for ``value``: for a program the plan that ``compile`` makes, for a jitted
+    function the plan of its last call.
     """
     if isinstance(value, Executor):
         plans = value.debug_state().plans

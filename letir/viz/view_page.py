@@ -64,8 +64,8 @@ def page_of(view: str, title: str) -> str:
 def save_page(value: Any, path: str | os.PathLike) -> None:
     """Write what a notebook shows of ``value`` into one HTML file, which needs no other file.
 
-    ``value``: a program, a Gradient, a jitted function, an explanation, a comparison: whatever has
-    a method ``_repr_html_``.
+    ``value``: a program, a Gradient, a jitted function, an explanation, a comparison, or any other
+    object with a method ``_repr_html_``.
 
     >>> import os, tempfile
     >>> import numpy as np
@@ -92,7 +92,7 @@ def style_text() -> str:
 
 @cache
 def _file_text(name: str) -> str:
-    """A file of this package, without the blanks at the starts of its lines and its comments."""
+    """A file of this package, without indentation and comments."""
     lines = [line.strip() for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines()]
     return "\n".join([line for line in lines if line and not line.startswith("//")])
 

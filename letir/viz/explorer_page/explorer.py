@@ -23,7 +23,7 @@ from letir.viz.explorer_page.subject import Subject, subject_of
 
 @frozen(eq=False, repr=False)
 class ExplorerPage:
-    """A page to explore a program: shown in a frame by notebooks, written to a file by ``save``."""
+    """A page to explore a program: notebooks show it in a frame, ``save`` writes it to a file."""
 
     title: str
     text: str

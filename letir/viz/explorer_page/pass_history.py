@@ -88,7 +88,7 @@ def _step(before: Lambda, after: Lambda, rows: list[int], pool: RowPool) -> tupl
 
 
 def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: RowPool) -> None:
-    """Give binds that a pass made anew, equal to those before it, the same rows and numbers."""
+    """Give a new bind that equals a bind before the pass the row and the numbers of this bind."""
     pool.numbers.update(
         {
             mine: pool.numbers[theirs]
@@ -119,7 +119,7 @@ def _is_known(bind: Bind, pool: RowPool) -> bool:
 
 
 def _key(row: Sequence) -> tuple:
-    """What makes rows equal: the operation, the operands and the attributes."""
+    """The parts of a row by which rows are compared: operation, operands and attributes."""
     return row[1], tuple(row[2]), row[3]
 
 

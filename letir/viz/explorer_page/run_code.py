@@ -3,8 +3,8 @@
 A code is ``{"params": types, "steps": steps, "ret": operands}``. Its locals are numbered: first the
 parameters, then the results of each step. A step is ``[operation, operands, attributes, types of
 results, parts]``. An operand is the number of a local, or ``[kind, value]`` of a constant. A type
-is ``[dtype, shape, 1 for a Python number]`` or None. ``parts`` is the position of the code of which
-a composite consists, or -1.
+is ``[dtype, shape, 1 for a Python number]`` or None. ``parts`` is the position of the code that
+computes a composite, or -1.
 """
 
 import math
@@ -73,7 +73,7 @@ class CodeWriter:
         return self._places[key]
 
     def attr(self, value: Any) -> Any:
-        """An attribute. What JSON has not is an object with one key."""
+        """An attribute as JSON. A value that JSON lacks is an object with one key."""
         kind = type(value)
         if kind in (bool, int, str, type(None)):
             return value

@@ -100,7 +100,7 @@ def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
 def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
     """The values of a run, as far as they are small.
 
-    A program whose arguments are made up runs only if it surely ends: it may be a stranger's.
+    A program whose arguments are made up may come from a stranger: it runs only if it surely ends.
     """
     effects = [bind for bind in fn.binds if bind.op.effect and bind.op.role != "guard"]
     if effects:
