@@ -41,10 +41,10 @@ class _Anything:
 def print(text: str, *values: Any, **named: Any) -> None:
     """Print ``text`` with the values in its braces, as ``text.format`` fills them in.
 
-    Inside a trace the print is recorded: each run of the program prints, with prints and guards in
-    order. The program of a derivative prints once, the values of the function itself; under
-    ``vmap`` a print happens once, with the values of all examples stacked. Outside of a trace it
-    prints at once. Values are arrays and numbers; a format is applied to each element of an array.
+    In a recorded function the print becomes part of the program: each run prints, in order with
+    guards and other prints. A derivative prints the values of the forward computation once;
+    ``vmap`` prints once, with the values of all examples stacked. Outside of a recording it prints
+    immediately. Values are arrays and numbers; a format is applied to each element of an array.
     Raises TraceError if the text and the values do not fit.
 
     >>> import letir as lt

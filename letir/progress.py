@@ -38,13 +38,13 @@ class _Stage:
 
 
 class _PlainLine:
-    """A line that is drawn again in place."""
+    """A line of plain text that is redrawn in place."""
 
     def __init__(self, out: TextIO) -> None:
         self.out, self.width = out, 0
 
     def draw(self, stage: _Stage, seconds: float) -> None:
-        """Draw the line of a stage over the last one."""
+        """Draw the line of a stage in place of the previous line."""
         text = f"letir: {stage.title} {_bar(stage, seconds)} {seconds:.1f} s"
         self.out.write(f"\r{text.ljust(self.width)}")
         self.out.flush()
@@ -57,7 +57,7 @@ class _PlainLine:
 
 
 class _TqdmLine:
-    """The line of tqdm, which knows terminals and notebooks."""
+    """A progress bar of tqdm, for terminals and notebooks."""
 
     def __init__(self, out: TextIO, bar: Callable) -> None:
         self.out, self.make = out, bar
@@ -209,7 +209,7 @@ def count_items(items: Sequence | Iterable) -> Iterator:
 
 
 def _forget() -> None:
-    """Begin without stages and thread, as in a child process."""
+    """Reset the display in a forked child process, which has no stages and no thread."""
     DISPLAY.stages.clear()
     DISPLAY.line, DISPLAY.lock, DISPLAY.thread = None, threading.Lock(), None
 

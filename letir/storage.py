@@ -59,16 +59,16 @@ def load(
     max_text_bytes: int = MOST_TEXT_BYTES,
     classes: Iterable[type] = (),
 ) -> Lambda | Gradient:
-    """The object in a file of ``save``. Safe on untrusted files: nothing is imported or run, and
-    the program is checked as by ``check``.
+    """The program or Gradient in a file that ``save`` has written. Safe on untrusted files: nothing
+    is imported or run, and the program is checked as by ``check``.
 
-    ``max_bytes``, ``max_text_bytes``: the most that the file, and the texts in it, may unpack to;
-    at most a hundred times the size of the file in any case. ``classes``: trusted dataclasses,
-    attrs classes and named tuples, whose constructors the program calls for its results; results of
-    other classes that the file names are plain named tuples.
+    ``max_bytes``, ``max_text_bytes``: limits of the unpacked file, and of the texts in it; a file
+    that unpacks to more than a hundred times its size is always refused. ``classes``: trusted
+    dataclasses, attrs classes and named tuples, whose constructors the program calls for its
+    results; results of other classes that the file names are plain named tuples.
 
-    Raises ParseError if the file is not one of ``save``, is damaged, larger than the limits, needs
-    operations that are not registered or are older here, or if ``check`` refuses the program.
+    Raises ParseError if the file was not written by ``save``, is damaged or larger than the limits,
+    needs operations that are not registered or newer ones, or if ``check`` refuses the program.
 
     >>> import tempfile
     >>> from letir import parse

@@ -54,7 +54,7 @@ _MISSING = _Missing()
 def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], optree.PyTreeSpec]:
     """(leaves, structure) of a pytree; ``unflatten(structure, leaves)`` is the inverse.
 
-    ``is_leaf(subtree)`` is asked for each subtree, and makes it a leaf where it is true.
+    A subtree for which ``is_leaf(subtree)`` is true is a leaf.
 
     >>> flatten({"w": 1.0, "b": (2.0, None)})[0]
     [2.0, 1.0]
@@ -66,7 +66,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], optree.PyTree
 def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a pytree, as a list.
 
-    ``is_leaf(subtree)`` is asked for each subtree, and makes it a leaf where it is true.
+    A subtree for which ``is_leaf(subtree)`` is true is a leaf.
 
     >>> leaves([1.0, (2.0, None)])
     [1.0, 2.0]
@@ -88,8 +88,8 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> optree.PyTreeSpec:
 def unflatten(structure: optree.PyTreeSpec | Tree, leaves: Iterable[Any]) -> Any:
     """The pytree with this structure and these leaves, in the order of ``flatten``.
 
-    Raises DTypeError if ``structure`` is not a structure, and ShapeError if the number of leaves
-    is not its own.
+    Raises DTypeError if ``structure`` is not a structure, and ShapeError if it has another number
+    of leaves.
 
     >>> unflatten(structure({"w": 1.0, "b": 2.0}), [3.0, 4.0])
     {'w': 4.0, 'b': 3.0}
@@ -107,9 +107,10 @@ def unflatten(structure: optree.PyTreeSpec | Tree, leaves: Iterable[Any]) -> Any
 def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """``f`` of each leaf, nested as ``tree``.
 
-    With further trees, ``f`` takes a leaf of each of them. They have the structure of ``tree``, or
-    subtrees in the place of its leaves, which ``f`` then takes whole. ``is_leaf(subtree)`` makes a
-    subtree of ``tree`` a leaf. Raises ShapeError for trees that nest in another way.
+    With further trees, ``f`` takes a leaf of each tree. Further trees have the structure of
+    ``tree``, or subtrees in place of its leaves, which ``f`` gets as they are. A subtree of
+    ``tree`` for which ``is_leaf(subtree)`` is true is a leaf. Raises ShapeError if a further tree
+    is nested in another way.
 
     >>> map(lambda w, g: w - 0.1 * g, {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": 20.0})
     {'w': 0.0, 'b': 0.0}
@@ -164,7 +165,8 @@ def reduce(
 ) -> Any:
     """The leaves combined from the left by ``f(total, leaf)``, as by ``functools.reduce``.
 
-    ``initializer`` is the first total. Raises DTypeError if there is none, and no leaf either.
+    ``initializer`` is the first total. Raises DTypeError for a tree without leaves if there is no
+    initializer.
 
     >>> reduce(lambda total, leaf: total + leaf, {"w": 1.0, "b": (2.0, 3.0)})
     6.0
@@ -192,7 +194,7 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 @entry_point
 def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
-    """The structure of ``full_tree``, with the leaf of ``prefix_tree`` that stands above each leaf.
+    """``prefix_tree`` with each leaf repeated, so that it has the structure of ``full_tree``.
 
     Raises ShapeError unless ``prefix_tree`` has the nesting of ``full_tree`` down to its leaves.
 
@@ -212,10 +214,11 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
 def transpose(
     outer: optree.PyTreeSpec | Tree, inner: optree.PyTreeSpec | Tree | None, tree: Any
 ) -> Any:
-    """A tree of ``outer`` structure, whose leaves have ``inner`` structure, turned inside out.
+    """A tree of trees turned inside out: ``tree`` has the structure ``outer``, and each of its
+    leaves the structure ``inner``; the result has ``inner`` outside and ``outer`` inside.
 
-    With None for ``inner``, its structure is that of the first subtree. Raises ShapeError if
-    ``tree`` is not nested as ``outer``, and then as ``inner``.
+    If ``inner`` is None, it is the structure of the first subtree. Raises ShapeError if ``tree``
+    does not have these structures.
 
     >>> pairs = {"w": (1.0, 10.0), "b": (2.0, 20.0)}
     >>> transpose(structure({"w": 0, "b": 0}), structure((0, 0)), pairs)
@@ -262,7 +265,7 @@ def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTr
 
 
 def _aligned(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[list]:
-    """The subtrees of each tree in the places of the leaves of ``spec``."""
+    """For each tree, its subtrees at the positions of the leaves of ``spec``."""
     found = []
     for i, tree in enumerate(trees, start=2):
         pytrees.flatten(tree)

@@ -1,4 +1,4 @@
-"""The ``letir`` command: programs are recorded, shown, checked, run and changed in a shell.
+"""The ``letir`` command: record, show, check, run and transform programs in a shell.
 
 Programs are read from files that ``letir.save`` wrote, and from ONNX models. Exit codes: 0 for
 success, 1 for an error (a message on stderr, no traceback), 2 for an invalid command line. The

@@ -1,4 +1,4 @@
-"""The BLAS of NumPy: which library, for which processor it computes, and how to mend the choice."""
+"""NumPy's BLAS: the library, the processor for which it computes, and advice if that is wrong."""
 
 import ctypes
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-# The instruction sets that matter to products, by level, with the core to ask OpenBLAS for, and the
-# names under which NumPy lists what it found.
+# The instruction sets that matter to products, by level, with the core to ask OpenBLAS for, and
+# NumPy's names of the instruction sets.
 _LEVELS = (
     ("SSE", "Nehalem", ()),
     ("AVX", "Sandybridge", ("AVX",)),
@@ -39,7 +39,7 @@ def blas_report() -> dict:
 
 
 def core_advice(core: str | None, features: Iterable[str]) -> str | None:
-    """What to do where OpenBLAS computes with code for an older processor; None if it does not.
+    """Advice if OpenBLAS uses code for an older processor than this one; otherwise None.
 
     ``features``: the instruction sets that NumPy found.
     """

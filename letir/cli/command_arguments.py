@@ -53,7 +53,7 @@ def _module_in(place: str, file: str) -> ModuleType:
 
 
 def _module_named(place: str, name: str) -> ModuleType:
-    """The module that an import of this name would find, from the current folder too."""
+    """The module that an import of this name would find; the current folder is searched too."""
     if name in sys.modules:
         return sys.modules[name]
     sys.path.insert(0, os.getcwd())

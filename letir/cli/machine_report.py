@@ -1,4 +1,4 @@
-"""``letir doctor``: what letir finds on this machine, and what would make it faster there."""
+"""``letir doctor``: what letir finds on this machine, and advice that would make it faster."""
 
 import importlib.metadata
 import os
@@ -49,7 +49,7 @@ def report_text(report: dict[str, Any]) -> str:
         lines.append(f"{name:<10} {', '.join(shown)}")
         if facts.get("advice"):
             advice.append(facts["advice"])
-    lines += ["", *([f"- {line}" for line in advice] or ["Nothing to mend was found."])]
+    lines += ["", *([f"- {line}" for line in advice] or ["No problems were found."])]
     return "\n".join(lines)
 
 
@@ -59,7 +59,7 @@ def _words(value: Any) -> str:
 
 
 def _unless_it_fails(facts: Callable[[], dict]) -> dict:
-    """The facts of a section; its error, if another package is damaged."""
+    """The facts of a section, or its error if another package is damaged."""
     try:
         return facts()
     except Exception as error:  # of any package: the report must say so, not end

@@ -46,7 +46,7 @@ def demo_command(options: argparse.Namespace) -> int:
 
 
 def doctor_command(options: argparse.Namespace) -> int:
-    """Report what letir finds on this machine, and what to mend."""
+    """Report what letir finds on this machine, and give advice."""
     report = machine_report()
     print(json.dumps(report, indent=2) if options.json else report_text(report))
     return 0
@@ -220,7 +220,7 @@ def write_program(program: Lambda, path: str | None, output_names: list[str] | N
 
 
 def print_result(program: Lambda, path: str | None) -> None:
-    """Print a program that was not saved, and the numbers of its parts for one that was."""
+    """Print a program; for one that was saved at ``path``, only how many parts it has."""
     if path is None:
         print_program(str(program))
     else:
@@ -233,7 +233,7 @@ def is_onnx(path: str) -> bool:
 
 
 def describe_program(program: Lambda) -> str:
-    """The numbers of parameters, binds and results of a program, as text."""
+    """How many parameters, binds and results a program has, as text."""
     parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
     return ", ".join(counted_text(*part) for part in parts)
 

@@ -1,8 +1,8 @@
 """Programs on Dask arrays: data on many machines, or larger than memory.
 
-Every program, jitted function and gradient takes Dask arrays in place of NumPy's, and gives Dask
-arrays, which Dask computes on demand, block by block. ``value_and_grad`` and ``grad`` do the same
-as letir's, for a loss of many rows of data; their results are computed at once.
+Every program, jitted function and gradient takes Dask arrays in place of NumPy arrays, and returns
+Dask arrays, which are computed on demand, block by block. ``letir.dask.value_and_grad`` and
+``grad`` are for a loss of many rows of data; their results are computed immediately.
 """
 
 from letir.ast import load_module

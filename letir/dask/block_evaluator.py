@@ -1,9 +1,9 @@
 """``DaskEvaluator``: runs programs on Dask arrays; results are Dask arrays, computed on demand.
 
 If arrays are split along one axis, the operations that act on their rows become one task for each
-block (``row_partition``). Of the others, groups of elementwise operations become one task for each
-block, and an operation whose operands have one block each becomes one task. The rest is computed by
-Dask's own functions, such as its trees of sums, and refused if Dask has none.
+block (``row_partition``). Of the other operations, groups of elementwise operations become one task
+for each block, and an operation whose operands have one block each becomes one task. Dask's own
+functions, such as its trees of sums, compute the rest; an operation that Dask lacks is refused.
 """
 
 import functools
@@ -44,7 +44,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.regrouping import without_groups
 from letir.visitors.visitor import TailCall
 
-# roles of operations that ask which of their operands are ``Undef``
+# roles of operations that test which of their operands are ``Undef``
 _OF_COTANGENTS = ("grad_of", "when_defined", "autograd_add", "instantiate")
 
 
@@ -111,7 +111,7 @@ class DaskEvaluator(Evaluator):
         return Evaluator.call(self, fn, operands)  # a group that ends by joining its results
 
     def _by_dask(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
-        """The results by Dask's own functions. Raises LetirError if there is none that fits."""
+        """The results, computed by Dask's own functions. Raises LetirError if Dask has none."""
         op = bind.op
         if op.role == "index":  # the number of places is known of masks that are NumPy arrays only
             operands = [as_dask(operands[0]), *operands[1:]]
@@ -188,7 +188,7 @@ class DaskEvaluator(Evaluator):
 
 
 def _first_sentence(error: Exception) -> str:
-    """What an error says first, on one line."""
+    """The first sentence of an error's message, on one line."""
     return " ".join(str(error).strip().partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
@@ -230,7 +230,7 @@ def _flattened(fn: Lambda) -> Lambda:
 
 
 def program_of(bind: Bind) -> Lambda:
-    """A program of this bind alone, whose parameters are its operands but None and Undef."""
+    """A program of this bind alone, with its operands, except None and Undef, as parameters."""
     args = tuple([Local(arg.type) if _is_value(arg) else arg for arg in bind.args])
     binders = tuple([Local(binder.type) for binder in bind.binders])
     params = tuple([arg for arg in args if type(arg) is Local])

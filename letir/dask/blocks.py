@@ -1,4 +1,4 @@
-"""Programs computed on blocks: the tasks that Dask's workers run, and the arrays made of them.
+"""Programs computed on blocks: the tasks that Dask's workers run, and the arrays of their results.
 
 A task holds a program, which is sent as data and never as the user's code. A worker compiles it
 once for each type of its blocks.

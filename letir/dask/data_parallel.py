@@ -22,11 +22,11 @@ def value_and_grad(
 ) -> Callable[P, tuple[R, Any]]:
     """``letir.value_and_grad`` of a loss of Dask arrays, computed on their blocks.
 
-    ``loss(params, *data)`` is recorded once for each type of its arguments. Each block is computed
-    where it lies, by threads, processes or the workers of a ``distributed.Client``, and sums over
-    blocks are taken in a tree: equal calls give equal results for the same chunks. The result
-    is (value, gradient) of the loss of the whole arrays, as NumPy arrays; ``params`` are NumPy
-    arrays too. Raises LetirError for an operation that mixes blocks and that Dask cannot
+    ``loss(params, *data)`` is recorded once for each combination of argument types. Each block is
+    computed where its data are, by threads, processes or the workers of a ``distributed.Client``,
+    and sums over blocks are added in a tree: equal calls give equal results for the same chunks.
+    The result is (value, gradient) of the loss of the whole arrays, as NumPy arrays; ``params`` are
+    NumPy arrays too. Raises LetirError for an operation that mixes blocks and that Dask cannot
     compute, DTypeError if no argument is a Dask array. See docs/dask.md.
 
     >>> import dask.array as da

@@ -1,7 +1,7 @@
 """Reading and writing one element of each row, as in ``scores[np.arange(n), labels]``.
 
-Dask has no index of several arrays. If the first counts the rows, each block needs its own rows
-only.
+Dask has no index of several arrays. If the first array counts the rows, each block needs only its
+own rows.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from letir.ast.terms import Bind
 
 
 def counts_rows(bind: Bind, operands: Sequence) -> bool:
-    """Whether a bind selects by arrays of integers, of which the first is the number of each row.
+    """Whether a bind selects by arrays of integers, and the first array is 0, 1, ..., n - 1.
 
     True of ``index``, and of the operation that puts elements into zeros, its derivative.
     """

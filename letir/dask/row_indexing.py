@@ -65,7 +65,7 @@ def index_rule(bind: Bind, split: Split) -> RowRule | None:
 
 
 def _differs(axes: Axes, needed: Axes) -> bool:
-    """Whether an operand is split along another axis than the one that is needed."""
+    """Whether an operand is split along another axis than the needed one."""
     pairs = zip(axes, needed, strict=True)
     return any(axis is not None and axis != need for axis, need in pairs)
 

@@ -26,7 +26,7 @@ MIXED = -1  # the axis of arrays that are split in another way
 
 @frozen(eq=False)
 class RowGroup:
-    """The program that one task computes for a block; it is recorded for all ``count`` rows.
+    """The program that one task computes for a block; its types have all ``count`` rows.
 
     ``params``: the axis of rows of each parameter, None for whole values; the last ``numbers``
     parameters hold the row numbers of a block. ``rows`` and ``shape_axes``: the axes of rows
@@ -44,7 +44,7 @@ class RowGroup:
     token: str = field(factory=lambda: uuid.uuid4().hex)
 
     def for_rows(self, count: int) -> Lambda:
-        """The program for a block of so many rows."""
+        """The program for a block of ``count`` rows."""
         names: dict = {}
         for param, axis in zip(self.fn.params, self.params, strict=True):
             names[param] = Local(resized(param.type, axis, count), param.name)
@@ -75,9 +75,9 @@ ROWS = Primitive(
 class Place:
     """How a value is split: ``axis``, its axis of rows or None, and ``count``, the number of rows.
 
-    ``phase``: the first phase in which groups may read it; ``ready``: the first phase in which
-    other binds may. ``repeats``: all rows are known outside of groups too, because the value is
-    computed from values that are repeated for each row.
+    ``phase``: the first phase in which groups may read the value; ``ready``: the first phase in
+    which other binds may read it. ``repeats``: all rows are known outside of groups too, because
+    the value is computed from values that are repeated for each row.
     """
 
     axis: int | None = None
@@ -222,7 +222,7 @@ class Partition:
         return passes.dead_code(self.fn.with_binds([bind for binds in order for bind in binds]))
 
     def _group(self, indices: list[int], count: int, outside: set) -> Bind:
-        """The bind of a group, whose results are what is used outside."""
+        """The bind of a group; its results are the values that are used outside of the group."""
         inputs = _Inputs(count)
         binds = [self._member(index, inputs) for index in indices]
         found = [
@@ -251,7 +251,7 @@ class Partition:
         return Bind(tuple([b for b, _, _ in found]), ROWS, args, Attrs(group=group))
 
     def _any_rows(self, count: int) -> tuple[Local, int]:
-        """An argument that is split into so many rows."""
+        """An argument that has ``count`` rows in blocks."""
         return next(
             (param, place.axis)
             for param in self.fn.params

@@ -69,7 +69,7 @@ def attrs_for(attrs: Attrs, shape_axis: int | None, count: int) -> Attrs:
 
 
 def aligned(kinds: Sequence[ArrayType], axes: Axes, count: int) -> tuple[Axes, int] | None:
-    """(the axes that operands need, the place of the rows counted from the last axis)."""
+    """(the axis along which each operand is needed, the axis of rows counted from the last one)."""
     places = {kind.ndim - axis for kind, axis in zip(kinds, axes, strict=True) if axis is not None}
     if len(places) != 1:
         return None

@@ -74,7 +74,7 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
 
 
 def _elementwise(bind: Bind, split: Split) -> RowRule | None:
-    """Operands are broadcast, and an element of the result depends on those at its place."""
+    """An elementwise operation on operands that are broadcast."""
     found = aligned(operand_types(bind), split.axes, split.count)
     return found and RowRule(found[0])
 
@@ -87,7 +87,7 @@ def _in_sorted(bind: Bind, split: Split, place: int) -> RowRule | None:
     return RowRule(split.axes)
 
 
-# ---- reductions, and what acts along axes ----
+# ---- reductions, and other operations along axes ----
 
 
 def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
@@ -207,7 +207,7 @@ def _sum_to_size(bind: Bind, split: Split) -> RowRule | None:
 
 
 def _product(bind: Bind, split: Split, letters_of: Callable) -> RowRule | None:
-    """A product of arrays: over rows a partial one. ``letters_of``: see ``row_letters``."""
+    """A product of arrays, a partial result if rows are summed. ``letters_of``: ``row_letters``."""
     letters = letters_of(bind)
     if letters is None:
         return None

@@ -71,7 +71,7 @@ def _array(graph: Any, name: str, axis: int, rows: tuple, kind: ArrayType) -> da
 
 
 def _packed(*values: Any) -> tuple:
-    """A group with its whole operands: one value that all of its tasks have in common."""
+    """A group with its whole operands, as one value that all tasks of the group share."""
     return values
 
 

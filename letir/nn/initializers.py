@@ -182,7 +182,7 @@ def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = 
 
 @entry_point
 def he_normal(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
-    """Normal numbers of a variance that layers with this nonlinearity preserve.
+    """Normal numbers for which layers with this nonlinearity preserve the variance.
 
     ``nonlinearity``: a key of ``GAINS``: "linear", "sigmoid", "tanh", "relu", "selu", "leaky_relu".
 

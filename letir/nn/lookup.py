@@ -23,9 +23,9 @@ def embedding(
     """The rows of ``weight`` at ``indices``, of shape ``indices.shape + weight.shape[1:]``.
 
     ``indices``: integers of any shape; ``weight``: shape (words, width). The row ``padding_idx``,
-    which may be counted from the end, gets no gradient. The arguments are the same as PyTorch's
-    function; ``max_norm``, ``scale_grad_by_freq`` and ``sparse`` are refused. One bind, whose first
-    operand is ``weight``.
+    which may be counted from the end, gets no gradient. The arguments are those of PyTorch's
+    function, but ``max_norm``, ``scale_grad_by_freq`` and ``sparse`` are refused. One bind, whose
+    first operand is ``weight``.
 
     >>> weight = np.arange(6.0).reshape(3, 2)
     >>> embedding(np.array([2, 0]), weight)

@@ -2,8 +2,7 @@
 
 ``update`` returns the new parameters and the new state. Nothing is changed in place, so a training
 step is a function that can be traced, replayed and differentiated. Leaves keep their dtype. A
-learning rate is a number, or a function of the number of the step (from 0), such as
-``cosine_decay``.
+learning rate is a number, or a function of the step number (from 0), such as ``cosine_decay``.
 
 >>> import numpy as np
 >>> optimizer = sgd(0.1)
@@ -266,7 +265,8 @@ def adamw(
 def build_adam(
     learning_rate: float | Callable, b1: float, b2: float, eps: float, *, added: float, taken: float
 ) -> Optimizer:
-    """adam or adamw: weight decay ``added`` to the gradients, or ``taken`` from the parameters."""
+    """adam, with weight decay ``added`` to the gradients; or adamw, with weight decay ``taken``
+    from the parameters."""
 
     _refuse_rate("adam", learning_rate, b1=b1, b2=b2)
 

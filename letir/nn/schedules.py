@@ -1,4 +1,4 @@
-"""Learning rates as functions of the number of the step, from 0: the schedules of ``optim``."""
+"""The schedules of ``optim``: learning rates as functions of the step number, which begins at 0."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def rate_at_step(learning_rate: float | Callable, step: Any) -> Any:
 
 
 def _make_schedule(name: str, steps: Any, rate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The schedule ``rate``, which changes over a number of steps that must be positive."""
+    """The schedule ``rate``, which changes over ``steps`` steps. ``steps`` must be positive."""
     if type(steps) in (int, float) and not steps > 0:
         raise ShapeError(
             f"{name}: the number of steps must be positive, found {steps}\n"

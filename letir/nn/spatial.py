@@ -159,10 +159,11 @@ def conv_transpose1d(
     dilation: int | Sequence[int] = 1,
 ) -> Any:
     """The transpose of ``conv1d``: each element of x times ``weight``, added to the result at the
-    places that ``conv1d`` would read.
+    positions that ``conv1d`` would read.
 
-    ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). Several
-    sizes of the result fit a stride above 1; ``output_padding`` is added to the smallest.
+    ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). With a
+    stride above 1, results of several sizes are possible; ``output_padding`` is added to the
+    smallest size.
 
     >>> import numpy as np
     >>> conv_transpose1d(np.ones((1, 1, 2)), np.array([[[1.0, 2.0]]]), stride=2)[0, 0]

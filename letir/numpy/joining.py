@@ -1,4 +1,4 @@
-"""``letir.numpy.r_`` and ``c_``: NumPy's index tricks, with traced values in the brackets."""
+"""``letir.numpy.r_`` and ``c_``, which also join traced values."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class Joining:
 
 
 def _slice_to_range(part: slice):
-    """A slice as an array: a range, or, for an imaginary step, that many evenly spaced numbers."""
+    """A slice as an array: a range, or for an imaginary step ``nj``, n evenly spaced numbers."""
     start, step = part.start or 0, 1 if part.step is None else part.step
     if isinstance(step, complex):
         return np.linspace(start, part.stop, int(abs(step)))

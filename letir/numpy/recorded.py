@@ -85,7 +85,10 @@ def _holds_floats(x: Any) -> bool:
 
 
 def _new_arrays(found: Any, given: Any) -> Any:
-    """New arrays, also in a tuple or list, as buffers of the active trace; views unchanged."""
+    """A result, or the items of a tuple or list: new arrays as buffers of the active trace.
+
+    Views of ``given`` arrays are returned unchanged.
+    """
     if type(found) in (tuple, list):
         return type(found)([_new_arrays(item, given) for item in found])
     if isinstance(found, tuple) and hasattr(found, "_make"):  # the results of numpy.linalg

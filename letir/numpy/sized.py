@@ -1,6 +1,7 @@
-"""NumPy functions of a count, for a count that is a symbolic size.
+"""NumPy functions of a number of elements, for a number that is a symbolic size.
 
-NumPy's own compare the count or make a list of it in Python; here they are written with ``arange``.
+NumPy's own functions compare the number, or make a Python list of this length; the functions here
+are written with ``arange``.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """``letir.random``: random numbers by key, the same in every evaluator [semantics.md B9].
 
-A key is an array of two integers, which determines all numbers drawn with it; so each key must be
-used once only. ``split`` makes new keys, ``fold_in`` makes the key for a number, ``reused_keys``
+A key is an array of two integers, which determines all numbers drawn with it; so use each key only
+once. ``split`` makes new keys, ``fold_in`` makes a key from a key and a number, ``reused_keys``
 finds keys that a program uses twice. The functions take arrays and traced values; a call is one
 bind.
 

@@ -39,7 +39,7 @@ def _windows_in_rows(x, size, footprint, mode, cval, origin, axes) -> Any:
 
 
 def _order_filter(name: str, choose: Any, text: str) -> Any:
-    """The filter of this name, which chooses one element of each window."""
+    """The filter ``name``; ``choose`` selects one element of each window, ``text`` describes it."""
 
     def order_filter(
         input: Any,
@@ -116,7 +116,7 @@ def map_coordinates(
     cval: Any = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """The array at fractional places, by the nearest element or linear interpolation."""
+    """The array at fractional coordinates: the nearest element, or linear interpolation."""
     if order not in (0, 1):
         raise refusal_error("ndimage.map_coordinates", _NO_SPLINES)
     if mode not in ("constant", "nearest", "grid-wrap"):
@@ -139,7 +139,7 @@ def map_coordinates(
 
 
 def _corners_of(place: Any, n: int, order: int) -> list[tuple]:
-    """(index, weight) of the elements around each place along an axis of ``n`` elements."""
+    """(index, weight) of the elements around each coordinate on an axis of ``n`` elements."""
     if order == 0:
         return [(np.floor(place + 0.5).astype(np.intp) % n, 1.0)]
     low = np.floor(place)

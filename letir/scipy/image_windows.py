@@ -1,4 +1,4 @@
-"""Sliding windows of arrays with borders, which all filters of ``ndimage`` use."""
+"""Sliding windows of arrays, with SciPy's treatment of borders, for the filters of ``ndimage``."""
 
 import operator
 from typing import Any
@@ -67,7 +67,7 @@ def filtered_axes(axes: Any, ndim: int) -> list[int]:
 
 
 def shape_along(sizes: list, axes: list[int], ndim: int, other: int) -> tuple:
-    """``sizes`` along ``axes``, and ``other`` along all others."""
+    """A shape of ``ndim`` axes: ``sizes`` along ``axes``, ``other`` along all other axes."""
     at = dict(zip(axes, sizes, strict=True))
     return tuple([at.get(a, other) for a in range(ndim)])
 

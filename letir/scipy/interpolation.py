@@ -53,7 +53,7 @@ def _stand_in(plain: Callable, recorded: Callable) -> Callable:
 
 
 def _known(x: Any) -> Any:
-    """An array that the recorded function has made as an ordinary one; others unchanged."""
+    """An array that the recorded function has made, as an ordinary one; other values unchanged."""
     return x.concrete_value() if isinstance(x, Value) and x.as_constant() is not x else x
 
 
@@ -102,7 +102,7 @@ def _coefficient_place(self) -> tuple[Any, str]:
 
 
 def _value_of_spline(plain: Callable, self, x, nu=0, extrapolate=None):
-    """The value of a BSpline, as that of a piecewise polynomial."""
+    """The value of a BSpline, computed as a piecewise polynomial."""
     if self.k == 0:
         raise refusal_error("a spline of degree 0", 'write interp1d(x, y, kind="previous")')
     make, known = find_in_scipy("interpolate", "PPoly"), self.c.reshape(self.c.shape[0], -1)
@@ -152,12 +152,12 @@ def _value_of_interpolator(plain: Callable, self, x):
 
 
 def _table(known: Any) -> Any:
-    """A known array as one that takes traced indices; a traced array unchanged."""
+    """A known array converted so that traced values can index it; a traced array unchanged."""
     return known if isinstance(known, Value) else as_traced_constant(np.array(known))
 
 
 def _call_of(self) -> Callable:
-    """The function that computes the values, in the form for one row that takes traced points."""
+    """The method of an ``interp1d`` that computes the values at traced points."""
     name = self._call.__name__
     return getattr(type(self), "_call_linear" if name == "_call_linear_np" else name)
 

@@ -122,7 +122,7 @@ def _full_covariance(mean: Any, cov: Any) -> Any:
 
 
 def _positive_part(values: Any) -> tuple:
-    """(eigenvalues with 1 in place of those that count as zero, mask of the other ones)."""
+    """(eigenvalues, with 1 in place of those that count as zero; mask of the positive ones)."""
     least = 1e6 * np.finfo(float).eps * np.abs(values).max()  # as scipy.stats cuts them off
     is_positive = values > least
     return np.where(is_positive, values, 1.0), is_positive

@@ -24,7 +24,10 @@ def find_in_scipy(part: str, name: str) -> Any:
 
 
 def drop_in(part: str) -> Callable:
-    """A decorator: the function replaces SciPy's of the same name where an argument is traced."""
+    """A decorator: the function is called instead of SciPy's if an argument is traced.
+
+    SciPy's function has the same name, in the namespace ``part``.
+    """
 
     def decorate(function: Callable) -> Callable:
         recorded = entry_point(function)
@@ -53,7 +56,7 @@ def as_scalar(found: Any) -> Any:
 
 
 def refusal_error(name: str, reason: str) -> MissingRule:
-    """The error of a function that cannot be recorded with these arguments."""
+    """The error for a function that cannot be recorded with the given arguments."""
     return of_unrecorded_code(
         MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
     )

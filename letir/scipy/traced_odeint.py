@@ -103,8 +103,8 @@ def solve_ivp(
 ) -> Any:
     """scipy.integrate.solve_ivp at given times, differentiable like ``odeint``.
 
-    The numbers are those of SciPy's ``method``, the derivatives those of the exact solution. The
-    result has ``t``, ``y``, ``status``, ``message`` and ``success``.
+    SciPy's ``method`` computes the values; the derivatives are derivatives of the exact solution.
+    The result has ``t``, ``y``, ``status``, ``message`` and ``success``.
     """
     LATE_BOUND["refuse_unless_function"]("solve_ivp: fun", fun)
     given = () if args is None else tuple(args)

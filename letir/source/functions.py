@@ -37,8 +37,9 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
     returns a tuple of cotangents; None stands for a zero cotangent.
 
     Arguments are not checked, and values live until the function ends. User-defined operations need
-    a ``source`` in their record; opaque ones are imported from their module. Raises ExportError
-    with the user's line where that is impossible. Linear in the number of binds.
+    a ``source`` in their record; opaque functions are imported from their modules. Raises
+    ExportError with the user's line if an operation cannot be written. Linear in the number of
+    binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x: float64[3], %1:rate: float64*[] { %2:y = mul(%0, %1); return %2 }")
@@ -96,7 +97,7 @@ def _write_parameters(writer: Writer, fn: Lambda) -> list[str]:
     signature = Signature(writer, parameter_names(fn))
     tree = fn.in_tree
     if tree is not None and not can_unpack(tree.spec):
-        writer.line(f"# the arguments are those of {printable_line(str(tree))}, in a row")
+        writer.line(f"# the arguments are the leaves of {printable_line(str(tree))}")
         tree = None
     if tree is None:
         signature.head += [writer.parameter(p, signature.names[p]) for p in fn.params]
@@ -128,7 +129,7 @@ def _nested_results(writer: Writer, texts: Sequence[str], tree: Tree | None) -> 
     if tree is None:
         return texts[0] if len(texts) == 1 else _tuple_text(texts)
     if not can_build(tree.spec):
-        writer.line(f"# the results are those of {printable_line(str(tree))}, in a row")
+        writer.line(f"# the results are the leaves of {printable_line(str(tree))}")
         return _nested_results(writer, texts, None)
     return structure_expression(writer, tree.spec, iter(texts))
 

@@ -118,7 +118,7 @@ def _common_name(leaves: list, otherwise: str, most: int | None = None) -> str:
 
 
 def _is_one(parts: tuple) -> bool:
-    """Whether all items are equal."""
+    """Whether all items of a tuple are equal."""
     return len(set(parts)) == 1
 
 

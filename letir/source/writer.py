@@ -114,7 +114,7 @@ class Writer:
             self.assign(bind, found)
 
     def assign(self, bind: Bind, text: str) -> None:
-        """Write ``binders = text``; unused values are computed nevertheless."""
+        """Write ``binders = text``, even if the results are unused."""
         if not bind.binders:
             self.line(text)
             return

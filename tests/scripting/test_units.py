@@ -348,7 +348,7 @@ def test_a_wrong_backward_is_found():
             return x * x, backward
     """)
 
-    with pytest.raises(AssertionError, match="the derivative by argument 0 is wrong in reverse"):
+    with pytest.raises(AssertionError, match="respect to argument 0 is wrong in reverse"):
         check_grads(wrong, (X,), order=1)
     check_grads(wrong, (X,), order=1, modes=("fwd",))
 

@@ -77,7 +77,7 @@ def test_a_named_tuple_of_results_is_defined_in_the_source():
 def test_results_in_a_class_of_a_user_are_flat_with_a_comment():
     source = lt.to_source(lt.trace(lambda x: Model(x, x * 2), np.ones(2)))
 
-    assert "# the results are those of Model(hidden=*, out=*), in a row" in source
+    assert "# the results are the leaves of Model(hidden=*, out=*)" in source
     assert_same((np.ones(2), np.full(2, 2.0)), loaded(source)(np.ones(2)))
 
 
@@ -86,7 +86,7 @@ def test_nestings_that_cannot_be_written_are_flat_with_a_comment():
 
     source = lt.to_source(program)
 
-    assert "# the arguments are those of (({nan: *},), {}), in a row" in source
+    assert "# the arguments are the leaves of (({nan: *},), {})" in source
     assert_same(np.full(2, 2.0), loaded(source)(np.ones(2)))
 
 

@@ -79,7 +79,7 @@ def test_a_wrong_derivative_is_found_at_its_order(order):
 
     if order > 1:
         check_grads(f, (X,), order=order - 1, modes=("rev",))
-    with pytest.raises(AssertionError, match=f"by argument 0 is wrong in .*, order {order}\n"):
+    with pytest.raises(AssertionError, match=f"to argument 0 is wrong in .*, order {order}\n"):
         check_grads(f, (X,), order=order, modes=("rev",))
 
 
@@ -91,7 +91,9 @@ def test_the_message_names_argument_mode_order_and_values(mode, text):
     with pytest.raises(AssertionError) as caught:
         check_grads(f, (X, {"w": (1.0, 3.0)}), modes=(mode,))
 
-    pattern = rf"the derivative by argument 1\['w'\]\[1\] is wrong in {text} mode, order 1\n"
+    pattern = (
+        rf"the derivative with respect to argument 1\['w'\]\[1\] is wrong in {text} mode, order 1\n"
+    )
     assert re.match(
         pattern + r"  expected -?\d.* by central differences, got -?0.0", str(caught.value)
     )

@@ -48,7 +48,7 @@ def _tail(xp, a, x):
 
 
 def _slope_impl(xp, a, x, *, order=1):
-    """dx/da at a fixed F(x; a), and its derivative by a at a fixed x.
+    """dx/da at a fixed F(x; a), and its derivative with respect to a at a fixed x.
 
     Computed from the series of F, Abramowitz and Stegun, 6.5.29, differentiated term by term. For x
     well above a the terms cancel, and 1 - F is used instead. Beyond a = 1e6, where there are
