@@ -45,7 +45,7 @@ class _PlainLine:
 
     def draw(self, stage: _Stage, seconds: float) -> None:
         """Draw the line of a stage in place of the previous line."""
-        text = f"letir: {stage.title} {_bar(stage, seconds)} {seconds:.1f} s"
+        text = f"letir: {stage.title} {_bar_text(stage, seconds)} {seconds:.1f} s"
         self.out.write(f"\r{text.ljust(self.width)}")
         self.out.flush()
         self.width = len(text)
@@ -83,7 +83,7 @@ class _TqdmLine:
             self.bar = None
 
 
-def _bar(stage: _Stage, seconds: float) -> str:
+def _bar_text(stage: _Stage, seconds: float) -> str:
     """A bar of what is done; if the total is unknown, a mark that moves."""
     if stage.total:
         full = min(stage.done, stage.total) * _BAR // stage.total
@@ -208,12 +208,12 @@ def count_items(items: Sequence | Iterable) -> Iterator:
         yield item
 
 
-def _forget() -> None:
+def _reset_in_child() -> None:
     """Reset the display in a forked child process, which has no stages and no thread."""
     DISPLAY.stages.clear()
     DISPLAY.line, DISPLAY.lock, DISPLAY.thread = None, threading.Lock(), None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_in_child)
 LATE_BOUND["with_progress"], LATE_BOUND["count_items"] = with_progress, count_items

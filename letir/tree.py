@@ -59,7 +59,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], optree.PyTree
     >>> flatten({"w": 1.0, "b": (2.0, None)})[0]
     [2.0, 1.0]
     """
-    return _flattened(tree, is_leaf)
+    return _flatten_registered(tree, is_leaf)
 
 
 @entry_point
@@ -71,7 +71,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     >>> leaves([1.0, (2.0, None)])
     [1.0, 2.0]
     """
-    return _flattened(tree, is_leaf)[0]
+    return _flatten_registered(tree, is_leaf)[0]
 
 
 @entry_point
@@ -81,7 +81,7 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> optree.PyTreeSpec:
     >>> structure((1.0, 2.0)) == structure((3.0, "a")), structure((1.0,)) == structure([1.0])
     (True, False)
     """
-    return _flattened(tree, is_leaf)[1]
+    return _flatten_registered(tree, is_leaf)[1]
 
 
 @entry_point
@@ -115,8 +115,8 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     >>> map(lambda w, g: w - 0.1 * g, {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": 20.0})
     {'w': 0.0, 'b': 0.0}
     """
-    found, spec = _flattened(tree, is_leaf)
-    others = _aligned(spec, rest, "tree.map")
+    found, spec = _flatten_registered(tree, is_leaf)
+    others = _subtrees_at(spec, rest, "tree.map")
     return spec.unflatten([f(*group) for group in zip(found, *others, strict=True)])
 
 
@@ -130,7 +130,7 @@ def map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf 
     {'w': [(('w', 0), 1.0), (('w', 1), 2.0)]}
     """
     pairs, spec = _flattened_with_paths(tree, is_leaf)
-    others = _aligned(spec, rest, "tree.map_with_path")
+    others = _subtrees_at(spec, rest, "tree.map_with_path")
     groups = zip(pairs, *others, strict=True)
     return spec.unflatten([f(path, leaf, *more) for (path, leaf), *more in groups])
 
@@ -171,7 +171,7 @@ def reduce(
     >>> reduce(lambda total, leaf: total + leaf, {"w": 1.0, "b": (2.0, 3.0)})
     6.0
     """
-    found = _flattened(tree, is_leaf)[0]
+    found = _flatten_registered(tree, is_leaf)[0]
     if initializer is not _MISSING:
         return functools.reduce(f, found, initializer)
     if not found:
@@ -189,7 +189,7 @@ def all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     >>> all({"w": True, "b": (1, 2)}), all([0.0, 1.0]), all(())
     (True, False, True)
     """
-    return builtins.all(_flattened(tree, is_leaf)[0])
+    return builtins.all(_flatten_registered(tree, is_leaf)[0])
 
 
 @entry_point
@@ -201,11 +201,11 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     >>> broadcast((1, 2), ([10.0, 20.0], {"w": 30.0}))
     ([1, 1], {'w': 2})
     """
-    found, spec = _flattened(prefix_tree, is_leaf)
-    (subtrees,) = _aligned(spec, (full_tree,), "tree.broadcast")
+    found, spec = _flatten_registered(prefix_tree, is_leaf)
+    (subtrees,) = _subtrees_at(spec, (full_tree,), "tree.broadcast")
     filled = []
     for leaf, subtree in zip(found, subtrees, strict=True):
-        below = _flattened(subtree, is_leaf)[1]
+        below = _flatten_registered(subtree, is_leaf)[1]
         filled.append(below.unflatten([leaf] * below.num_leaves))
     return spec.unflatten(filled)
 
@@ -226,22 +226,22 @@ def transpose(
     """
     pytrees.flatten(tree)  # registers the classes in it
     spec = _spec_of(outer, "tree.transpose")
-    (subtrees,) = _aligned(spec, (tree,), "tree.transpose")
+    (subtrees,) = _subtrees_at(spec, (tree,), "tree.transpose")
     if inner is None:
         if not subtrees:
             raise ShapeError(
                 "tree.transpose: the outer structure has no leaves, so the inner one cannot be "
                 f"found{at_user()}\n  pass the inner structure too"
             )
-        inside = _flattened(subtrees[0], None)[1]
+        inside = _flatten_registered(subtrees[0], None)[1]
     else:
         inside = _spec_of(inner, "tree.transpose")
-    rows = _aligned(inside, subtrees, "tree.transpose")
+    rows = _subtrees_at(inside, subtrees, "tree.transpose")
     columns = [[row[i] for row in rows] for i in range(inside.num_leaves)]
     return inside.unflatten([spec.unflatten(column) for column in columns])
 
 
-def _flattened(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], optree.PyTreeSpec]:
+def _flatten_registered(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], optree.PyTreeSpec]:
     """The leaves and the structure of a pytree."""
     found = pytrees.flatten(tree)  # registers the classes in it
     if is_leaf is None:
@@ -251,7 +251,7 @@ def _flattened(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], optree.PyTreeSpec
 
 def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTreeSpec]:
     """The leaves with their paths, and the structure of a pytree."""
-    found, spec = _flattened(tree, is_leaf)
+    found, spec = _flatten_registered(tree, is_leaf)
     paths = [
         tuple(
             [
@@ -264,7 +264,7 @@ def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTr
     return [*zip(paths, found, strict=True)], spec
 
 
-def _aligned(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[list]:
+def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[list]:
     """For each tree, its subtrees at the positions of the leaves of ``spec``."""
     found = []
     for i, tree in enumerate(trees, start=2):
@@ -272,7 +272,7 @@ def _aligned(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[
         try:
             found.append(spec.flatten_up_to(tree))
         except ValueError:
-            nested = _flattened(tree, None)[1]
+            nested = _flatten_registered(tree, None)[1]
             which = f"argument {i}" if asked.startswith("tree.map") else "the tree"
             raise ShapeError(
                 f"{asked}: {which} is nested as {Tree(nested)}, expected {Tree(spec)}{at_user()}\n"

@@ -31,7 +31,7 @@ def blas_report() -> dict:
     known = np.show_config(mode="dicts")
     blas = known.get("Build Dependencies", {}).get("blas", {})
     found: dict = {"name": blas.get("name"), "version": blas.get("version")}
-    found |= _openblas(_loaded_files())
+    found |= _openblas_facts(_loaded_files())
     simd = known.get("SIMD Extensions", {})
     features = {*simd.get("baseline", ()), *simd.get("found", ())}
     found["advice"] = core_advice(found.get("core"), features)
@@ -68,7 +68,7 @@ def _loaded_files() -> list[Path]:
     return sorted(file for folder in folders for file in folder.glob("*openblas*"))
 
 
-def _openblas(files: Iterable[Path]) -> dict:
+def _openblas_facts(files: Iterable[Path]) -> dict:
     """The core, the threads and the file of OpenBLAS; empty if no file has its functions."""
     for file in files:
         try:

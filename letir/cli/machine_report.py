@@ -37,7 +37,7 @@ def machine_report() -> dict[str, Any]:
         "compiler": _unless_it_fails(compiler_report),
         "cache": _unless_it_fails(_cache_facts),
         "device": _unless_it_fails(device_report),
-        "extras": _unless_it_fails(_extras),
+        "extras": _unless_it_fails(_extra_versions),
     }
 
 
@@ -45,7 +45,9 @@ def report_text(report: dict[str, Any]) -> str:
     """The report for a reader, with the advice at the end."""
     lines, advice = [], []
     for name, facts in report.items():
-        shown = [f"{k} {_words(v)}" for k, v in facts.items() if k != "advice" and v is not None]
+        shown = [
+            f"{k} {_fact_text(v)}" for k, v in facts.items() if k != "advice" and v is not None
+        ]
         lines.append(f"{name:<10} {', '.join(shown)}")
         if facts.get("advice"):
             advice.append(facts["advice"])
@@ -53,7 +55,7 @@ def report_text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _words(value: Any) -> str:
+def _fact_text(value: Any) -> str:
     """A fact as text."""
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
@@ -106,7 +108,7 @@ def _cache_facts() -> dict:
     return {"folder": str(folder), "kernels": len(sizes), "MiB": round(sum(sizes) / 2**20, 1)}
 
 
-def _extras() -> dict:
+def _extra_versions() -> dict:
     """The version of the package that each extra adds, or that it is missing."""
     return {extra: f"{package} {_version_of(package)}" for extra, package in _EXTRAS.items()}
 

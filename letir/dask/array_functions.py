@@ -81,7 +81,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left", **_options: Any) -> Any:
     return da.searchsorted(a, da.reshape(da.asarray(v), (1,)), side=side)[0]
 
 
-def _maker(make: Callable) -> Callable:
+def _dtype_aware_maker(make: Callable) -> Callable:
     """``np.zeros`` or another maker; Dask's own ignore a dtype that is not a keyword."""
     return lambda like, dtype=None, **options: make(like, dtype=dtype)
 
@@ -119,12 +119,12 @@ class _Ufunc:
         """``np.ufunc.accumulate`` of an extremum."""
         ufunc = getattr(np, self._name)
         kind = np.dtype(dtype or x.dtype)
-        lowest, highest = _bounds(kind)
+        lowest, highest = _dtype_bounds(kind)
         start = lowest if self._name in ("maximum", "fmax") else highest
         return da.reductions.cumreduction(ufunc.accumulate, ufunc, start, x, axis, kind)
 
 
-def _bounds(kind: np.dtype) -> tuple:
+def _dtype_bounds(kind: np.dtype) -> tuple:
     """The least and the greatest number of a dtype."""
     if kind.kind in "fc":
         return -np.inf, np.inf
@@ -163,7 +163,7 @@ class _DaskFunctions:
 
     def __init__(self, makes_arrays: bool = False):
         if makes_arrays:
-            vars(self).update({name: _maker(getattr(da, name)) for name in _MAKERS})
+            vars(self).update({name: _dtype_aware_maker(getattr(da, name)) for name in _MAKERS})
 
     ndarray = da.Array
     newaxis = None

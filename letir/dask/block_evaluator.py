@@ -27,7 +27,7 @@ from letir.dask.array_functions import DASK_FUNCTIONS, DASK_MAKERS
 from letir.dask.blocks import (
     BlockProgram,
     as_dask,
-    elementwise,
+    elementwise_by_block,
     has_one_block,
     in_one_block,
     in_one_task,
@@ -61,9 +61,9 @@ class DaskEvaluator(Evaluator):
         ]
         args = list(map(without_empty_blocks, args))
         axes = tuple(map(_axis_of_rows, args))
-        found = fn.memo(_plans).get((*types, *axes))
+        found = fn.memo(_grouped_programs).get((*types, *axes))
         if found is None:
-            found = fn.memo(_plans)[*types, *axes] = _plan(fn, types, axes)
+            found = fn.memo(_grouped_programs)[*types, *axes] = _grouped_program(fn, types, axes)
         return super().call(found, args)
 
     def visit_let(self, let: Let, env: Environment) -> TailCall:
@@ -96,9 +96,13 @@ class DaskEvaluator(Evaluator):
         if op.role == "fused":
             return self._fused(bind, operands, kinds)
         if op.elementwise:
-            return elementwise(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
+            return elementwise_by_block(
+                BlockProgram(program_of_bind(bind)), _array_operands(bind, operands), kinds
+            )
         if all(map(has_one_block, operands)):
-            return in_one_task(BlockProgram(program_of(bind)), _values(bind, operands), kinds)
+            return in_one_task(
+                BlockProgram(program_of_bind(bind)), _array_operands(bind, operands), kinds
+            )
         if counts_rows(bind, operands):
             return self._picked_rows(bind, operands)
         return self._by_dask(bind, operands, kinds)
@@ -107,7 +111,7 @@ class DaskEvaluator(Evaluator):
         """The results of a group of elementwise binds."""
         fn = bind.attrs["body"]
         if all(inner.op.elementwise for inner in fn.binds) and len({k.shape for k in kinds}) == 1:
-            return elementwise(BlockProgram(fn), operands, kinds)
+            return elementwise_by_block(BlockProgram(fn), operands, kinds)
         return Evaluator.call(self, fn, operands)  # a group that ends by joining its results
 
     def _by_dask(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
@@ -162,7 +166,7 @@ class DaskEvaluator(Evaluator):
         for k, count in enumerate(rows[0].chunks[0]):
             first, *others = [row.blocks[k] for row in rows]
             block = [first, np.arange(count), *others]
-            fn = retype(program_of(for_rows(bind, count)), *map(type_of, block))
+            fn = retype(program_of_bind(for_rows(bind, count)), *map(type_of, block))
             parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
         return (da.concatenate(parts),)
 
@@ -192,16 +196,16 @@ def _first_sentence(error: Exception) -> str:
     return " ".join(str(error).strip().partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
-def _plans(_fn: Lambda) -> BoundedCache:
+def _grouped_programs(_fn: Lambda) -> BoundedCache:
     """The programs made of one: types and axes of rows of the arguments -> the program."""
     return BoundedCache(16)
 
 
-def _plan(fn: Lambda, types: Sequence, axes: tuple[int | None, ...]) -> Lambda:
+def _grouped_program(fn: Lambda, types: Sequence, axes: tuple[int | None, ...]) -> Lambda:
     """``fn`` for arguments of these types, in groups of binds that one task computes."""
     if any(param.type is not kind for param, kind in zip(fn.params, types, strict=True)):
         fn = retype(fn, *types)
-    fn = fn.memo(_flattened)
+    fn = fn.memo(_without_composites)
     if any(axis is not None and axis != MIXED for axis in axes):
         fn = in_row_groups(without_groups(fn), axes)
     return passes.fuse(fn)
@@ -217,7 +221,7 @@ def _axis_of_rows(arg: Any) -> int | None:
     return MIXED if split else None
 
 
-def _flattened(fn: Lambda) -> Lambda:
+def _without_composites(fn: Lambda) -> Lambda:
     """``fn`` without composites and bodies that run once."""
     if changed_params(fn):
         raise DTypeError(
@@ -229,7 +233,7 @@ def _flattened(fn: Lambda) -> Lambda:
     return passes.decompose(fn, keep_rules=False, exact=False)
 
 
-def program_of(bind: Bind) -> Lambda:
+def program_of_bind(bind: Bind) -> Lambda:
     """A program of this bind alone, with its operands, except None and Undef, as parameters."""
     args = tuple([Local(arg.type) if _is_value(arg) else arg for arg in bind.args])
     binders = tuple([Local(binder.type) for binder in bind.binders])
@@ -244,13 +248,15 @@ def _is_scan(bind: Bind) -> bool:
 
 
 def _with_operands(bind: Bind, types: tuple[ArrayType, ...]) -> Lambda:
-    """``program_of`` the loop ``bind`` for operands of other types, that is, other lengths."""
+    """The program of the loop ``bind`` alone, for operands of other lengths."""
     attrs = Attrs({**bind.attrs, "length": None}) if "length" in bind.attrs else bind.attrs
-    return retype(program_of(Bind(bind.binders, bind.op, bind.args, attrs, bind.source)), *types)
+    return retype(
+        program_of_bind(Bind(bind.binders, bind.op, bind.args, attrs, bind.source)), *types
+    )
 
 
-def _values(bind: Bind, operands: list) -> list:
-    """The operands that are parameters of ``program_of``."""
+def _array_operands(bind: Bind, operands: list) -> list:
+    """The operands that are parameters of ``program_of_bind``."""
     return [x for x, arg in zip(operands, bind.args, strict=True) if _is_value(arg)]
 
 

@@ -68,7 +68,9 @@ def as_operand(kind: ArrayType | None, block: Any) -> Any:
     return block.item() if kind is not None and kind.weak else block[()]
 
 
-def elementwise(program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+def elementwise_by_block(
+    program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]
+) -> tuple:
     """The results of an elementwise program, computed once for each block.
 
     ``kinds``: the types of the results, which have one shape. Operands are broadcast, and chunks

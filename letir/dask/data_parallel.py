@@ -34,7 +34,7 @@ def value_and_grad(
     >>> value_and_grad(lambda w, x: ((w * x) ** 2).sum())(2.0, x)
     (np.float64(220.0), np.float64(220.0))
     """
-    return _computed(
+    return _with_computed_results(
         gradients.value_and_grad(loss, argnums, has_aux=has_aux), loss, "value_and_grad"
     )
 
@@ -49,10 +49,10 @@ def grad(
     >>> grad(lambda w, x: (w * x).sum())(2.0, da.arange(6.0, chunks=2))
     np.float64(15.0)
     """
-    return _computed(gradients.grad(loss, argnums, has_aux=has_aux), loss, "grad")
+    return _with_computed_results(gradients.grad(loss, argnums, has_aux=has_aux), loss, "grad")
 
 
-def _computed(gradient: Callable, loss: Callable, asked: str) -> Callable:
+def _with_computed_results(gradient: Callable, loss: Callable, asked: str) -> Callable:
     """``gradient``, jitted, with its results computed."""
     jitted = jit(gradient)
 

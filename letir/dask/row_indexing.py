@@ -8,11 +8,11 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.terms import Bind
 from letir.ast.types import ArrayType
-from letir.dask.row_rule import SUM, Axes, RowRule, Split, aligned, resized
+from letir.dask.row_rule import SUM, Axes, RowRule, Split, broadcast_row_axes, with_row_count
 from letir.ops.indexing.index_expressions import group_parts, indexed_shape
 
 
-def _entries(item: Any, ndim: int) -> list | None:
+def _entries_by_axis(item: Any, ndim: int) -> list | None:
     """The entries of an index, one for each axis; None for masks."""
     parts = list(item if type(item) is tuple else (item,))
     if any(type(part) is Here and part.count is not None for part in parts):
@@ -28,7 +28,7 @@ def _rows_of(kind: ArrayType, axis: int, item: Any, arrays: Sequence, split: Spl
     """(the axes that index arrays need, which of them number the rows) if an index of an array
     of ``kind`` selects among the elements of each row; else None.
     """
-    entries = _entries(item, kind.ndim)
+    entries = _entries_by_axis(item, kind.ndim)
     if entries is None or axis >= len(entries):
         return None
     entry = entries[axis]
@@ -47,7 +47,7 @@ def _rows_of(kind: ArrayType, axis: int, item: Any, arrays: Sequence, split: Spl
         return None
     kinds = [arg.type for arg in arrays]
     own = [places[0] if i == which else None for i in range(len(arrays))]
-    found = aligned(kinds, tuple(own), split.count)
+    found = broadcast_row_axes(kinds, tuple(own), split.count)
     return found and (found[0], (which,))
 
 
@@ -56,15 +56,15 @@ def index_rule(bind: Bind, split: Split) -> RowRule | None:
     x, *arrays = bind.args
     item, axis = bind.attrs["item"], split.axes[0]
     if axis is None:
-        found = aligned([arg.type for arg in arrays], split.axes[1:], split.count)
-        return found and RowRule((None, *found[0])) if _entries(item, x.type.ndim) else None
+        found = broadcast_row_axes([arg.type for arg in arrays], split.axes[1:], split.count)
+        return found and RowRule((None, *found[0])) if _entries_by_axis(item, x.type.ndim) else None
     found = _rows_of(x.type, axis, item, arrays, split)
-    if found is None or _differs(split.axes[1:], found[0]):
+    if found is None or _is_split_otherwise(split.axes[1:], found[0]):
         return None
     return RowRule((axis, *found[0]), numbers=tuple([1 + i for i in found[1]]))
 
 
-def _differs(axes: Axes, needed: Axes) -> bool:
+def _is_split_otherwise(axes: Axes, needed: Axes) -> bool:
     """Whether an operand is split along another axis than the needed one."""
     pairs = zip(axes, needed, strict=True)
     return any(axis is not None and axis != need for axis, need in pairs)
@@ -75,7 +75,8 @@ def _part_axis(kind: ArrayType, axes: Axes, item: Any, arrays: Sequence, count: 
     shapes = []
     for n in (count, count + 1):
         first, *others = [
-            resized(k, a, n) for k, a in zip([kind, *[x.type for x in arrays]], axes, strict=True)
+            with_row_count(k, a, n)
+            for k, a in zip([kind, *[x.type for x in arrays]], axes, strict=True)
         ]
         shapes.append(indexed_shape(first.shape, item, tuple(others)))
     places = [i for i, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m]
@@ -98,7 +99,7 @@ def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
     own = new.type.ndim - rank + place
     is_split = own >= 0 and new.type.shape[own] == split.count
     needed = (axis, own if is_split else None, *found[0])
-    if _differs(split.axes, needed):
+    if _is_split_otherwise(split.axes, needed):
         return None
     return RowRule(needed, numbers=tuple([2 + i for i in found[1]]))
 
@@ -118,23 +119,23 @@ def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
             numbers += [len(needed) + 1 + i for i in found[1]]
             needed += [place, *found[0]]
         else:
-            if not _differs(split.axes, tuple(needed)):
+            if not _is_split_otherwise(split.axes, tuple(needed)):
                 return RowRule(tuple(needed), shape_axis=axis, numbers=tuple(numbers))
-    return _scattered(split, kind, parts)
+    return _rule_of_added_rows(split, kind, parts)
 
 
-def _scattered(split: Split, kind: ArrayType, parts: list) -> RowRule | None:
+def _rule_of_added_rows(split: Split, kind: ArrayType, parts: list) -> RowRule | None:
     """The rule for rows of parts that are added at places in a whole array."""
     needed: list = []
     for item, _, arrays in parts:
         axes = split.axes[len(needed) + 1 : len(needed) + 1 + len(arrays)]
-        found = aligned([arg.type for arg in arrays], axes, split.count)
-        if found is None or _entries(item, kind.ndim) is None:
+        found = broadcast_row_axes([arg.type for arg in arrays], axes, split.count)
+        if found is None or _entries_by_axis(item, kind.ndim) is None:
             return None
         place = _part_axis(kind, (None, *found[0]), item, arrays, split.count)
         if place is None:
             return None
         needed += [place, *found[0]]
-    if _differs(split.axes, tuple(needed)) or kind.dtype.kind == "b":
+    if _is_split_otherwise(split.axes, tuple(needed)) or kind.dtype.kind == "b":
         return None
     return RowRule(tuple(needed), (None,), SUM)

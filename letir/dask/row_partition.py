@@ -18,8 +18,8 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, resized
-from letir.dask.row_rules import is_masked_mean, repeats, rule_for
+from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, with_row_count
+from letir.dask.row_rules import is_masked_mean, repeats_value, rule_for
 
 MIXED = -1  # the axis of arrays that are split in another way
 
@@ -47,12 +47,12 @@ class RowGroup:
         """The program for a block of ``count`` rows."""
         names: dict = {}
         for param, axis in zip(self.fn.params, self.params, strict=True):
-            names[param] = Local(resized(param.type, axis, count), param.name)
+            names[param] = Local(with_row_count(param.type, axis, count), param.name)
         params = [names[param] for param in self.fn.params]
         binds = []
         for bind, axes, shape_axis in zip(self.fn.binds, self.rows, self.shape_axes, strict=True):
             for binder, axis in zip(bind.binders, axes, strict=True):
-                names[binder] = Local(resized(binder.type, axis, count), binder.name)
+                names[binder] = Local(with_row_count(binder.type, axis, count), binder.name)
             binders = tuple([names[binder] for binder in bind.binders])
             args = tuple([names.get(arg, arg) for arg in bind.args])
             attrs = attrs_for(bind.attrs, shape_axis, count)
@@ -72,7 +72,7 @@ ROWS = Primitive(
 
 
 @frozen
-class Place:
+class RowSplit:
     """How a value is split: ``axis``, its axis of rows or None, and ``count``, the number of rows.
 
     ``phase``: the first phase in which groups may read the value; ``ready``: the first phase in
@@ -122,7 +122,7 @@ class Partition:
     def __attrs_post_init__(self):
         for param, axis in zip(self.fn.params, self.axes, strict=True):
             count = 0 if axis is None or axis == MIXED else param.type.shape[axis]
-            self.places[param] = Place(axis, count)
+            self.places[param] = RowSplit(axis, count)
             self.counts |= {count} - {0}
 
     def add(self, index: int) -> None:
@@ -142,17 +142,17 @@ class Partition:
         ready = self._add_whole(index, places) if repeats else phase + 1
         for binder, axis in zip(bind.binders, rule.results, strict=True):
             self.places[binder] = (
-                Place(None, 0, phase + 1, phase + 1)
+                RowSplit(None, 0, phase + 1, phase + 1)
                 if axis is None
-                else Place(axis, count, phase, ready, repeats)
+                else RowSplit(axis, count, phase, ready, repeats)
             )
         if not repeats:  # repeated values are in a group only if one asks for them
             self._add_to_group(index, (phase, count))
 
-    def _place(self, arg: Arg) -> Place:
-        return self.places[arg] if type(arg) is Local else Place()
+    def _place(self, arg: Arg) -> RowSplit:
+        return self.places[arg] if type(arg) is Local else RowSplit()
 
-    def _rule(self, bind: Bind, places: list[Place]) -> tuple[RowRule | None, int]:
+    def _rule(self, bind: Bind, places: list[RowSplit]) -> tuple[RowRule | None, int]:
         """The rule of a bind for operands at these places, and the number of rows."""
         if any(place.axis == MIXED for place in places):
             return None, 0
@@ -172,7 +172,7 @@ class Partition:
 
     def _repeating(self, bind: Bind) -> tuple[RowRule | None, int]:
         """The rule of a bind that repeats a whole value along as many rows as an argument has."""
-        shape = bind.attrs["shape"] if repeats(bind) else None
+        shape = bind.attrs["shape"] if repeats_value(bind) else None
         old = bind.args[0].type.shape if bind.args and shape else ()
         for axis, n in enumerate(shape or ()):
             place = axis - len(shape) + len(old)
@@ -180,7 +180,7 @@ class Partition:
                 return RowRule((None,) * len(bind.args), (axis,), shape_axis=axis), n
         return None, 0
 
-    def _add_whole(self, index: int, places: list[Place]) -> int:
+    def _add_whole(self, index: int, places: list[RowSplit]) -> int:
         """Leave a bind outside of groups, after all groups that it needs; returns its phase."""
         bind = self.fn.binds[index]
         phase = max([place.ready for place in places], default=0)
@@ -188,7 +188,7 @@ class Partition:
             phase = self.last_effect = max(phase, self.last_effect)
         self.whole.setdefault(phase, []).append(index)
         axis = MIXED if any(place.is_split for place in places) else None
-        self.places.update(dict.fromkeys(bind.binders, Place(axis, 0, phase, phase)))
+        self.places.update(dict.fromkeys(bind.binders, RowSplit(axis, 0, phase, phase)))
         return phase
 
     def _add_to_group(self, index: int, key: tuple[int, int]) -> None:

@@ -52,7 +52,7 @@ class RowRule:
     numbers: tuple[int, ...] = ()
 
 
-def resized(kind: ArrayType, axis: int | None, count: int) -> ArrayType:
+def with_row_count(kind: ArrayType, axis: int | None, count: int) -> ArrayType:
     """The type with ``count`` rows."""
     if axis is None:
         return kind
@@ -68,7 +68,9 @@ def attrs_for(attrs: Attrs, shape_axis: int | None, count: int) -> Attrs:
     return Attrs({**attrs, "shape": tuple(shape)})
 
 
-def aligned(kinds: Sequence[ArrayType], axes: Axes, count: int) -> tuple[Axes, int] | None:
+def broadcast_row_axes(
+    kinds: Sequence[ArrayType], axes: Axes, count: int
+) -> tuple[Axes, int] | None:
     """(the axis along which each operand is needed, the axis of rows counted from the last one)."""
     places = {kind.ndim - axis for kind, axis in zip(kinds, axes, strict=True) if axis is not None}
     if len(places) != 1:

@@ -22,10 +22,10 @@ from letir.dask.row_rule import (
     Partial,
     RowRule,
     Split,
-    aligned,
     attrs_for,
+    broadcast_row_axes,
     operand_types,
-    resized,
+    with_row_count,
 )
 from letir.errors import LetirError
 
@@ -51,7 +51,8 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
     """The axis of rows of each result: the axis that is longer for operands with one more row."""
     more = split.count + 1
     kinds = [
-        resized(arg.type, axis, more) for arg, axis in zip(bind.args, rule.needed, strict=True)
+        with_row_count(arg.type, axis, more)
+        for arg, axis in zip(bind.args, rule.needed, strict=True)
     ]
     attrs = attrs_for(rule.attrs or bind.attrs, rule.shape_axis, more)
     try:
@@ -63,7 +64,7 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
     for kind, binder in zip(grown, bind.binders, strict=True):
         shape = binder.type.shape
         places = [i for i, n in enumerate(shape) if n == split.count]
-        fits = [i for i in places if resized(binder.type, i, more) is kind]
+        fits = [i for i in places if with_row_count(binder.type, i, more) is kind]
         if len(fits) != 1:
             return None
         axes += fits
@@ -75,7 +76,7 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
 
 def _elementwise(bind: Bind, split: Split) -> RowRule | None:
     """An elementwise operation on operands that are broadcast."""
-    found = aligned(operand_types(bind), split.axes, split.count)
+    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
     return found and RowRule(found[0])
 
 
@@ -101,7 +102,7 @@ def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
 
 def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowRule | None:
     """A reduction, perhaps of masked elements; ``combine`` joins the results of several rows."""
-    found = aligned(operand_types(bind), split.axes, split.count)
+    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
     if found is None or found[0][0] is None:
         return None
     if found[0][0] not in _axes_named(bind):
@@ -129,7 +130,7 @@ def _along_axes(bind: Bind, split: Split) -> RowRule | None:
     return RowRule(split.axes) if same and axis not in _axes_named(bind, -1) else None
 
 
-def _stacked(bind: Bind, split: Split) -> RowRule | None:
+def _stack(bind: Bind, split: Split) -> RowRule | None:
     """A join of parts of one shape along a new axis."""
     axes = {axis for axis in split.axes if axis is not None}
     if len(axes) != 1:
@@ -140,9 +141,9 @@ def _stacked(bind: Bind, split: Split) -> RowRule | None:
     return RowRule((axis,) * len(bind.args))
 
 
-def _concatenated(bind: Bind, split: Split) -> RowRule | None:
+def _concatenate(bind: Bind, split: Split) -> RowRule | None:
     """A join of parts along another axis than the rows."""
-    found = _stacked(bind, split)
+    found = _stack(bind, split)
     return None if found is None or found.needed[0] in _axes_named(bind) else found
 
 
@@ -153,14 +154,14 @@ def _of_matrices(bind: Bind, split: Split) -> RowRule | None:
         return None
     if len(bind.args) == 1:
         return RowRule(split.axes)
-    found = aligned(operand_types(bind), split.axes, split.count)
+    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
     return found and RowRule(found[0]) if found and found[1] > 2 else None
 
 
 # ---- shapes ----
 
 
-def _moved(bind: Bind, split: Split) -> RowRule | None:
+def _move_axes(bind: Bind, split: Split) -> RowRule | None:
     """An operation that moves axes, or adds axes of size 1."""
     return RowRule(split.axes)
 
@@ -237,7 +238,7 @@ def _over_examples(bind: Bind, split: Split) -> RowRule | None:
     return RowRule((0, 0), (None,), SUM) if set(split.axes) <= {0, None} else None
 
 
-def repeats(bind: Bind) -> bool:
+def repeats_value(bind: Bind) -> bool:
     """Whether a bind repeats a value, or makes one, in the shape of its attribute ``shape``."""
     return bind.op.name in _REPEATING and bind.attrs["shape"] is not None
 
@@ -247,42 +248,50 @@ def is_masked_mean(bind: Bind) -> bool:
     return bind.op.name == "mean" and len(bind.args) == 2
 
 
-def _named(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
+def _rules_for_names(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
     return dict.fromkeys(names.split(), functools.partial(rule, **options))
 
 
 _REPEATING = frozenset(["broadcast_to", "full", "zeros", "ones"])
 _RULES: dict[str, Callable] = {
-    **_named("real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise),
-    **_named("i0_slope copy", _elementwise),
-    **_named("searchsorted", _in_sorted, place=1),
-    **_named("digitize", _in_sorted, place=0),
-    **_named("sum", _accumulation, combine=SUM),
-    **_named("prod", _accumulation, combine=Partial("multiply")),
-    **_named("mean", _mean),
-    **_named("count_nonzero", _reduction, combine=SUM),
-    **_named("max", _reduction, combine=Partial("maximum")),
-    **_named("min", _reduction, combine=Partial("minimum")),
-    **_named("any", _reduction, combine=Partial("logical_or")),
-    **_named("all", _reduction, combine=Partial("logical_and")),
-    **_named("argmax argmin nanargmax nanargmin", _reduction),
-    **_named("sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes),
-    **_named("ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes),
-    **_named("concatenate", _concatenated),
-    **_named("stack", _stacked),
-    **_named("cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _of_matrices),
-    **_named("expm sqrtm tril triu solve solve_triangular", _of_matrices),
-    **_named("transpose expand_dims", _moved),
-    **_named("squeeze", _squeeze),
-    **_named("reshape", _reshape),
-    **_named("broadcast_to", _to_shape),
-    **_named("sum_to_size", _sum_to_size),
-    **_named("matmul", _product, letters_of=letters_of_matmul),
-    **_named("dot", _product, letters_of=letters_of_dot),
-    **_named("einsum", _product, letters_of=letters_of_einsum),
-    **_named("conv conv_transpose", _of_examples),
-    **_named("conv_weight", _over_examples),
-    **_named("index", index_rule),
-    **_named("index_set index_add", index_write_rule),
-    **_named("assemble", assemble_rule),
+    **_rules_for_names(
+        "real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise
+    ),
+    **_rules_for_names("i0_slope copy", _elementwise),
+    **_rules_for_names("searchsorted", _in_sorted, place=1),
+    **_rules_for_names("digitize", _in_sorted, place=0),
+    **_rules_for_names("sum", _accumulation, combine=SUM),
+    **_rules_for_names("prod", _accumulation, combine=Partial("multiply")),
+    **_rules_for_names("mean", _mean),
+    **_rules_for_names("count_nonzero", _reduction, combine=SUM),
+    **_rules_for_names("max", _reduction, combine=Partial("maximum")),
+    **_rules_for_names("min", _reduction, combine=Partial("minimum")),
+    **_rules_for_names("any", _reduction, combine=Partial("logical_or")),
+    **_rules_for_names("all", _reduction, combine=Partial("logical_and")),
+    **_rules_for_names("argmax argmin nanargmax nanargmin", _reduction),
+    **_rules_for_names(
+        "sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes
+    ),
+    **_rules_for_names(
+        "ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes
+    ),
+    **_rules_for_names("concatenate", _concatenate),
+    **_rules_for_names("stack", _stack),
+    **_rules_for_names(
+        "cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _of_matrices
+    ),
+    **_rules_for_names("expm sqrtm tril triu solve solve_triangular", _of_matrices),
+    **_rules_for_names("transpose expand_dims", _move_axes),
+    **_rules_for_names("squeeze", _squeeze),
+    **_rules_for_names("reshape", _reshape),
+    **_rules_for_names("broadcast_to", _to_shape),
+    **_rules_for_names("sum_to_size", _sum_to_size),
+    **_rules_for_names("matmul", _product, letters_of=letters_of_matmul),
+    **_rules_for_names("dot", _product, letters_of=letters_of_dot),
+    **_rules_for_names("einsum", _product, letters_of=letters_of_einsum),
+    **_rules_for_names("conv conv_transpose", _of_examples),
+    **_rules_for_names("conv_weight", _over_examples),
+    **_rules_for_names("index", index_rule),
+    **_rules_for_names("index_set index_add", index_write_rule),
+    **_rules_for_names("assemble", assemble_rule),
 }

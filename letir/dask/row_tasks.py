@@ -28,18 +28,22 @@ def rows_by_task(group: RowGroup, operands: Sequence, kinds: Sequence[ArrayType]
     split = [x for x, axis in zip(operands, group.params, strict=False) if axis is not None]
     axes = [axis for axis in group.params[: len(split)] if axis is not None]
     arrays = _in_blocks(split, axes)
-    whole = dask.delayed(_packed, pure=False)(group, *map(_in_graph, operands[len(split) :]))
+    whole = dask.delayed(_pack_whole_operands, pure=False)(
+        group, *map(_in_graph, operands[len(split) :])
+    )
     rank = max([array.ndim for array in arrays])
     first: Any = group.results[0]
     is_one = len(kinds) == 1 and type(first) is int and kinds[0].ndim == rank
     # Not a contraction, and no new axes, which Dask cannot fuse with what follows: the result has
     # as many axes as the operand with the most, and of each but the rows one block.
     pairs = [
-        item for x, axis in zip(arrays, axes, strict=True) for item in (x, _places(x.ndim, axis))
+        item
+        for x, axis in zip(arrays, axes, strict=True)
+        for item in (x, _block_indices(x.ndim, axis))
     ]
-    where = _places(rank, first) if is_one else tuple(range(rank))
+    where = _block_indices(rank, first) if is_one else tuple(range(rank))
     bundle = da.blockwise(
-        _only_result if is_one else _results,
+        _only_result if is_one else _results_of_block,
         where,
         *(whole, None, *pairs),
         align_arrays=False,
@@ -48,8 +52,10 @@ def rows_by_task(group: RowGroup, operands: Sequence, kinds: Sequence[ArrayType]
     )
     rows = arrays[0].chunks[axes[0]]
     if is_one:
-        return (_array(bundle.dask, bundle.name, first, rows, kinds[0]),)
-    root = _tree(bundle, group) if any(type(r) is Partial for r in group.results) else None
+        return (_array_of_tasks(bundle.dask, bundle.name, first, rows, kinds[0]),)
+    root = (
+        _reduction_tree(bundle, group) if any(type(r) is Partial for r in group.results) else None
+    )
     return tuple(
         _row_result(bundle, i, result, rows, kind)
         if type(result) is int
@@ -58,25 +64,25 @@ def rows_by_task(group: RowGroup, operands: Sequence, kinds: Sequence[ArrayType]
     )
 
 
-def _places(ndim: int, rows: int) -> tuple[int, ...]:
+def _block_indices(ndim: int, rows: int) -> tuple[int, ...]:
     """The indices of an array for ``blockwise``: 0 for its rows, others for its other axes."""
     rest = iter(range(1, ndim))
     return tuple([0 if axis == rows else next(rest) for axis in range(ndim)])
 
 
-def _array(graph: Any, name: str, axis: int, rows: tuple, kind: ArrayType) -> da.Array:
+def _array_of_tasks(graph: Any, name: str, axis: int, rows: tuple, kind: ArrayType) -> da.Array:
     """The array of these tasks."""
     chunks = tuple([rows if i == axis else (n,) for i, n in enumerate(kind.shape)])
     return da.Array(graph, name, chunks=chunks, meta=meta_of(kind))
 
 
-def _packed(*values: Any) -> tuple:
+def _pack_whole_operands(*values: Any) -> tuple:
     """A group with its whole operands, as one value that all tasks of the group share."""
     return values
 
 
 def _in_graph(operand: Any) -> Any:
-    """A whole operand for ``_packed``."""
+    """A whole operand for ``_pack_whole_operands``."""
     if isinstance(operand, da.Array):
         return operand.to_delayed(optimize_graph=False).item()
     return operand
@@ -94,13 +100,13 @@ def _in_blocks(operands: list, axes: list[int]) -> list:
     return da.core.unify_chunks(*found)[1]
 
 
-def _results(whole: tuple, *blocks: Any) -> tuple:
+def _results_of_block(whole: tuple, *blocks: Any) -> tuple:
     """The results of a group for a block of each split operand."""
     group, *values = whole
     arrays = list(blocks)
     count = arrays[0].shape[group.params[0]]
     arrays += values
-    for param, axis in _numbers(group):
+    for param, axis in _row_number_params(group):
         shape = tuple([count if i == axis else 1 for i in range(param.type.ndim)])
         arrays.append(np.arange(count, dtype=param.type.dtype).reshape(shape))
     pairs = zip(group.fn.params, arrays, strict=True)
@@ -112,10 +118,10 @@ def _results(whole: tuple, *blocks: Any) -> tuple:
 
 def _only_result(whole: tuple, *blocks: Any) -> Any:
     """The result of a group that has one."""
-    return _results(whole, *blocks)[0]
+    return _results_of_block(whole, *blocks)[0]
 
 
-def _numbers(group: RowGroup) -> list[tuple]:
+def _row_number_params(group: RowGroup) -> list[tuple]:
     """(parameter, axis) of the parameters that number the rows."""
     pairs = list(zip(group.fn.params, group.params, strict=True))
     return pairs[len(pairs) - group.numbers :]
@@ -129,25 +135,27 @@ def _compiled_for(group: RowGroup, count: int) -> Compiled:
     return found
 
 
-def _tree(bundle: da.Array, group: RowGroup) -> da.Array:
+def _reduction_tree(bundle: da.Array, group: RowGroup) -> da.Array:
     """The partial results of all blocks, joined by a tree of tasks, as one block."""
     how = tuple([r if type(r) is Partial else None for r in group.results])
     every = dask.config.get("split_every", _SPLIT_EVERY)
     name = f"letir-rows-tree-{uuid.uuid4().hex}"
-    keys: list = _keys(bundle)
+    keys: list = _block_keys(bundle)
     tasks: dict = {}
     depth = 0
     while len(keys) > every:
         parts = [keys[i : i + every] for i in range(0, len(keys), every)]
         keys = [(f"{name}-{depth}", i) for i in range(len(parts))]
-        tasks.update({key: (_joined, how, part) for key, part in zip(keys, parts, strict=True)})
+        tasks.update(
+            {key: (_join_partial_results, how, part) for key, part in zip(keys, parts, strict=True)}
+        )
         depth += 1
-    tasks[name, 0] = (_finished, how, keys)
-    graph = _graph(name, tasks, bundle)
+    tasks[name, 0] = (_finish_partial_results, how, keys)
+    graph = _graph_of_tasks(name, tasks, bundle)
     return da.Array(graph, name, chunks=((1,),), meta=np.empty(0, object))
 
 
-def _joined(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
+def _join_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The partial results of several blocks, in their order."""
     found: list = []
     for i, partial in enumerate(how):
@@ -156,19 +164,19 @@ def _joined(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     return tuple(found)
 
 
-def _finished(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
+def _finish_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The results of all blocks."""
-    found = _joined(how, parts)
+    found = _join_partial_results(how, parts)
     pairs = zip(found, how, strict=True)
     return tuple([x / part.divisor if part and part.divisor else x for x, part in pairs])
 
 
-def _graph(name: str, tasks: dict, of: Any) -> HighLevelGraph:
+def _graph_of_tasks(name: str, tasks: dict, of: Any) -> HighLevelGraph:
     """The graph with these tasks on the blocks of an array."""
     return HighLevelGraph.from_collections(name, tasks, dependencies=[of])
 
 
-def _keys(bundle: da.Array) -> list[tuple]:
+def _block_keys(bundle: da.Array) -> list[tuple]:
     """The keys of the blocks, in the order of the rows."""
     return [(bundle.name, i, *[0] * (bundle.ndim - 1)) for i in range(bundle.numblocks[0])]
 
@@ -179,10 +187,10 @@ def _row_result(bundle: da.Array, i: int, axis: int, rows: tuple, kind: ArrayTyp
     before, after = (0,) * axis, (0,) * (kind.ndim - axis - 1)
     tasks = {
         (name, *before, n, *after): (operator.itemgetter(i), key)
-        for n, key in enumerate(_keys(bundle))
+        for n, key in enumerate(_block_keys(bundle))
     }
-    graph = _graph(name, tasks, bundle)
-    return _array(graph, name, axis, rows, kind)
+    graph = _graph_of_tasks(name, tasks, bundle)
+    return _array_of_tasks(graph, name, axis, rows, kind)
 
 
 def _whole_result(root: da.Array, i: int, kind: ArrayType) -> da.Array:
@@ -190,7 +198,7 @@ def _whole_result(root: da.Array, i: int, kind: ArrayType) -> da.Array:
     name = f"letir-rows-result-{uuid.uuid4().hex}"
     task = (_as_type, (root.name, 0), i, kind.dtype)
     tasks = {(name, *[0] * kind.ndim): task}
-    graph = _graph(name, tasks, root)
+    graph = _graph_of_tasks(name, tasks, root)
     return da.Array(graph, name, chunks=tuple([(n,) for n in kind.shape]), meta=meta_of(kind))
 
 

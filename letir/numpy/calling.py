@@ -46,7 +46,7 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
             *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs}
         )
         results.append(found if isinstance(found, tuple) else (found,))
-    columns = [_column(called, list(c), i) for i, c in enumerate(zip(*results, strict=True))]
+    columns = [_result_column(called, list(c), i) for i, c in enumerate(zip(*results, strict=True))]
     out = tuple([column.reshape(*shape, *column.shape[1:]) for column in columns])
     return out if len(out) > 1 else out[0]
 
@@ -75,7 +75,7 @@ def _with_core_axes(called: Any, operands: list) -> tuple[list, tuple]:
     return wide, shape
 
 
-def _column(called: np.vectorize, values: list, place: int) -> Any:
+def _result_column(called: np.vectorize, values: list, place: int) -> Any:
     """Result number ``place`` of all calls, as an array with the dtype of otypes or of call 0."""
     made = array(values)
     if called.otypes is not None:

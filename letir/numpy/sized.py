@@ -67,25 +67,25 @@ def _triu_indices(n: Any, k: int = 0, m: Any = None) -> tuple:
     return _triangle_places(n, m, np.logical_not(below), n * n - _count_below(n, k - 1))
 
 
-def _places(M: Any) -> Any:
+def _window_positions(M: Any) -> Any:
     """``np.arange(1 - M, M, 2)``, the positions at which a window is computed."""
     return 2 * arange(M) - (M - 1)
 
 
-def _angles(M: Any) -> Any:
+def _window_angles(M: Any) -> Any:
     """The angles from -pi to pi at which the windows of cosines are computed."""
-    return np.pi * _places(M) / (M - 1)
+    return np.pi * _window_positions(M) / (M - 1)
 
 
 def _bartlett(M: Any) -> Any:
     """np.bartlett."""
-    n = _places(M)
+    n = _window_positions(M)
     return np.where(n <= 0, 1 + n / (M - 1), 1 - n / (M - 1))
 
 
 def _blackman(M: Any) -> Any:
     """np.blackman."""
-    angles = _angles(M)
+    angles = _window_angles(M)
     return 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2.0 * angles)
 
 
@@ -104,8 +104,8 @@ SIZED = {
     "fromfunction": _fromfunction,
     "bartlett": _bartlett,
     "blackman": _blackman,
-    "hamming": lambda M: 0.54 + 0.46 * np.cos(_angles(M)),
-    "hanning": lambda M: 0.5 + 0.5 * np.cos(_angles(M)),
+    "hamming": lambda M: 0.54 + 0.46 * np.cos(_window_angles(M)),
+    "hanning": lambda M: 0.5 + 0.5 * np.cos(_window_angles(M)),
     "fftfreq": _fftfreq,
     "rfftfreq": lambda n, d=1.0, device=None: arange(n // 2 + 1) * (1.0 / (n * d)),
 }

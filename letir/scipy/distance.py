@@ -30,7 +30,7 @@ _METRICS: dict[str, Any] = {
 }
 
 
-def _metric(name: str, metric: Any) -> Any:
+def _metric_function(name: str, metric: Any) -> Any:
     """The function of a metric, given by its name or by itself."""
     if callable(metric):
         metric = getattr(metric, "__name__", "")
@@ -57,7 +57,7 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **opt
         )
     if out is not None:
         raise refusal_error("cdist", "leave out `out`")
-    return _metric("cdist", metric)(first[:, None], second[None], **options)
+    return _metric_function("cdist", metric)(first[:, None], second[None], **options)
 
 
 @drop_in(_PART)
@@ -69,7 +69,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **options: Any)
     if out is not None:
         raise refusal_error("pdist", "leave out `out`")
     rows, columns = np.triu_indices(x.shape[0], 1)
-    return _metric("pdist", metric)(x[rows], x[columns], **options)
+    return _metric_function("pdist", metric)(x[rows], x[columns], **options)
 
 
 @drop_in(_PART)

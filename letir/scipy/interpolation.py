@@ -30,7 +30,7 @@ def interpolation_methods() -> list[tuple]:
         (found["CubicSpline"], "__init__", _make_cubic_spline),
     ]
     return [
-        (owner, name, vars(owner)[name], _stand_in(vars(owner)[name], recorded))
+        (owner, name, vars(owner)[name], _method_for_traced(vars(owner)[name], recorded))
         for kind, name, recorded in chosen
         for owner in [_defining_class(kind, name)]
     ]
@@ -41,9 +41,12 @@ def _defining_class(kind: type, name: str) -> type:
     return next(owner for owner in kind.__mro__ if name in vars(owner))
 
 
-def _stand_in(plain: Callable, recorded: Callable) -> Callable:
+def _method_for_traced(plain: Callable, recorded: Callable) -> Callable:
     def method(self, *given, **options):
-        args, kwargs = [*map(_known, given)], {k: _known(x) for k, x in options.items()}
+        args, kwargs = (
+            [*map(_as_known_array, given)],
+            {k: _as_known_array(x) for k, x in options.items()},
+        )
         held = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
         if not is_recording() or not is_traced(*args, *held, **kwargs):
             return plain(self, *args, **kwargs)
@@ -52,7 +55,7 @@ def _stand_in(plain: Callable, recorded: Callable) -> Callable:
     return method
 
 
-def _known(x: Any) -> Any:
+def _as_known_array(x: Any) -> Any:
     """An array that the recorded function has made, as an ordinary one; other values unchanged."""
     return x.concrete_value() if isinstance(x, Value) and x.as_constant() is not x else x
 
@@ -82,8 +85,8 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
         x = starts[0] + (x - starts[0]) % (last - starts[0])
     piece = np.clip(np.searchsorted(starts, x, side="right") - 1, 0, len(starts) - 1)
     extra = (1,) * (coefficients.ndim - 2)
-    z = (x - _table(starts)[piece]).reshape((*x.shape, *extra))
-    rows = _table(coefficients)[:, wide]
+    z = (x - _indexable_table(starts)[piece]).reshape((*x.shape, *extra))
+    rows = _indexable_table(coefficients)[:, wide]
     found = 0 * z + rows[0][piece]
     for k in range(1, coefficients.shape[0]):
         found = found * z + rows[k][piece]
@@ -144,14 +147,14 @@ def _value_of_interpolator(plain: Callable, self, x):
     x = traced_or_array(x).astype(float)
     points, looked_up = x.reshape(-1), copy.copy(self)
     for name in ("x", "_y"):
-        setattr(looked_up, name, _table(getattr(self, name)))
+        setattr(looked_up, name, _indexable_table(getattr(self, name)))
     found = _call_of(self)(looked_up, points).reshape(points.shape[0], -1)
     if not self._extrapolate:
         found = _filled_outside(self, points, found)
     return self._finish_y(found, x.shape)
 
 
-def _table(known: Any) -> Any:
+def _indexable_table(known: Any) -> Any:
     """A known array converted so that traced values can index it; a traced array unchanged."""
     return known if isinstance(known, Value) else as_traced_constant(np.array(known))
 

@@ -37,14 +37,16 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
             raise refusal_error(
                 name, f"its matrix for {x.shape[axis]} samples is large; at most {_LONGEST} samples"
             )
-        return _product(lambda signals: original(**{signal: signals}, axis=0, **given), x, axis)
+        return _apply_as_matrix(
+            lambda signals: original(**{signal: signals}, axis=0, **given), x, axis
+        )
 
     recorded.__name__ = recorded.__qualname__ = name
     recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_LONGEST} samples."
     return recorded
 
 
-def _product(function: Callable, x: Any, axis: int) -> Any:
+def _apply_as_matrix(function: Callable, x: Any, axis: int) -> Any:
     """``function`` applied along ``axis``: a product with its matrix plus its value at 0."""
     n = x.shape[axis]
     kind = function(np.ones((n, 1), x.dtype)).dtype

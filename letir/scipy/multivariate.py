@@ -159,9 +159,11 @@ class Dirichlet(VectorDistribution):
                 f"Vector 'x' must have as many entries as alpha, or one fewer: {x.shape} and "
                 f"{alpha.shape}"
             )
-        _require((x >= 0).all() & (x <= 1).all(), "Each entry in 'x' must be from 0 to 1.")
+        _require_condition(
+            (x >= 0).all() & (x <= 1).all(), "Each entry in 'x' must be from 0 to 1."
+        )
         on_simplex = (np.abs(x.sum(0) - 1.0) <= 10e-10).all()
-        _require(on_simplex, "The input vector 'x' must lie within the normal simplex.")
+        _require_condition(on_simplex, "The input vector 'x' must lie within the normal simplex.")
         powers = PRIMITIVES["xlogy"](alpha - 1, x.T).T
         return powers.sum(0) - _log_beta(alpha)
 
@@ -201,7 +203,7 @@ def _log_beta(alpha: Any) -> Any:
     return gammaln(alpha).sum() - gammaln(alpha.sum())
 
 
-def _require(condition: Any, message: str) -> None:
+def _require_condition(condition: Any, message: str) -> None:
     """Raise SciPy's ValueError unless the condition holds; a guard if it is traced.
 
     Unknown values are not checked: in an abstract trace, or for examples of ``vmap``.

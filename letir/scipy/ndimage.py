@@ -42,7 +42,7 @@ __getattr__ = fallback_getattr("ndimage")
 # ---- weighted sums ----
 
 
-def _correlated(input, weights, output, mode, cval, origin, axes, convolves: bool) -> Any:
+def _correlate_weights(input, weights, output, mode, cval, origin, axes, convolves: bool) -> Any:
     """The correlation, or the convolution, of an array with weights of the same rank."""
     x, w = traced_or_array(input), traced_or_array(weights)
     chosen = filtered_axes(axes, x.ndim)
@@ -71,7 +71,7 @@ def correlate(
     axes: Any = None,
 ) -> Any:
     """The correlation of an array with weights."""
-    return _correlated(input, weights, output, mode, cval, origin, axes, convolves=False)
+    return _correlate_weights(input, weights, output, mode, cval, origin, axes, convolves=False)
 
 
 @drop_in("ndimage")
@@ -86,7 +86,7 @@ def convolve(
     axes: Any = None,
 ) -> Any:
     """The convolution of an array with weights."""
-    return _correlated(input, weights, output, mode, cval, origin, axes, convolves=True)
+    return _correlate_weights(input, weights, output, mode, cval, origin, axes, convolves=True)
 
 
 @drop_in("ndimage")
@@ -100,7 +100,7 @@ def correlate1d(
     origin: int = 0,
 ) -> Any:
     """The correlation along one axis."""
-    return _correlated(input, weights, output, mode, cval, origin, (axis,), convolves=False)
+    return _correlate_weights(input, weights, output, mode, cval, origin, (axis,), convolves=False)
 
 
 @drop_in("ndimage")
@@ -114,7 +114,7 @@ def convolve1d(
     origin: int = 0,
 ) -> Any:
     """The convolution along one axis."""
-    return _correlated(input, weights, output, mode, cval, origin, (axis,), convolves=True)
+    return _correlate_weights(input, weights, output, mode, cval, origin, (axis,), convolves=True)
 
 
 # ---- Gaussian filters ----

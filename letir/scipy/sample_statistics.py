@@ -8,7 +8,7 @@ from letir.scipy.namespace import drop_in, refusal_error
 from letir.tracing.operands import traced_or_array
 
 
-def _samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, int]:
+def _floating_samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, int]:
     """(samples in floating point, the axis) of the arguments."""
     left = {key for key, value in options.items() if value not in (False, None, "propagate")}
     if left:
@@ -22,7 +22,7 @@ def _samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, i
 def zscore(a: Any, axis: int | None = 0, ddof: int = 0, **options: Any) -> Any:
     """The samples minus their mean, divided by their standard deviation."""
     shape = np.shape(a)
-    a, axis = _samples("zscore", a, axis, options)
+    a, axis = _floating_samples("zscore", a, axis, options)
     mean, deviation = (f(a, axis=axis, keepdims=True) for f in (np.mean, np.std))
     if ddof:
         deviation = np.std(a, axis=axis, ddof=ddof, keepdims=True)
@@ -32,11 +32,11 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, **options: Any) -> Any:
 @drop_in("stats")
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, **options: Any) -> Any:
     """The standard error of the mean."""
-    a, axis = _samples("sem", a, axis, options)
+    a, axis = _floating_samples("sem", a, axis, options)
     return np.std(a, axis=axis, ddof=ddof) / np.sqrt(a.shape[axis])
 
 
-def _standardised(a, axis: int, power: int):
+def _standardised_moment(a, axis: int, power: int):
     """The moment of this order, divided by the power of the standard deviation."""
     centred = a - a.mean(axis=axis, keepdims=True)
     return (centred**power).mean(axis=axis) / (centred**2).mean(axis=axis) ** (power / 2)
@@ -45,8 +45,8 @@ def _standardised(a, axis: int, power: int):
 @drop_in("stats")
 def skew(a: Any, axis: int | None = 0, bias: bool = True, **options: Any) -> Any:
     """The skewness of the samples."""
-    a, axis = _samples("skew", a, axis, options)
-    n, found = a.shape[axis], _standardised(a, axis, 3)
+    a, axis = _floating_samples("skew", a, axis, options)
+    n, found = a.shape[axis], _standardised_moment(a, axis, 3)
     return found if bias or n < 3 else found * np.sqrt((n - 1.0) * n) / (n - 2.0)
 
 
@@ -55,8 +55,8 @@ def kurtosis(
     a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True, **options: Any
 ) -> Any:
     """The kurtosis of the samples; with ``fisher`` minus 3, that of a normal distribution."""
-    a, axis = _samples("kurtosis", a, axis, options)
-    n, found = a.shape[axis], _standardised(a, axis, 4)
+    a, axis = _floating_samples("kurtosis", a, axis, options)
+    n, found = a.shape[axis], _standardised_moment(a, axis, 4)
     if not bias and n > 3:
         scaled = (n**2 - 1.0) * found - 3 * (n - 1) ** 2.0
         found = 1.0 / (n - 2) / (n - 3) * scaled + 3.0
@@ -68,7 +68,7 @@ def gmean(
     a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any
 ) -> Any:
     """The geometric mean."""
-    a, axis = _samples("gmean", a, axis, {**options, "dtype": dtype})
+    a, axis = _floating_samples("gmean", a, axis, {**options, "dtype": dtype})
     return np.exp(np.average(np.log(a), axis=axis, weights=weights))
 
 
@@ -77,5 +77,5 @@ def hmean(
     a: Any, axis: int | None = 0, dtype: Any = None, weights: Any = None, **options: Any
 ) -> Any:
     """The harmonic mean."""
-    a, axis = _samples("hmean", a, axis, {**options, "dtype": dtype})
+    a, axis = _floating_samples("hmean", a, axis, {**options, "dtype": dtype})
     return 1.0 / np.average(1.0 / a, axis=axis, weights=weights)

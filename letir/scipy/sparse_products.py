@@ -19,22 +19,22 @@ def sparse_methods() -> list[tuple]:
     classes = [modules[0]["_spbase"], modules[1]["_coo_base"]]
     plain = [vars(kind).get("_matmul_dispatch") for kind in classes]
     return [
-        (kind, "_matmul_dispatch", method, _stand_in(method))
+        (kind, "_matmul_dispatch", method, _product_stand_in(method))
         for kind, method in zip(classes, plain, strict=True)
         if method is not None
     ]
 
 
-def _stand_in(plain: Any) -> Any:
+def _product_stand_in(plain: Any) -> Any:
     def _matmul_dispatch(self, other, *args, **kwargs):
         if not isinstance(other, Value) or not is_recording():
             return plain(self, other, *args, **kwargs)
-        return product(self, other)
+        return sparse_product(self, other)
 
     return _matmul_dispatch
 
 
-def product(matrix: Any, x: Any) -> Any:
+def sparse_product(matrix: Any, x: Any) -> Any:
     """``matrix @ x`` of a known sparse matrix and a traced vector or matrix."""
     if matrix.ndim != 2 or x.ndim not in (1, 2) or matrix.shape[1] != x.shape[0]:
         raise ShapeError(

@@ -6,7 +6,7 @@ import pytest
 
 from letir.cli import machine_report as reports
 from letir.cli import main
-from letir.cli.blas_report import _openblas, blas_report, core_advice
+from letir.cli.blas_report import _openblas_facts, blas_report, core_advice
 from letir.kernels.llvm import object_cache
 
 SECTIONS = ["letir", "python", "processor", "blas", "compiler", "cache", "device", "extras"]
@@ -97,4 +97,4 @@ def test_a_file_that_is_no_library_is_left_out(tmp_path):
     damaged = tmp_path / "libopenblas.so"
     damaged.write_text("no library")
 
-    assert _openblas([damaged]) == {}
+    assert _openblas_facts([damaged]) == {}
