@@ -20,13 +20,13 @@ from letir.onnx.exporting.node_graph import (
     UNDEFINED,
     Graph,
     Unexportable,
-    exports,
+    exports_operations,
     is_undefined,
     result_types,
     value_info,
 )
 from letir.onnx.exporting.recurrent_nodes import recurrent_layer
-from letir.onnx.exporting.shape_nodes import flipped
+from letir.onnx.exporting.shape_nodes import flip_axes
 from letir.onnx.package import onnx_package
 
 _INT = np.dtype(np.int64)
@@ -35,44 +35,46 @@ _BOOL = ArrayType(bool, ())
 # ---- choices ----
 
 
-@exports("cond")
+@exports_operations("cond")
 def _cond(g: Graph, bind: Bind) -> Sequence[str]:
     test, *operands = bind.args
     bodies = bind.attrs["on_true"], bind.attrs["on_false"]
     truth = as_truth(g, test)
     if test.type.ndim:
         truth = g.squeeze(truth, list(range(test.type.ndim)))
-    return _choice(g, bind, truth, [_body(g, body, operands) for body in bodies])
+    return _if_node(g, bind, truth, [_emitter_of_body(g, body, operands) for body in bodies])
 
 
-@exports("switch")
+@exports_operations("switch")
 def _switch(g: Graph, bind: Bind) -> Sequence[str]:
     number, *operands = bind.args
     branches = bind.attrs["branches"]
     name = g.operand(number, _INT)
     if number.type.ndim:
         name = g.squeeze(name, list(range(number.type.ndim)))
-    return _cases(g, bind, name, [_body(g, body, operands) for body in branches])
+    return _nested_if(g, bind, name, [_emitter_of_body(g, body, operands) for body in branches])
 
 
-def _cases(g: Graph, bind: Bind, number: str, branches: list[Callable]) -> Sequence[str]:
+def _nested_if(g: Graph, bind: Bind, number: str, branches: list[Callable]) -> Sequence[str]:
     """Nested If nodes; a number beyond the last branch selects the last one."""
     *_, last = branches
     chosen = last
     for place in range(len(branches) - 2, -1, -1):
-        chosen = _either(bind, number, place, branches[place], chosen)
+        chosen = _first_or_rest(bind, number, place, branches[place], chosen)
     return chosen(g)
 
 
-def _either(bind: Bind, number: str, place: int, first: Callable, rest: Callable) -> Callable:
+def _first_or_rest(
+    bind: Bind, number: str, place: int, first: Callable, rest: Callable
+) -> Callable:
     def emit(g: Graph) -> Sequence[str]:
         test = g("LessOrEqual", number, g.array(place, np.int64))
-        return _choice(g, bind, test, [first, rest])
+        return _if_node(g, bind, test, [first, rest])
 
     return emit
 
 
-def _body(g: Graph, body: Lambda, operands: Sequence) -> Callable:
+def _emitter_of_body(g: Graph, body: Lambda, operands: Sequence) -> Callable:
     """The function that appends a body to a graph and returns the names of its results."""
 
     def emit(inner: Graph) -> Sequence[str]:
@@ -81,7 +83,7 @@ def _body(g: Graph, body: Lambda, operands: Sequence) -> Callable:
     return emit
 
 
-def _choice(g: Graph, bind: Bind, test: str, branches: list[Callable]) -> Sequence[str]:
+def _if_node(g: Graph, bind: Bind, test: str, branches: list[Callable]) -> Sequence[str]:
     """An If node. Both branches give the types of the bind's results."""
     types = result_types(bind)
     graphs = []
@@ -111,7 +113,7 @@ def _graph_proto(
 # ---- loops ----
 
 
-def loop(
+def loop_node(
     g: Graph,
     carried: Sequence[tuple[str, ArrayType]],
     step: Callable[[Graph, str, Sequence[str]], tuple],
@@ -142,11 +144,13 @@ def loop(
     found = [found] if results == 1 else list(found)
     rows = found[len(first) :]
     parts = flat_kinds(stacked)
-    found[len(first) :] = [_sized(g, name, kind) for name, kind in zip(rows, parts, strict=True)]
+    found[len(first) :] = [
+        _with_symbolic_rows(g, name, kind) for name, kind in zip(rows, parts, strict=True)
+    ]
     return paired_values(g, found, [*types, *stacked])
 
 
-def _sized(g: Graph, name: str, kind: ArrayType) -> str:
+def _with_symbolic_rows(g: Graph, name: str, kind: ArrayType) -> str:
     """Stacked rows, reshaped to their type: without rows, runtimes lose their symbolic sizes."""
     if is_static_shape(kind.shape):
         return name
@@ -157,7 +161,7 @@ def _sized(g: Graph, name: str, kind: ArrayType) -> str:
     return g("Reshape", name, g("Concat", g("Shape", name, end=1), sizes, axis=0), allowzero=1)
 
 
-@exports("fori_loop")
+@exports_operations("fori_loop")
 def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
     body, types = bind.attrs["body"], result_types(bind)
     lower, upper = (g.operand(arg, _INT) for arg in bind.args[:2])
@@ -170,24 +174,24 @@ def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
 
     first = [(g.operand(arg, kind.dtype), kind) for arg, kind in zip(carried, types, strict=True)]
     trips = g("Max", g("Sub", upper, lower), g.array(0, np.int64))
-    return loop(g, first, step, [], count=trips)
+    return loop_node(g, first, step, [], count=trips)
 
 
-@exports("while_loop")
+@exports_operations("while_loop")
 def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
     body, test, types = bind.attrs["body"], bind.attrs["test"], result_types(bind)
     captured = [g.operand(arg) for arg in bind.args[len(types) :]]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         found = inner.emitter.body(inner, body, [*carry, *captured])
-        return _tested(inner, test, [*found, *captured]), found, []
+        return _loop_test(inner, test, [*found, *captured]), found, []
 
     first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
-    going = _tested(g, test, [*[name for name, _ in first], *captured])
-    return loop(g, first, step, [], test=going)
+    going = _loop_test(g, test, [*[name for name, _ in first], *captured])
+    return loop_node(g, first, step, [], test=going)
 
 
-def _tested(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
+def _loop_test(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
     """The result of a loop's test: whether another iteration follows."""
     (found,) = g.emitter.body(g, test, operands)
     kind = test.ret.args[0].type
@@ -195,7 +199,7 @@ def _tested(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
     return g.squeeze(truth, list(range(kind.ndim)))
 
 
-@exports("while_scan")
+@exports_operations("while_scan")
 def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     body, test, n_carry = (bind.attrs[name] for name in ("body", "test", "n_carry"))
     numbered = bind.attrs["numbered"]
@@ -205,22 +209,22 @@ def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         found = inner.emitter.body(inner, body, [*carry, *captured])
-        going = _tested(inner, test, [*found[:n_carry], *captured])
+        going = _loop_test(inner, test, [*found[:n_carry], *captured])
         return going, found[:n_carry], [*([] if numbered else [number]), *found[n_carry:]]
 
     types = kinds[:n_carry]
     first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
-    going = _tested(g, test, [*[name for name, _ in first], *captured])
-    return loop(g, first, step, rows, test=going)
+    going = _loop_test(g, test, [*[name for name, _ in first], *captured])
+    return loop_node(g, first, step, rows, test=going)
 
 
-@exports("scan")
+@exports_operations("scan")
 def _scan(g: Graph, bind: Bind) -> Sequence[str]:
     body, n_carry, n_xs = (bind.attrs[name] for name in ("body", "n_carry", "n_xs"))
     length, is_reverse = bind.attrs["length"], bind.attrs["reverse"]
     layer = recurrent_layer(bind)
     if layer is not None:
-        return _layer(g, bind, layer)
+        return _recurrent_layer_node(g, bind, layer)
     rows = bind.args[n_carry : n_carry + n_xs]
     captured = [g.operand(arg) for arg in bind.args[n_carry + n_xs :]]
     kinds = [arg.type for arg in body.ret.args]
@@ -235,21 +239,21 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
     xs = [g.operand(arg) for arg in rows]
     count = g.number(length) if length is not None else _row_count(g, xs[0])
     if is_reverse:  # read backwards, and the rows turned around at the end
-        xs = [_reversed(g, x, arg.type) for x, arg in zip(xs, rows, strict=True)]
+        xs = [_reverse_rows(g, x, arg.type) for x, arg in zip(xs, rows, strict=True)]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         found = emit(inner, carry, _rows_at(inner, xs, rows, number))
         return "", found[:n_carry], found[n_carry:]
 
-    found = loop(g, first, step, kinds[n_carry:], count=count)
+    found = loop_node(g, first, step, kinds[n_carry:], count=count)
     if is_reverse:
         stacked = zip(found[n_carry:], kinds[n_carry:], strict=True)
-        found[n_carry:] = [_reversed(g, name, kind) for name, kind in stacked]
+        found[n_carry:] = [_reverse_rows(g, name, kind) for name, kind in stacked]
     return found
 
 
-def _reversed(g: Graph, name: str, kind: ArrayType) -> str:
-    return on_parts(g, name, kind, lambda part: flipped(g, part, [0]))
+def _reverse_rows(g: Graph, name: str, kind: ArrayType) -> str:
+    return on_parts(g, name, kind, lambda part: flip_axes(g, part, [0]))
 
 
 def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -> list[str]:
@@ -260,7 +264,9 @@ def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -
     ]
 
 
-def _layer(g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]) -> Sequence[str]:
+def _recurrent_layer_node(
+    g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]
+) -> Sequence[str]:
     """A recurrent layer; its initial states if there are no rows, which onnxruntime refuses."""
     n_carry = bind.attrs["n_carry"]
     states, x = bind.args[:n_carry], bind.args[n_carry]
@@ -275,7 +281,7 @@ def _layer(g: Graph, bind: Bind, emit: Callable[[Graph], list[str]]) -> Sequence
         return [*first, *[no_rows] * (len(bind.binders) - n_carry)]
 
     count = _row_count(g, g.operand(x))
-    return _choice(g, bind, g("Equal", count, g.array(0, np.int64)), [unchanged, emit])
+    return _if_node(g, bind, g("Equal", count, g.array(0, np.int64)), [unchanged, emit])
 
 
 def _has_steps(rows: Sequence[Arg]) -> bool:
@@ -324,8 +330,8 @@ def _scan_node(
     return paired_values(g, [found] if len(outputs) == 1 else found, types)
 
 
-@exports("looped")
-def _looped(g: Graph, bind: Bind) -> Sequence[str]:
+@exports_operations("looped")
+def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     body, mapped = bind.attrs["body"], bind.attrs["mapped"]
     operands = g.operands(bind)
     kinds = [arg.type for arg in body.ret.args]
@@ -344,18 +350,18 @@ def _looped(g: Graph, bind: Bind) -> Sequence[str]:
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         return "", [], emit(inner, [], _rows_at(inner, xs, rows, number))
 
-    return loop(g, [], step, kinds, count=_row_count(g, xs[0]))
+    return loop_node(g, [], step, kinds, count=_row_count(g, xs[0]))
 
 
 # ---- bodies that run once ----
 
 
-@exports("fused", "errstate")
+@exports_operations("fused", "errstate")
 def _body_itself(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, bind.attrs["body"], bind.args)
 
 
-@exports("grad_of", "when_defined")
+@exports_operations("grad_of", "when_defined")
 def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     body, defined = bind.attrs["body"], [not is_undefined(arg) for arg in bind.args]
     if not any(defined[: bind.attrs["n_cts"]]):
@@ -364,12 +370,12 @@ def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, specialize_undef(body, defined), given)
 
 
-@exports("differentiable_graph")
+@exports_operations("differentiable_graph")
 def _differentiable_graph(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, bind.attrs["f"], bind.args)[: len(bind.binders)]
 
 
-@exports("autograd_add")
+@exports_operations("autograd_add")
 def _autograd_add(g: Graph, bind: Bind) -> str:
     x, y = bind.args
     if is_undefined(x) or is_undefined(y):

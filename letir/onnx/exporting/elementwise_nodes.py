@@ -6,7 +6,13 @@ import numpy as np
 
 from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.scalar_lowering import operand_dtypes
-from letir.onnx.exporting.node_graph import Graph, Unexportable, exports, exports_as, refuses
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    Unexportable,
+    exports_as,
+    exports_operations,
+    refuses_operations,
+)
 
 _OF_BOOLEANS = {"Add": "Or", "Mul": "And", "Max": "Or", "Min": "And", "Equal": "Equal"}
 _LOGICAL = frozenset(["And", "Or", "Xor", "Not"])
@@ -71,7 +77,7 @@ def loop_operands(g: Graph, bind: Bind) -> tuple[list[str], np.dtype]:
 # ---- casts and identities ----
 
 
-@exports("cast")
+@exports_operations("cast")
 def _cast(g: Graph, bind: Bind) -> str:
     made = bind.attrs["dtype"]
     have = bind.args[0].type.dtype
@@ -82,19 +88,19 @@ def _cast(g: Graph, bind: Bind) -> str:
     return g.cast(name, have, made)
 
 
-@exports("weaken", "copy", "stop_gradient", "barrier", "positive", "conj", "real")
+@exports_operations("weaken", "copy", "stop_gradient", "barrier", "positive", "conj", "real")
 def _identity(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type
     arg = bind.args[0]
     return g.cast(g.operand(arg), arg.type.dtype, made.dtype)
 
 
-@exports("special_round")
+@exports_operations("special_round")
 def _special_round(g: Graph, bind: Bind) -> str:
     return g("Round", g.operand(bind.args[0], bind.binders[0].type.dtype))
 
 
-@exports("imag")
+@exports_operations("imag")
 def _imag(g: Graph, bind: Bind) -> str:
     zero = g.array(0, bind.binders[0].type.dtype)
     return g("Mul", g.operand(bind.args[0]), zero)
@@ -110,7 +116,7 @@ def _equal(g: Graph, bind: Bind, word: str) -> str:
     return found if word == "Equal" else g("Not", found)
 
 
-@exports("where")
+@exports_operations("where")
 def _where(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     test, *parts = bind.args
@@ -131,20 +137,20 @@ def _bitwise(g: Graph, bind: Bind, word: str) -> str:
     return g(word if dtype.kind == "b" else f"Bitwise{word}", *names)
 
 
-@exports("isfinite")
+@exports_operations("isfinite")
 def _isfinite(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     x = g.cast(x, dtype, _floating(dtype))
     return g("Not", g("Or", g("IsNaN", x), _is_infinite(g, x, _floating(dtype))))
 
 
-@exports("isnan")
+@exports_operations("isnan")
 def _isnan(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return g("IsNaN", g.cast(x, dtype, _floating(dtype)))
 
 
-@exports("isinf")
+@exports_operations("isinf")
 def _isinf(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return _is_infinite(g, g.cast(x, dtype, _floating(dtype)), _floating(dtype))
@@ -158,7 +164,7 @@ def _floating(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-@exports("signbit")
+@exports_operations("signbit")
 def _signbit(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return _sign_bit(g, x, dtype)
@@ -172,7 +178,7 @@ def _sign_bit(g: Graph, x: str, dtype: np.dtype) -> str:
     return g("Less", whole, zero)
 
 
-@exports("copysign")
+@exports_operations("copysign")
 def _copysign(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     size = g("Abs", x)
@@ -182,7 +188,7 @@ def _copysign(g: Graph, bind: Bind) -> str:
 # ---- division ----
 
 
-@exports("quotient")
+@exports_operations("quotient")
 def _quotient(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     x, y = g.operands(bind, made)
@@ -191,7 +197,7 @@ def _quotient(g: Graph, bind: Bind) -> str:
     return g("Where", is_zero, zero, g("Div", x, g("Where", is_zero, g.array(1, made), y)))
 
 
-@exports("floor_divide")
+@exports_operations("floor_divide")
 def _floor_divide(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     return floor_quotient(g, x, y, dtype)
@@ -213,7 +219,7 @@ def floor_quotient(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
     return g.cast(g("Where", is_zero, zero, found), wide, dtype)
 
 
-@exports("remainder")
+@exports_operations("remainder")
 def _remainder(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     if dtype.kind == "f":
@@ -221,7 +227,7 @@ def _remainder(g: Graph, bind: Bind) -> str:
     return _integer_mod(g, x, y, dtype, 0)
 
 
-@exports("fmod")
+@exports_operations("fmod")
 def _fmod(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     return g("Mod", x, y, fmod=1) if dtype.kind == "f" else _integer_mod(g, x, y, dtype, 1)
@@ -245,7 +251,7 @@ def _remainder_of(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
     return g("Where", g("And", differs, is_rest), g("Add", rest, y), rest)
 
 
-@exports("divmod")
+@exports_operations("divmod")
 def _divmod(g: Graph, bind: Bind) -> tuple[str, ...]:
     dtype = bind.binders[0].type.dtype
     x, y = g.operands(bind, dtype)
@@ -258,7 +264,7 @@ def _divmod(g: Graph, bind: Bind) -> tuple[str, ...]:
 # ---- powers, minima and maxima ----
 
 
-@exports("power", "float_power")
+@exports_operations("power", "float_power")
 def _power(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     exponent = bind.args[1]
@@ -281,13 +287,13 @@ def _integer_power(g: Graph, x: str, count: int, dtype: np.dtype) -> str:
     return found or x
 
 
-@exports("square")
+@exports_operations("square")
 def _square(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return node_on(g, "Mul", [x, x], dtype, dtype)
 
 
-@exports("reciprocal")
+@exports_operations("reciprocal")
 def _reciprocal(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     if dtype.kind == "f":
@@ -295,7 +301,7 @@ def _reciprocal(g: Graph, bind: Bind) -> str:
     return g("Div", g.array(1, dtype), x)
 
 
-@exports("round")
+@exports_operations("round")
 def _round(g: Graph, bind: Bind) -> str:
     dtype, decimals = bind.binders[0].type.dtype, bind.attrs["decimals"]
     x = g.operand(bind.args[0], dtype)
@@ -310,7 +316,7 @@ def _round(g: Graph, bind: Bind) -> str:
     return g(back, g("Round", g(to, x, scale)), scale)
 
 
-@exports("trunc")
+@exports_operations("trunc")
 def _trunc(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     if dtype.kind != "f":
@@ -333,7 +339,7 @@ def _sign(g: Graph, bind: Bind, word: str) -> str:
     return x if dtype.kind == "b" else node_on(g, word, [x], dtype, dtype)
 
 
-@exports("heaviside")
+@exports_operations("heaviside")
 def _heaviside(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     zero, one = g.array(0, dtype), g.array(1, dtype)
@@ -342,7 +348,7 @@ def _heaviside(g: Graph, bind: Bind) -> str:
     return g("Where", g("IsNaN", x), x, found)
 
 
-@exports("modf")
+@exports_operations("modf")
 def _modf(g: Graph, bind: Bind) -> tuple[str, str]:
     dtype = bind.binders[0].type.dtype
     x = g.operand(bind.args[0], dtype)
@@ -356,4 +362,6 @@ def _modf(g: Graph, bind: Bind) -> tuple[str, str]:
 
 
 # the neighbours of a floating-point number need its bits
-refuses("ONNX has no access to the bits of floating-point numbers", "nextafter", "spacing")
+refuses_operations(
+    "ONNX has no access to the bits of floating-point numbers", "nextafter", "spacing"
+)

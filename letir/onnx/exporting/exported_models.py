@@ -76,9 +76,11 @@ def export(
         )
     _check_overrides(overrides or {})
     with paused_gc():
-        model = _model(program, (input_names, output_names), opset, (overrides, custom_domain))
+        model = _model_of_program(
+            program, (input_names, output_names), opset, (overrides, custom_domain)
+        )
     if path is not None:
-        _save(model, Path(os.fsdecode(path)), external_data)
+        _save_model(model, Path(os.fsdecode(path)), external_data)
     return model
 
 
@@ -172,7 +174,7 @@ def _with_sizes(array: Any, name: str, axes: Any) -> Any:
 # ---- the model ----
 
 
-def _model(fn: Lambda, names: tuple, opset: int, options: tuple) -> Any:
+def _model_of_program(fn: Lambda, names: tuple, opset: int, options: tuple) -> Any:
     """The model of a program."""
     onnx, (input_names, output_names) = onnx_package(), names
     overrides, custom_domain = options
@@ -186,10 +188,10 @@ def _model(fn: Lambda, names: tuple, opset: int, options: tuple) -> Any:
         g.inputs.append((param, name))
     results = emission.body(g, fn, [complex_input(g, *pair) for pair in g.inputs])
     if emission.failures:
-        raise ExportError(_report(emission.failures))
+        raise ExportError(_failure_report(emission.failures))
     kinds = [arg.type for arg in fn.ret.args]
     results = [complex_output(g, *pair) for pair in zip(results, kinds, strict=True)]
-    name_results(g, rule_families.guarded(g, results), outputs)
+    name_results(g, rule_families.fail_unless_guards_hold(g, results), outputs)
     graph = onnx.helper.make_graph(
         g.nodes,
         "letir",
@@ -202,12 +204,12 @@ def _model(fn: Lambda, names: tuple, opset: int, options: tuple) -> Any:
         ],
         g.initializers,
     )
-    model = _finished(graph, opset, custom_domain if emission.uses_domain else None)
+    model = _model_around_graph(graph, opset, custom_domain if emission.uses_domain else None)
     is_typed = all(kind is not None for kind in kinds)
     return model if is_typed else _with_inferred_types(model)
 
 
-def _finished(graph: Any, opset: int, custom_domain: str | None) -> Any:
+def _model_around_graph(graph: Any, opset: int, custom_domain: str | None) -> Any:
     """The model around a graph."""
     onnx = onnx_package()
     imports = [onnx.helper.make_opsetid("", opset)]
@@ -242,12 +244,12 @@ def _check_type(param: Local, name: str) -> None:
         )
 
 
-def _report(failures: Sequence[tuple[Bind, str]]) -> str:
+def _failure_report(failures: Sequence[tuple[Bind, str]]) -> str:
     """The message that lists all binds that could not be exported."""
     lines = []
     for bind, reason in failures:
         place = "" if bind.source is None else f"  # {bind.source}"
-        lines.append(f"  {_shortened(bind)}{place}\n    {reason}")
+        lines.append(f"  {_short_bind_text(bind)}{place}\n    {reason}")
     count = f"{len(failures)} operations" if len(failures) > 1 else "an operation"
     return (
         f"export: ONNX cannot express {count} of this program:\n"
@@ -256,7 +258,7 @@ def _report(failures: Sequence[tuple[Bind, str]]) -> str:
     )
 
 
-def _shortened(bind: Bind) -> str:
+def _short_bind_text(bind: Bind) -> str:
     text = str(bind).partition("  # ")[0]
     return text if len(text) <= 100 else f"{text[:97]}..."
 
@@ -264,7 +266,7 @@ def _shortened(bind: Bind) -> str:
 # ---- files ----
 
 
-def _save(model: Any, path: Path, external_data: bool | None) -> None:
+def _save_model(model: Any, path: Path, external_data: bool | None) -> None:
     """Write a model, with its arrays in a file beside it if asked for, or if it is large."""
     onnx = onnx_package()
     if external_data is None:

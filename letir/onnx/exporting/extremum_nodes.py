@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.terms import Bind, Const
 from letir.onnx.exporting.elementwise_nodes import loop_operands, node_on
-from letir.onnx.exporting.node_graph import Graph, exports, exports_as
+from letir.onnx.exporting.node_graph import Graph, exports_as, exports_operations
 
 
 @exports_as(fmax="Max", fmin="Min")
@@ -26,10 +26,10 @@ def _maximum(g: Graph, bind: Bind, word: str) -> str:
         for place, arg in enumerate(bind.args):
             if type(arg) is Const and arg.value == 0:
                 return g("Relu", names[1 - place])
-    return extremum(g, word, names, dtype)
+    return extremum_node(g, word, names, dtype)
 
 
-def extremum(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype) -> str:
+def extremum_node(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype) -> str:
     """The larger or smaller of two operands; nan if one of them is nan."""
     found = node_on(g, kind, names, dtype, dtype)
     if dtype.kind != "f":
@@ -50,7 +50,7 @@ def _known_number(g: Graph, name: str) -> Any:
     return array if is_number else None
 
 
-@exports("clip")
+@exports_operations("clip")
 def _clip(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     x, low, high = (
@@ -61,5 +61,5 @@ def _clip(g: Graph, bind: Bind) -> str:
     is_plain = made.kind == "f" or made in (np.int32, np.int64)
     if is_plain and least is not None and most is not None and least <= most:
         return g("Clip", x, low, high)
-    found = extremum(g, "Max", [x, low], made) if low else x
-    return extremum(g, "Min", [found, high], made) if high else found
+    found = extremum_node(g, "Max", [x, low], made) if low else x
+    return extremum_node(g, "Min", [found, high], made) if high else found

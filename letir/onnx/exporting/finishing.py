@@ -11,7 +11,7 @@ def name_results(g: Graph, results: Sequence[str], outputs: Sequence[str]) -> No
 
     A result that is an input, a constant array, or another result gets an Identity node.
     """
-    inner = {name for node in g.nodes for name in _captured(node)}
+    inner = {name for node in g.nodes for name in _names_read_in_subgraphs(node)}
     made = {name for node in g.nodes for name in node.output}
     new: dict[str, str] = {}
     g.bind = None
@@ -21,12 +21,12 @@ def name_results(g: Graph, results: Sequence[str], outputs: Sequence[str]) -> No
         else:
             g.append("Identity", [result], [output], "", {})
     for node in g.nodes:
-        _rename(node.input, new)
-        _rename(node.output, new)
+        _rename_values(node.input, new)
+        _rename_values(node.output, new)
     _keep_needed(g, outputs)
 
 
-def _rename(names: Any, new: dict[str, str]) -> None:
+def _rename_values(names: Any, new: dict[str, str]) -> None:
     """Replace names in a field of a node."""
     if any(name in new for name in names):
         names[:] = [new.get(name, name) for name in names]
@@ -37,13 +37,13 @@ def _keep_needed(g: Graph, outputs: Sequence[str]) -> None:
     live, kept = set(outputs), []
     for node in reversed(g.nodes):
         if not live.isdisjoint(node.output):
-            live.update(node.input, _captured(node))
+            live.update(node.input, _names_read_in_subgraphs(node))
             kept.append(node)
     g.nodes[:] = reversed(kept)
     g.initializers[:] = [array for array in g.initializers if array.name in live]
 
 
-def _captured(node: Any) -> Iterator[str]:
+def _names_read_in_subgraphs(node: Any) -> Iterator[str]:
     """The names that the subgraphs of a node read, including names of their own values."""
     pending = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
     while pending:

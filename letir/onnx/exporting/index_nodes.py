@@ -18,12 +18,12 @@ from letir.onnx.exporting.elementwise_nodes import as_truth
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
-    exports,
     exports_as,
+    exports_operations,
     result_types,
 )
 from letir.onnx.exporting.reduction_nodes import wide_dtype
-from letir.onnx.exporting.shape_nodes import filled
+from letir.onnx.exporting.shape_nodes import filled_array
 from letir.ops.indexing.index_expressions import (
     arrays_in,
     expand_item,
@@ -38,7 +38,7 @@ _ELEMENTWISE = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}  # by Sc
 
 
 @frozen(eq=False)
-class Place:
+class IndexLayout:
     """An index of an array: what is read along each axis, and the axes of the result.
 
     ``axes``: for each axis of the array a slice, or the name of an integer array and its rank.
@@ -51,7 +51,7 @@ class Place:
     block: tuple
 
 
-def place_of(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> Place:
+def layout_of_index(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> IndexLayout:
     """The index ``item`` of an array of this type, with index arrays in their order."""
     types = tuple([arg.type for arg in arrays])
     rest = iter(arrays)
@@ -70,10 +70,10 @@ def place_of(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> Pla
             axes += [(name, len(shape)) for name in names]
             shapes.append(shape)
     if not places:
-        return Place(axes, labels, ())
+        return IndexLayout(axes, labels, ())
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     labels.insert(places[0][1] if adjacent else 0, "block")
-    return Place(axes, labels, broadcast_shapes(*shapes))
+    return IndexLayout(axes, labels, broadcast_shapes(*shapes))
 
 
 def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
@@ -91,30 +91,30 @@ def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
 # ---- reading ----
 
 
-@exports("index")
+@exports_operations("index")
 def _index(g: Graph, bind: Bind) -> str:
     x, *arrays = bind.args
-    return read(g, g.operand(x), x.type, bind.attrs["item"], arrays)
+    return read_item(g, g.operand(x), x.type, bind.attrs["item"], arrays)
 
 
-def read(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
+def read_item(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
     """``x[item]``."""
     if not arrays:
         return _read_basic(g, name, kind, item)
-    place = place_of(g, kind, item, arrays)
-    name = _sliced(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
+    place = layout_of_index(g, kind, item, arrays)
+    name = _slice_axes(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
     given = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
     whole = [i for i, entry in enumerate(place.axes) if type(entry) is slice]
     if len(given) == 1:
         found = g("Gather", name, place.axes[given[0]][0], axis=given[0])
         order = [*whole[: given[0]], "block", *whole[given[0] :]]
-        return _ordered(g, found, order, place)
+        return _in_result_order(g, found, order, place)
     moved = g.transpose(name, [*given, *whole])
-    grid = _grid(g, place, given, place.block)
-    return _ordered(g, g("GatherND", moved, grid), ["block", *whole], place)
+    grid = _index_grid(g, place, given, place.block)
+    return _in_result_order(g, g("GatherND", moved, grid), ["block", *whole], place)
 
 
-def _ordered(g: Graph, name: str, order: list, place: Place) -> str:
+def _in_result_order(g: Graph, name: str, order: list, place: IndexLayout) -> str:
     """The elements read, with their axes in the order of the result, and new axes of length 1."""
     count = len(place.block)
     starts, start = {}, 0
@@ -145,7 +145,7 @@ def _read_basic(g: Graph, name: str, kind: ArrayType, item: Any) -> str:
     if len(numbers) == 1 and len(entries) == kind.ndim:  # one node, the most frequent index
         axis = entries.index(numbers[0])
         rest = {i: e for i, e in enumerate(entries) if i != axis}
-        return g("Gather", _sliced(g, name, rest), g.number(numbers[0]), axis=axis)
+        return g("Gather", _slice_axes(g, name, rest), g.number(numbers[0]), axis=axis)
     for entry in entries:
         if entry is None:
             added.append(at)
@@ -159,11 +159,11 @@ def _read_basic(g: Graph, name: str, kind: ArrayType, item: Any) -> str:
             slices[axis] = slice(entry, stop)
             dropped.append(axis)
         axis += 1
-    name = g.squeeze(_sliced(g, name, slices), dropped)
+    name = g.squeeze(_slice_axes(g, name, slices), dropped)
     return g.unsqueeze(name, added)
 
 
-def _sliced(g: Graph, name: str, slices: dict[int, slice]) -> str:
+def _slice_axes(g: Graph, name: str, slices: dict[int, slice]) -> str:
     """A value cut along several axes by one Slice node."""
     cut = {axis: part for axis, part in slices.items() if part != slice(None)}
     if not cut:
@@ -178,7 +178,7 @@ def _sliced(g: Graph, name: str, slices: dict[int, slice]) -> str:
     return g("Slice", name, starts, stops, g.array(list(cut), np.int64), steps)
 
 
-def _grid(g: Graph, place: Place, axes: list[int], shape: tuple) -> str:
+def _index_grid(g: Graph, place: IndexLayout, axes: list[int], shape: tuple) -> str:
     """The indices along ``axes`` of all elements of a grid of this shape, along a last axis."""
     columns, at = [], len(place.block)
     for axis in axes:
@@ -202,14 +202,14 @@ def _index_write(g: Graph, bind: Bind, word: str) -> str:
     x, new, *arrays = bind.args
     target = g.operand(x), x.type
     value = g.operand(new, x.type.dtype), new.type
-    return write(g, target, value, bind.attrs["item"], arrays, word)
+    return write_item(g, target, value, bind.attrs["item"], arrays, word)
 
 
 _REDUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "div": "mul"}
 _REDUCTIONS |= {"maximum": "max", "minimum": "min"}
 
 
-@exports("ufunc_at")
+@exports_operations("ufunc_at")
 def _ufunc_at(g: Graph, bind: Bind) -> str:
     x, *rest = bind.args
     dtype, how = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
@@ -220,33 +220,33 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
     name = g.operand(new, dtype)
     change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
     given = g(change, name) if change else name
-    return write(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
+    return write_item(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
 
 
-@exports("assemble")
+@exports_operations("assemble")
 def _assemble(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     shape = bind.attrs["shape"]
     sizes, rest = split_sizes(bind.args, shape)
-    name = filled(g, g.operand(sizes[0]) if sizes else g.ints(kind.shape), 0, kind.dtype)
+    name = filled_array(g, g.operand(sizes[0]) if sizes else g.ints(kind.shape), 0, kind.dtype)
     for item, part, arrays in group_parts(bind.attrs["items"], rest):
         given = g.operand(part, kind.dtype), part.type
-        name = write(g, (name, kind), given, item, arrays, "add")
+        name = write_item(g, (name, kind), given, item, arrays, "add")
     return name
 
 
-def write(g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str) -> str:
+def write_item(g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str) -> str:
     """``target`` with ``given`` written or added at ``item``; both are pairs (name, type).
 
     ``how``: ScatterND's reduction, "none" for a write or "add".
     """
     (name, kind), (new, new_type) = target, given
-    place = place_of(g, kind, item, arrays)
+    place = layout_of_index(g, kind, item, arrays)
     part = indexed_shape(kind.shape, item, tuple([arg.type for arg in arrays]))
     if new_type.ndim > len(part):
         new = g.squeeze(new, list(range(new_type.ndim - len(part))))
     new = g("Expand", new, g.ints(part))
-    new = _canonical(g, new, place)
+    new = _in_canonical_order(g, new, place)
     axes = [i for i, entry in enumerate(place.axes) if entry != slice(None)]
     whole = [i for i, entry in enumerate(place.axes) if entry == slice(None)]
     if not axes:
@@ -254,17 +254,17 @@ def write(g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, ho
     shape = place.block
     for axis in axes:
         if type(place.axes[axis]) is slice:
-            shape = (*shape, part[_place_in_part(place, axis)])
-            place.axes[axis] = slice(_range(g, name, axis, place.axes[axis]), None)
+            shape = (*shape, part[_axis_in_part(place, axis)])
+            place.axes[axis] = slice(_slice_indices(g, name, axis, place.axes[axis]), None)
     order = [*axes, *whole]
-    grid = _grid(g, place, axes, shape)
+    grid = _index_grid(g, place, axes, shape)
     if how == "none" and any(arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays):
         new = _last_writes(g, g.transpose(name, order), grid, new, (shape, len(axes)))
-    made = _scatter(g, g.transpose(name, order), grid, new, how, kind.dtype)
+    made = _scatter_node(g, g.transpose(name, order), grid, new, how, kind.dtype)
     return g.transpose(made, np.argsort(order).tolist())
 
 
-def _scatter(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype) -> str:
+def _scatter_node(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype) -> str:
     """A ScatterND node, in a dtype for which runtimes have the reduction ``how``."""
     if how == "none" or dtype in (np.float32, np.float64, np.int32, np.int64):
         return g("ScatterND", name, grid, new, reduction=how)
@@ -291,7 +291,7 @@ def _last_writes(g: Graph, name: str, grid: str, new: str, extent: tuple[tuple, 
     return g("Gather", rows, winner, axis=0)
 
 
-def _place_in_part(place: Place, axis: int) -> int:
+def _axis_in_part(place: IndexLayout, axis: int) -> int:
     """The position in ``x[item]`` of a sliced axis of x."""
     at = 0
     for label in place.labels:
@@ -301,14 +301,14 @@ def _place_in_part(place: Place, axis: int) -> int:
     raise AssertionError("a slice has an axis in the part")
 
 
-def _range(g: Graph, name: str, axis: int, part: slice) -> str:
+def _slice_indices(g: Graph, name: str, axis: int, part: slice) -> str:
     """The indices that a slice selects along an axis."""
     length = g.squeeze(g("Shape", name, start=axis, end=axis + 1), [0])
     every = g("Range", g.array(0, np.int64), length, g.array(1, np.int64))
-    return _sliced(g, every, {0: part})
+    return _slice_axes(g, every, {0: part})
 
 
-def _canonical(g: Graph, new: str, place: Place) -> str:
+def _in_canonical_order(g: Graph, new: str, place: IndexLayout) -> str:
     """``new`` with its axes in canonical order, and without the new axes of the index."""
     count, starts, dropped, at = len(place.block), {}, [], 0
     for label in place.labels:
@@ -324,7 +324,7 @@ def _canonical(g: Graph, new: str, place: Place) -> str:
     return g.squeeze(moved, list(range(len(order), at)))
 
 
-@exports("first_places")
+@exports_operations("first_places")
 def _first_places(g: Graph, bind: Bind) -> str:
     x, values = bind.args
     dtype = np.result_type(x.type.dtype, values.type.dtype)
@@ -334,7 +334,7 @@ def _first_places(g: Graph, bind: Bind) -> str:
     return g("ArgMax", is_there, axis=1, keepdims=0)
 
 
-@exports("unique")
+@exports_operations("unique")
 def _unique(g: Graph, bind: Bind) -> list[str]:
     """The results of the node Unique; a guard after it checks how many values there are."""
     (x,), attrs, made = bind.args, bind.attrs, result_types(bind)

@@ -10,7 +10,12 @@ import numpy as np
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Bind
-from letir.onnx.exporting.node_graph import Graph, computes, exports, result_types
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    computes_operations,
+    exports_operations,
+    result_types,
+)
 from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.ops.indexing.basic import index_add
 
@@ -30,7 +35,9 @@ def _present(bind: Bind) -> list:
     return [arg for arg in bind.args if arg.type is not NO_TYPE]
 
 
-def layer(kind: str, attributes: Callable = lambda bind: {}, *, double: bool = True) -> Callable:
+def layer_rule(
+    kind: str, attributes: Callable = lambda bind: {}, *, double: bool = True
+) -> Callable:
     """The rule of an operation that is one node of this kind, or else its decomposition.
 
     ``attributes(bind)``: the attributes of the node, or None if the bind needs the decomposition.
@@ -58,25 +65,31 @@ def _along_axis(bind: Bind) -> dict | None:
     return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
 
 
-exports("softmax")(layer("Softmax", _along_axis))
-exports("log_softmax")(layer("LogSoftmax", _along_axis))
-exports("relu")(layer("Relu"))
-exports("sigmoid", "expit")(layer("Sigmoid"))
-exports("selu")(layer("Selu", double=False))
-exports("hardswish")(layer("HardSwish", double=False))
-exports("mish")(layer("Mish"))
-exports("softsign")(layer("Softsign", double=False))
-exports("elu")(layer("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
-exports("celu")(layer("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False))
-exports("softplus")(layer("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
-exports("leaky_relu")(
-    layer("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
+exports_operations("softmax")(layer_rule("Softmax", _along_axis))
+exports_operations("log_softmax")(layer_rule("LogSoftmax", _along_axis))
+exports_operations("relu")(layer_rule("Relu"))
+exports_operations("sigmoid", "expit")(layer_rule("Sigmoid"))
+exports_operations("selu")(layer_rule("Selu", double=False))
+exports_operations("hardswish")(layer_rule("HardSwish", double=False))
+exports_operations("mish")(layer_rule("Mish"))
+exports_operations("softsign")(layer_rule("Softsign", double=False))
+exports_operations("elu")(layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
+exports_operations("celu")(
+    layer_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False)
 )
-exports("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
-exports("hardsigmoid")(layer("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
+exports_operations("softplus")(
+    layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None)
+)
+exports_operations("leaky_relu")(
+    layer_rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
+)
+exports_operations("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
+exports_operations("hardsigmoid")(
+    layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5})
+)
 
 
-@exports("gelu")
+@exports_operations("gelu")
 def _gelu(g: Graph, bind: Bind) -> Any:
     is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
     if g.opset < 20 or not _is_floating(bind) or is_double:
@@ -84,7 +97,7 @@ def _gelu(g: Graph, bind: Bind) -> Any:
     return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
 
 
-@exports("prelu")
+@exports_operations("prelu")
 def _prelu(g: Graph, bind: Bind) -> Any:
     x, weight = (arg.type for arg in bind.args)
     if not _is_floating(bind):
@@ -98,19 +111,19 @@ def _prelu(g: Graph, bind: Bind) -> Any:
 # ---- layers with weights ----
 
 
-@exports("linear")
+@exports_operations("linear")
 def _linear(g: Graph, bind: Bind) -> Any:
     if not _is_floating(bind) or [arg.type.ndim for arg in bind.args[:2]] != [2, 2]:
         return _by_parts(g, bind)
     return g("Gemm", *g.operands(bind), transB=1)
 
 
-@exports("layer_norm")
+@exports_operations("layer_norm")
 def _layer_norm(g: Graph, bind: Bind) -> Any:
     return _last_axes_node(g, bind, "LayerNormalization")
 
 
-@exports("rms_norm")
+@exports_operations("rms_norm")
 def _rms_norm(g: Graph, bind: Bind) -> Any:
     return _by_parts(g, bind) if g.opset < 23 else _last_axes_node(g, bind, "RMSNormalization")
 
@@ -138,7 +151,7 @@ def _last_axes(bind: Bind) -> int | None:
     return len(axes) if axes == list(range(rank - len(axes), rank)) else None
 
 
-@exports("group_norm")
+@exports_operations("group_norm")
 def _group_norm(g: Graph, bind: Bind) -> Any:
     x, epsilon = bind.args[0].type, float(bind.attrs["eps"])
     is_whole = len(_present(bind)) == 3 and _is_floating(bind) and x.dtype == np.float32
@@ -148,7 +161,7 @@ def _group_norm(g: Graph, bind: Bind) -> Any:
     return g("GroupNormalization", *g.operands(bind), **attrs)
 
 
-@exports("batch_norm")
+@exports_operations("batch_norm")
 def _batch_norm(g: Graph, bind: Bind) -> Any:
     x = bind.args[0].type
     is_whole = len(_present(bind)) == 5 and _is_floating(bind) and x.dtype == np.float32
@@ -160,7 +173,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
     return found, mean, variance
 
 
-@exports("attention")
+@exports_operations("attention")
 def _attention(g: Graph, bind: Bind) -> Any:
     if g.opset < 23 or not _is_attention_node(bind):
         return _by_parts(g, bind)
@@ -190,7 +203,7 @@ def _is_attention_node(bind: Bind) -> bool:
     return all(fits)
 
 
-@exports("embedding")
+@exports_operations("embedding")
 def _embedding(g: Graph, bind: Bind) -> Any:
     if bind.attrs["max_norm"] is not None or bind.args[1].type.dtype.kind not in "iu":
         return _by_parts(g, bind)
@@ -201,7 +214,7 @@ def _embedding(g: Graph, bind: Bind) -> Any:
 # ---- convolutions ----
 
 
-def _spacing(attrs: dict) -> dict:
+def _window_attributes(attrs: dict) -> dict:
     """The attributes of a convolution or a pool."""
     pads = [pair[0] for pair in attrs["padding"]] + [pair[1] for pair in attrs["padding"]]
     found = {"strides": list(attrs["stride"]), "pads": pads}
@@ -216,16 +229,16 @@ def _is_static(bind: Bind, *names: str) -> bool:
     return all(type(n) is not Size and n >= 0 for n in pads)
 
 
-@exports("conv")
+@exports_operations("conv")
 def _conv(g: Graph, bind: Bind) -> Any:
     x, w = (arg.type for arg in bind.args)
     if not _is_floating(bind) or not _is_static(bind) or x.ndim < 3:
         return g.emitter.written(g, bind, _conv_by_windows)
-    attrs = {**_spacing(bind.attrs), "group": bind.attrs["groups"]}
+    attrs = {**_window_attributes(bind.attrs), "group": bind.attrs["groups"]}
     return g("Conv", *g.operands(bind), kernel_shape=list(w.shape[2:]), **attrs)
 
 
-@exports("conv_transpose")
+@exports_operations("conv_transpose")
 def _conv_transpose(g: Graph, bind: Bind) -> Any:
     y, w = (arg.type for arg in bind.args)
     attrs = bind.attrs
@@ -243,59 +256,64 @@ def _conv_transpose(g: Graph, bind: Bind) -> Any:
     fits = zip(rest, attrs["stride"], attrs["dilation"], strict=True)
     if any(type(n) is Size or not 0 <= n < max(s, d) for n, s, d in fits):
         return g.emitter.written(g, bind, _conv_transpose_by_windows)
-    spacing = {**_spacing(attrs), "group": attrs["groups"], "output_padding": rest}
+    spacing = {**_window_attributes(attrs), "group": attrs["groups"], "output_padding": rest}
     return g("ConvTranspose", *g.operands(bind), kernel_shape=list(w.shape[2:]), **spacing)
 
 
-def windows(at: Sequence[int], places: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
+def window_slices(
+    at: Sequence[int], places: Sequence, stride: Sequence, dilation: Sequence
+) -> tuple:
     """The slices that read the element at position ``at`` of all windows."""
     rows = zip(at, places, stride, dilation, strict=True)
     return tuple(slice(i * d, i * d + (m - 1) * s + 1, s) for i, m, s, d in rows)
 
 
-def _places(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
+def _window_counts(
+    sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence
+) -> tuple:
     """The number of positions of a window along each axis."""
     rows = zip(sizes, window, stride, dilation, strict=True)
     return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in rows)
 
 
-@computes("unfold")
+@computes_operations("unfold")
 def _unfold(x, *, window, stride, padding, dilation, value=0.0):
     lead = x.ndim - len(window)
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0),) * lead + tuple(padding), constant_values=value)
-    places = _places(x.shape[lead:], window, stride, dilation)
-    rows = [x[(..., *windows(at, places, stride, dilation))] for at in np.ndindex(*window)]
+    places = _window_counts(x.shape[lead:], window, stride, dilation)
+    rows = [x[(..., *window_slices(at, places, stride, dilation))] for at in np.ndindex(*window)]
     return np.stack(rows).reshape(*window, *rows[0].shape)
 
 
-@computes("fold")
+@computes_operations("fold")
 def _fold(y, *, sizes, stride, padding, dilation):
     n = len(sizes)
     padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
     corner = y[(0,) * n][(..., *[slice(0, 1)] * n)]  # its leading axes may have symbolic sizes
     out = np.zeros_like(corner) + np.zeros(padded, y.dtype)
     for at in np.ndindex(*y.shape[:n]):
-        out = index_add(out, (..., *windows(at, y.shape[-n:], stride, dilation)), y[at])
+        out = index_add(out, (..., *window_slices(at, y.shape[-n:], stride, dilation)), y[at])
     inner = (slice(low, low + size) for size, (low, _) in zip(sizes, padding, strict=True))
     return out[(..., *inner)] * 1
 
 
-def _grouped(x, groups: int):
+def _split_groups(x, groups: int):
     """(N, channels, ...) as (N, groups, channels of a group, ...)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
-@computes("conv_weight")
+@computes_operations("conv_weight")
 def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    y = _grouped(y, groups)
+    y = _split_groups(y, groups)
     y = y.reshape(*y.shape[:3], math.prod(y.shape[3:]))
     found = []
     for at in np.ndindex(*kernel):
-        seen = _grouped(
-            x[(..., *windows(at, _spatial(x, kernel, stride, dilation), stride, dilation))], groups
+        seen = _split_groups(
+            x[(..., *window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
+            groups,
         )
         found.append(
             np.einsum("ngop,ngip->goi", y, seen.reshape(*seen.shape[:3], math.prod(seen.shape[3:])))
@@ -305,7 +323,7 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
 
 
 def _spatial(x, kernel, stride, dilation) -> tuple:
-    return _places(x.shape[2:], kernel, stride, dilation)
+    return _window_counts(x.shape[2:], kernel, stride, dilation)
 
 
 def _conv_by_windows(
@@ -314,11 +332,11 @@ def _conv_by_windows(
     """A convolution as the sum over the elements of its kernel."""
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    places = _places(x.shape[2:], w.shape[2:], stride, dilation)
+    places = _window_counts(x.shape[2:], w.shape[2:], stride, dilation)
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):
-        seen = _grouped(x[(..., *windows(at, places, stride, dilation))], groups)
+        seen = _split_groups(x[(..., *window_slices(at, places, stride, dilation))], groups)
         total = total + np.einsum("ngi...,goi->ngo...", seen, kernel[(..., *at)])
     return total.reshape(total.shape[0], w.shape[0], *places)
 
@@ -340,9 +358,9 @@ def _conv_transpose_by_windows(
     corner = np.zeros_like(y[(slice(None), *[slice(0, 1)] * (y.ndim - 1))])
     out: Any = corner + np.zeros((groups * w.shape[1], *padded), made)
     for at in np.ndindex(*w.shape[2:]):
-        part = np.einsum("ngo...,goi->ngi...", _grouped(y, groups), kernel[(..., *at)])
+        part = np.einsum("ngo...,goi->ngi...", _split_groups(y, groups), kernel[(..., *at)])
         part = part.reshape(y.shape[0], -1, *y.shape[2:])
-        out = index_add(out, (..., *windows(at, y.shape[2:], stride, dilation)), part)
+        out = index_add(out, (..., *window_slices(at, y.shape[2:], stride, dilation)), part)
     inner = (slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
     return out[(..., *inner)] * 1
 
@@ -350,7 +368,7 @@ def _conv_transpose_by_windows(
 # ---- pools ----
 
 
-@exports("max_pool", "avg_pool")
+@exports_operations("max_pool", "avg_pool")
 def _pool(g: Graph, bind: Bind) -> Any:
     x, window = bind.args[0].type, bind.attrs["window"]
     is_max = "dilation" in bind.attrs
@@ -362,14 +380,14 @@ def _pool(g: Graph, bind: Bind) -> Any:
     if lead > 2 or x.dtype == np.float16 or (is_max and lead > 2):
         return _by_parts(g, bind)
     name = g.unsqueeze(name, list(range(2 - lead)))
-    attrs = {"kernel_shape": list(window), **_spacing(bind.attrs)}
+    attrs = {"kernel_shape": list(window), **_window_attributes(bind.attrs)}
     if not is_max:
         attrs["count_include_pad"] = int(bind.attrs["count_padding"])
     found = g("MaxPool" if is_max else "AveragePool", name, **attrs)
     return g.squeeze(found, list(range(2 - lead)))
 
 
-@exports("pad")
+@exports_operations("pad")
 def _pad(g: Graph, bind: Bind) -> Any:
     kind, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
     if not width:

@@ -102,7 +102,7 @@ class Emission:
         if op.name in self.overrides:
             return _checked_names(bind, self.overrides[op.name](g, bind))
         if _has_no_elements(bind):
-            return [_empty(g, binder.type) for binder in bind.binders]
+            return [_empty_array(g, binder.type) for binder in bind.binders]
         if has_complex(bind):
             return self._on_pairs(g, bind)
         if op.random and op.decompose is None:
@@ -157,7 +157,7 @@ class Emission:
         layout = bind.op.bodies
         if layout is None or layout.in_place is None:
             return None
-        found = layout.in_place(bind, _number)
+        found = layout.in_place(bind, _number_of_constant)
         return None if found is None else self.body(g, *found)
 
     def _sized(self, g: Graph, bind: Bind) -> str | Sequence[str] | None:
@@ -182,7 +182,7 @@ class Emission:
 
     def written(self, g: Graph, bind: Bind, program: Callable) -> Sequence[str]:
         """The results of a program of NumPy functions."""
-        return self._program(g, bind, lambda types: _recorded(program, types, bind))
+        return self._program(g, bind, lambda types: _record_program(program, types, bind))
 
     def recorded(self, g: Graph, fn: Lambda, operands: Sequence[str]) -> list[str]:
         """The results of a program that computes a part of the bind at hand."""
@@ -243,7 +243,7 @@ def _checked_names(bind: Bind, found: Any) -> Any:
     return found
 
 
-def _recorded(program: Callable, types: tuple, bind: Bind) -> Lambda:
+def _record_program(program: Callable, types: tuple, bind: Bind) -> Lambda:
     """A program of NumPy functions, recorded at these types."""
     made = bind.binders[0].type
     given = [
@@ -297,7 +297,7 @@ def _has_no_elements(bind: Bind) -> bool:
     return all(is_static_shape(kind.shape) and 0 in kind.shape for kind in kinds)
 
 
-def _empty(g: Graph, kind: Any) -> str:
+def _empty_array(g: Graph, kind: Any) -> str:
     """An array without elements."""
     if kind.dtype.kind != "c":
         return g.array(np.empty(kind.shape, kind.dtype))
@@ -309,7 +309,7 @@ def _is_small(size: Any) -> bool:
     return type(size) is int and size <= _MOST_KINDS
 
 
-def _number(arg: Arg) -> Any:
+def _number_of_constant(arg: Arg) -> Any:
     return arg.value if type(arg) is Const else None
 
 

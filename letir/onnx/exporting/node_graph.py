@@ -30,7 +30,7 @@ class Unexportable(Exception):
     """Raised by a rule for a bind that ONNX cannot express, with the reason."""
 
 
-def exports(*names: str) -> Callable[[Callable], Callable]:
+def exports_operations(*names: str) -> Callable[[Callable], Callable]:
     """Register ``rule(graph, bind)``, which returns the names of the results, for operations."""
 
     def registered(rule: Callable) -> Callable:
@@ -51,7 +51,7 @@ def exports_as(**words: str) -> Callable[[Callable], Callable]:
     return registered
 
 
-def computes(*names: str) -> Callable[[Callable], Callable]:
+def computes_operations(*names: str) -> Callable[[Callable], Callable]:
     """Register ``program(*values, **attrs)``, which computes the named operations with letir
     operations that can be exported.
     """
@@ -63,12 +63,12 @@ def computes(*names: str) -> Callable[[Callable], Callable]:
     return registered
 
 
-def refuses(reason: str, *names: str) -> None:
+def refuses_operations(reason: str, *names: str) -> None:
     """Register the reason why operations cannot be exported."""
     _refusals.update(dict.fromkeys(names, reason))
 
 
-def cautions(text: str, *names: str) -> None:
+def warns_of_operations(text: str, *names: str) -> None:
     """Register a warning for users about operations whose numbers may differ from NumPy's."""
     _cautions.update(dict.fromkeys(names, text))
 
@@ -109,7 +109,7 @@ def registered_names() -> set[str]:
 
 
 @define(eq=False)
-class Names:
+class UniqueNames:
     """Unique names of values and nodes, shared by a graph and its subgraphs."""
 
     taken: set[str] = field(factory=set)
@@ -152,7 +152,7 @@ class Graph:
 
     opset: int
     emitter: "Emitter"
-    names: Names = field(factory=Names)
+    names: UniqueNames = field(factory=UniqueNames)
     nodes: list = field(factory=list)
     initializers: list = field(factory=list)
     values: dict[Local, str] = field(factory=dict)

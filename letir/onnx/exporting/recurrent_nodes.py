@@ -52,10 +52,10 @@ def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
     if n_xs != 1 or rows[0].type.ndim != 3 or not _may_have_rows(rows[0].type.shape[0]):
         return None
     for cell, biased, template in _all_templates():
-        found = _matched(template, body) if cell.states == n_carry else None
+        found = _match_template(template, body) if cell.states == n_carry else None
         if found is not None and _is_layer(cell, biased, found, template, body):
             params = [found[param] for param in template.params]
-            return partial(_node, bind, constants, cell, biased, params)
+            return partial(_layer_node, bind, constants, cell, biased, params)
     return None
 
 
@@ -85,11 +85,11 @@ def _all_templates() -> Sequence[tuple[Cell, tuple[bool, ...], Lambda]]:
             ]
             shapes += [(gates,)] * sum(biased)
             kinds = [ShapeDtype(shape, np.float32) for shape in shapes]
-            _templates.append((cell, biased, trace(partial(_step, cell, biased), *kinds)))
+            _templates.append((cell, biased, trace(partial(_cell_step, cell, biased), *kinds)))
     return _templates
 
 
-def _step(cell: Cell, biased: tuple[bool, ...], x: Any, *arrays: Any) -> Any:
+def _cell_step(cell: Cell, biased: tuple[bool, ...], x: Any, *arrays: Any) -> Any:
     """One step of a cell, whose given biases come last."""
     count = cell.states + 2
     left = iter(arrays[count:])
@@ -97,7 +97,7 @@ def _step(cell: Cell, biased: tuple[bool, ...], x: Any, *arrays: Any) -> Any:
     return cell.step(x, *arrays[:count], *biases)
 
 
-def _matched(template: Lambda, body: Lambda) -> dict[Local, Local] | None:
+def _match_template(template: Lambda, body: Lambda) -> dict[Local, Local] | None:
     """The local of ``body`` for each local of ``template``; None if their binds differ."""
     if len(template.binds) != len(body.binds):
         return None
@@ -136,7 +136,7 @@ def _is_layer(cell: Cell, biased: tuple, found: dict, template: Lambda, body: La
     )
 
 
-def _node(
+def _layer_node(
     bind: Bind,
     constants: dict[Local, np.ndarray],
     cell: Cell,
@@ -152,7 +152,7 @@ def _node(
     count = cell.states
     states, weights, biases = rest[:count], rest[count : count + 2], rest[count + 2 :]
     w, r = (_with_direction(g, _in_order(g, weight, cell.order)) for weight in weights)
-    bias = _bias(g, cell, biased, biases, args[cell.states + 1].type.shape[0])
+    bias = _joint_biases(g, cell, biased, biases, args[cell.states + 1].type.shape[0])
     first = [g.unsqueeze(state, [0]) for state in states]
     hidden = args[1].type.shape[-1]
     way = "reverse" if bind.attrs["reverse"] else "forward"
@@ -187,7 +187,7 @@ def _with_direction(g: Graph, name: str) -> str:
     return g.unsqueeze(name, [0])
 
 
-def _bias(g: Graph, cell: Cell, biased: tuple, given: Sequence[str], size: Any) -> str:
+def _joint_biases(g: Graph, cell: Cell, biased: tuple, given: Sequence[str], size: Any) -> str:
     """Both biases of the node in one array; an empty name without any."""
     if not any(biased):
         return ""

@@ -4,8 +4,8 @@ import numpy as np
 
 from letir.ast.terms import NO_TYPE, Arg, Bind
 from letir.onnx.exporting.elementwise_nodes import as_truth, is_not
-from letir.onnx.exporting.extremum_nodes import extremum
-from letir.onnx.exporting.node_graph import Graph, exports, exports_as, result_types
+from letir.onnx.exporting.extremum_nodes import extremum_node
+from letir.onnx.exporting.node_graph import Graph, exports_as, exports_operations, result_types
 
 
 def reduced_axes(bind: Bind) -> list[int]:
@@ -15,7 +15,7 @@ def reduced_axes(bind: Bind) -> list[int]:
     return [i % rank for i in axes]
 
 
-def reduce(g: Graph, kind: str, name: str, axes: list[int], keeps: bool) -> str:
+def reduction_node(g: Graph, kind: str, name: str, axes: list[int], keeps: bool) -> str:
     """A reduction node over these axes; the value itself without axes."""
     if not axes:
         return name
@@ -26,7 +26,7 @@ def _has_mask(bind: Bind) -> bool:
     return len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
 
 
-def _masked(g: Graph, bind: Bind, name: str, number, dtype: np.dtype) -> str:
+def _masked_operand(g: Graph, bind: Bind, name: str, number, dtype: np.dtype) -> str:
     """The operand with a number where the mask excludes it, broadcast with the mask."""
     if not _has_mask(bind):
         return name
@@ -46,30 +46,30 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
 def _sum(g: Graph, bind: Bind, word: str) -> str:
     made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
     wide = wide_dtype(made)
-    name = _masked(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
-    found = reduce(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
+    name = _masked_operand(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
+    found = reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
         found = g("Add" if is_sum else "Mul", found, first)
     return g.cast(found, wide, made)
 
 
-@exports("mean")
+@exports_operations("mean")
 def _mean(g: Graph, bind: Bind) -> str:
     made, axes = result_types(bind)[0].dtype, reduced_axes(bind)
     wide = np.dtype(np.float32) if made == np.float16 else made
     name, keeps = g.operand(bind.args[0], wide), bind.attrs["keepdims"]
     if not _has_mask(bind):
-        found = reduce(g, "ReduceMean", name, axes, keeps)
+        found = reduction_node(g, "ReduceMean", name, axes, keeps)
         return g.cast(found, wide, made)
     mask = g.cast(as_truth(g, bind.args[1]), np.dtype(bool), wide)
-    total = reduce(g, "ReduceSum", _masked(g, bind, name, 0, wide), axes, keeps)
-    shape = g("Shape", _masked(g, bind, name, 0, wide))
-    count = reduce(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
+    total = reduction_node(g, "ReduceSum", _masked_operand(g, bind, name, 0, wide), axes, keeps)
+    shape = g("Shape", _masked_operand(g, bind, name, 0, wide))
+    count = reduction_node(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
     return g.cast(g("Div", total, count), wide, made)
 
 
-def _bounds(dtype: np.dtype) -> tuple:
+def _dtype_bounds(dtype: np.dtype) -> tuple:
     """The least and the largest value of a dtype."""
     if dtype.kind == "f":
         return -np.inf, np.inf
@@ -81,22 +81,24 @@ def _max(g: Graph, bind: Bind, word: str) -> str:
     made, is_max = result_types(bind)[0].dtype, word == "Max"
     wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
-    name = _masked(g, bind, name, _bounds(made)[0 if is_max else 1], wide)
-    found = largest(g, word, name, axes, keeps, wide)
+    name = _masked_operand(g, bind, name, _dtype_bounds(made)[0 if is_max else 1], wide)
+    found = extremum_along_axes(g, word, name, axes, keeps, wide)
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
-        found = extremum(g, word, [found, first], wide)
+        found = extremum_node(g, word, [found, first], wide)
     return g.cast(found, wide, made)
 
 
-def largest(g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype: np.dtype) -> str:
+def extremum_along_axes(
+    g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype: np.dtype
+) -> str:
     """The largest or smallest along axes, nan if an element is nan."""
-    found = reduce(g, f"Reduce{kind}", name, axes, keeps)
+    found = reduction_node(g, f"Reduce{kind}", name, axes, keeps)
     if dtype.kind != "f" or not axes:
         return found
     # ONNX leaves the result for nan undefined
     is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
-    some = g("Greater", reduce(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32))
+    some = g("Greater", reduction_node(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32))
     return g("Where", some, g.array(np.nan, dtype), found)
 
 
@@ -109,15 +111,15 @@ def _any(g: Graph, bind: Bind, word: str) -> str:
     if _has_mask(bind):
         truth = g("And", truth, as_truth(g, bind.args[1]))
     counted = g.cast(truth, np.dtype(bool), np.int64)
-    count = reduce(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    count = reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
     some = is_not(g, count, np.dtype(np.int64), 0)
     return some if is_any else g("Not", some)
 
 
-@exports("count_nonzero")
+@exports_operations("count_nonzero")
 def _count_nonzero(g: Graph, bind: Bind) -> str:
     counted = g.cast(as_truth(g, bind.args[0]), np.dtype(bool), np.int64)
-    found = reduce(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    found = reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
     return found
 
 
@@ -134,13 +136,13 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
     found = g(word, name, axis=axis, keepdims=keeps)
     if dtype.kind == "f":  # the first nan, where there is one
         is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
-        some = reduce(g, "ReduceMax", is_nan, [axis], bool(keeps))
+        some = reduction_node(g, "ReduceMax", is_nan, [axis], bool(keeps))
         first = g("ArgMax", is_nan, axis=axis, keepdims=keeps)
         found = g("Where", g("Greater", some, g.array(0, np.float32)), first, found)
     return g.reshape(found, made.shape) if bind.attrs["axis"] is None else found
 
 
-@exports("cumsum")
+@exports_operations("cumsum")
 def _cumsum(g: Graph, bind: Bind) -> str:
     made, axis = result_types(bind)[0], bind.attrs["axis"]
     wide = wide_dtype(made.dtype)
@@ -154,17 +156,17 @@ def _cumsum(g: Graph, bind: Bind) -> str:
 # ---- sorting ----
 
 
-@exports("sort", "partition")
+@exports_operations("sort", "partition")
 def _sort(g: Graph, bind: Bind) -> str:
-    return _sorted(g, bind)[0]
+    return _sort_with_places(g, bind)[0]
 
 
-@exports("argsort", "argpartition")
+@exports_operations("argsort", "argpartition")
 def _argsort(g: Graph, bind: Bind) -> str:
-    return _sorted(g, bind)[1]
+    return _sort_with_places(g, bind)[1]
 
 
-def _sorted(g: Graph, bind: Bind) -> tuple[str, str]:
+def _sort_with_places(g: Graph, bind: Bind) -> tuple[str, str]:
     """(sorted elements, their places); nan comes last."""
     x, axis = bind.args[0].type, bind.attrs["axis"]
     dtype = wide_dtype(x.dtype)
@@ -195,7 +197,7 @@ def _with_other_sign(g: Graph, x: str) -> str:
     return g("BitwiseXor", x, g.array(np.iinfo(np.int64).min, np.int64))
 
 
-@exports("searchsorted")
+@exports_operations("searchsorted")
 def _searchsorted(g: Graph, bind: Bind) -> str:
     edges, x = bind.args[:2]
     order = bind.args[2] if len(bind.args) > 2 else None
@@ -203,7 +205,7 @@ def _searchsorted(g: Graph, bind: Bind) -> str:
     return _edges_below(g, edges, x, bind.attrs["side"], g.operand(order) if has_order else None)
 
 
-@exports("digitize")
+@exports_operations("digitize")
 def _digitize(g: Graph, bind: Bind) -> str:
     x, edges = bind.args
     below = _edges_below(g, edges, x, "left" if bind.attrs["right"] else "right", None)
@@ -234,7 +236,7 @@ def _edges_below(g: Graph, edges: Arg, x: Arg, side: str, order: str | None) -> 
     return g("ReduceSum", counted, g.array([-1], np.int64), keepdims=0)
 
 
-@exports("nonzero")
+@exports_operations("nonzero")
 def _nonzero(g: Graph, bind: Bind) -> tuple[str, ...]:
     found = g("NonZero", as_truth(g, bind.args[0]))
     rank = len(bind.binders) - 1  # the last result is their number

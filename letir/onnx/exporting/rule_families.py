@@ -1,4 +1,4 @@
-"""Imports all export rules; ``guarded`` makes a model fail where a guard of its program fails."""
+"""Imports all export rules; ``fail_unless_guards_hold`` makes models fail where guards fail."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ _FAMILIES = (
 )
 
 
-def guarded(g: Graph, results: Sequence[str]) -> list[str]:
+def fail_unless_guards_hold(g: Graph, results: Sequence[str]) -> list[str]:
     """The results, made to fail at run time if a guard's condition is false.
 
     ONNX has no assertions. Instead a node, named for the user's line, reads an element at index 0

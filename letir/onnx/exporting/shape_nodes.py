@@ -7,7 +7,13 @@ import numpy as np
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Bind
-from letir.onnx.exporting.node_graph import Graph, exports, exports_as, is_undefined, result_types
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    exports_as,
+    exports_operations,
+    is_undefined,
+    result_types,
+)
 from letir.onnx.package import onnx_package
 
 
@@ -18,19 +24,19 @@ def _shape_name(g: Graph, bind: Bind, first: int = 1) -> str:
     return g.ints(result_types(bind)[0].shape)
 
 
-@exports("size")
+@exports_operations("size")
 def _size(g: Graph, bind: Bind) -> str:
     return g("Shape", g.operand(bind.args[0]))
 
 
-@exports("length")
+@exports_operations("length")
 def _length(g: Graph, bind: Bind) -> str:
     axis = bind.attrs["axis"]
     found = g("Shape", g.operand(bind.args[0]), start=axis, end=axis + 1)
     return g.squeeze(found, [0])
 
 
-@exports("reshape")
+@exports_operations("reshape")
 def _reshape(g: Graph, bind: Bind) -> str:
     x, kind = bind.args[0], result_types(bind)[0]
     name = g.operand(x)
@@ -42,7 +48,7 @@ def _reshape(g: Graph, bind: Bind) -> str:
     return g.transpose(name, range(kind.ndim)[::-1])
 
 
-@exports("broadcast_to")
+@exports_operations("broadcast_to")
 def _broadcast_to(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     if 0 in kind.shape and is_static_shape(kind.shape):  # onnxruntime drops such an Expand
@@ -50,7 +56,7 @@ def _broadcast_to(g: Graph, bind: Bind) -> str:
     return g("Expand", g.operand(bind.args[0]), _shape_name(g, bind))
 
 
-@exports("sum_to_size")
+@exports_operations("sum_to_size")
 def _sum_to_size(g: Graph, bind: Bind) -> str:
     x, kind = bind.args[0], result_types(bind)[0]
     name, lead = g.operand(x), x.type.ndim - kind.ndim
@@ -64,41 +70,41 @@ def _sum_to_size(g: Graph, bind: Bind) -> str:
 
 @exports_as(zeros="0", ones="1")
 def _zeros(g: Graph, bind: Bind, word: str) -> str:
-    return filled(g, _shape_name(g, bind, 0), int(word), bind.attrs["dtype"])
+    return filled_array(g, _shape_name(g, bind, 0), int(word), bind.attrs["dtype"])
 
 
-def filled(g: Graph, shape: str, number: float, dtype: np.dtype) -> str:
+def filled_array(g: Graph, shape: str, number: float, dtype: np.dtype) -> str:
     """An array that holds one number everywhere."""
     value = onnx_package().numpy_helper.from_array(np.array([number], dtype))
     return g("ConstantOfShape", shape, value=value)
 
 
-@exports("full")
+@exports_operations("full")
 def _full(g: Graph, bind: Bind) -> str:
     return g("Expand", g.operand(bind.args[0], bind.attrs["dtype"]), _shape_name(g, bind))
 
 
-@exports("instantiate")
+@exports_operations("instantiate")
 def _instantiate(g: Graph, bind: Bind) -> str:
     x = bind.args[0]
     if is_undefined(x):
-        return filled(g, _shape_name(g, bind), 0, bind.attrs["dtype"])
+        return filled_array(g, _shape_name(g, bind), 0, bind.attrs["dtype"])
     return g.operand(x)
 
 
-@exports("constant")
+@exports_operations("constant")
 def _constant(g: Graph, bind: Bind) -> str:
     return g.array(bind.attrs["value"])
 
 
-@exports("transpose")
+@exports_operations("transpose")
 def _transpose(g: Graph, bind: Bind) -> str:
     rank, axes = bind.args[0].type.ndim, bind.attrs["axes"]
     order = range(rank)[::-1] if axes is None else [axis % rank for axis in axes]
     return g.transpose(g.operand(bind.args[0]), order)
 
 
-@exports("expand_dims", "squeeze")
+@exports_operations("expand_dims", "squeeze")
 def _unit_axes(g: Graph, bind: Bind) -> str:
     # a reshape would lose the names of sizes
     x, kind = bind.args[0].type, result_types(bind)[0]
@@ -113,14 +119,14 @@ def _unit_axes(g: Graph, bind: Bind) -> str:
     return g.unsqueeze(name, axes) if kind.ndim > x.ndim else g.squeeze(name, axes)
 
 
-@exports("flip")
+@exports_operations("flip")
 def _flip(g: Graph, bind: Bind) -> str:
     rank, axis = bind.args[0].type.ndim, bind.attrs["axis"]
     axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
-    return flipped(g, g.operand(bind.args[0]), [i % rank for i in axes])
+    return flip_axes(g, g.operand(bind.args[0]), [i % rank for i in axes])
 
 
-def flipped(g: Graph, name: str, axes: list[int]) -> str:
+def flip_axes(g: Graph, name: str, axes: list[int]) -> str:
     """A value in reverse order along these axes."""
     if not axes:
         return name
@@ -133,7 +139,7 @@ def flipped(g: Graph, name: str, axes: list[int]) -> str:
 # ---- joining and splitting ----
 
 
-@exports("concatenate")
+@exports_operations("concatenate")
 def _concatenate(g: Graph, bind: Bind) -> str:
     kind, axis = result_types(bind)[0], bind.attrs["axis"]
     names = g.operands(bind, kind.dtype)
@@ -142,7 +148,7 @@ def _concatenate(g: Graph, bind: Bind) -> str:
     return g("Concat", *names, axis=0 if axis is None else axis % kind.ndim)
 
 
-@exports("stack")
+@exports_operations("stack")
 def _stack(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     axis = bind.attrs["axis"] % kind.ndim
@@ -150,50 +156,50 @@ def _stack(g: Graph, bind: Bind) -> str:
     return g("Concat", *names, axis=axis)
 
 
-@exports("split")
+@exports_operations("split")
 def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
     axis = bind.attrs["axis"] % bind.args[0].type.ndim
     extents = [kind.shape[axis] for kind in result_types(bind)]
     name, sections = g.operand(bind.args[0]), bind.attrs["sections"]
-    if type(sections) is tuple and not _covers(bind.args[0].type.shape[axis], sections):
+    if type(sections) is tuple and not _parts_cover_axis(bind.args[0].type.shape[axis], sections):
         stops = [*sections, None]
         starts = [0, *sections]
         return tuple(
-            sliced(g, name, axis, low, high) for low, high in zip(starts, stops, strict=True)
+            slice_axis(g, name, axis, low, high) for low, high in zip(starts, stops, strict=True)
         )
     if len(extents) == 1:
         return (name,)
     return g("Split", name, g.ints(extents), results=len(extents), axis=axis)
 
 
-def _covers(size: Any, sections: tuple) -> bool:
+def _parts_cover_axis(size: Any, sections: tuple) -> bool:
     """Whether parts between these places neither overlap nor leave elements of the axis out."""
     places = (0, *sections, size)
     return all(type(n) is int for n in places) and list(places) == sorted(places)
 
 
-def sliced(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:
+def slice_axis(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:
     """``x[start:stop:step]`` along an axis; None as in Python, with a positive step."""
     stop = np.iinfo(np.int64).max if stop is None else stop
     ends = [g.ints([0 if start is None else start]), g.ints([stop])]
     return g("Slice", name, *ends, g.array([axis], np.int64), g.array([step], np.int64))
 
 
-@exports("roll")
+@exports_operations("roll")
 def _roll(g: Graph, bind: Bind) -> str:
     kind, axis, shift = result_types(bind)[0], bind.attrs["axis"], bind.attrs["shift"]
     name = g.operand(bind.args[0])
     if axis is None:
         flat = g("Reshape", name, g.array([-1], np.int64))
-        rolled = _rolled(g, flat, 0, int(np.sum(shift)), kind.size)
+        rolled = _roll_axis(g, flat, 0, int(np.sum(shift)), kind.size)
         return g.reshape(rolled, kind.shape)
     axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), np.atleast_1d(shift))
     for i, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        name = _rolled(g, name, i % kind.ndim, by, kind.shape[i])
+        name = _roll_axis(g, name, i % kind.ndim, by, kind.shape[i])
     return name
 
 
-def _rolled(g: Graph, name: str, axis: int, shift: int, n) -> str:
+def _roll_axis(g: Graph, name: str, axis: int, shift: int, n) -> str:
     if type(n) is Size:  # the place of the cut, between 0 and n
         whole = g.number(n)
         cut = g("Mod", g.array(-shift, np.int64), g("Max", whole, g.array(1, np.int64)))
@@ -204,7 +210,7 @@ def _rolled(g: Graph, name: str, axis: int, shift: int, n) -> str:
     cut = -shift % n if n else 0
     if not cut:
         return name
-    parts = [sliced(g, name, axis, cut, None), sliced(g, name, axis, 0, cut)]
+    parts = [slice_axis(g, name, axis, cut, None), slice_axis(g, name, axis, 0, cut)]
     return g("Concat", *parts, axis=axis)
 
 
@@ -221,7 +227,7 @@ def _triangle(g: Graph, bind: Bind, word: str) -> str:
 # ---- numbers in order ----
 
 
-@exports("arange")
+@exports_operations("arange")
 def _arange(g: Graph, bind: Bind) -> str:
     start, stop, step = (bind.attrs[name] for name in ("start", "stop", "step"))
     kind = result_types(bind)[0]
@@ -232,7 +238,7 @@ def _arange(g: Graph, bind: Bind) -> str:
     return g.cast(found, np.dtype(np.int64), kind.dtype)
 
 
-@exports("eye")
+@exports_operations("eye")
 def _eye(g: Graph, bind: Bind) -> str:
     n, m, k = (bind.attrs[name] for name in ("n", "m", "k"))
     kind = result_types(bind)[0]

@@ -12,7 +12,7 @@ from letir.errors import ExportError
 def input_names_of(fn: Lambda, given: Sequence[str] | None) -> list[str]:
     """The names of the inputs: given, or the parameters' own."""
     if given is None:
-        return _unique([param.name or f"input_{i}" for i, param in enumerate(fn.params)])
+        return _make_unique([param.name or f"input_{i}" for i, param in enumerate(fn.params)])
     return _checked_names("input_names", given, len(fn.params))
 
 
@@ -31,7 +31,7 @@ def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str
     own = [arg.name if type(arg) is Local else None for arg in fn.ret.args]
     stem = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
     keys = _names_in_structure(fn.out_tree, count)
-    return _unique([keys[i] or own[i] or stem[i] for i in range(count)], taken)
+    return _make_unique([keys[i] or own[i] or stem[i] for i in range(count)], taken)
 
 
 def _names_in_structure(tree: Any, count: int) -> list[str | None]:
@@ -63,7 +63,7 @@ def _is_name(name: Any) -> bool:
     return type(name) is str and bool(name)
 
 
-def _unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+def _make_unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     """The names, numbered where they repeat."""
     seen, found = set(taken), []
     for name in names:

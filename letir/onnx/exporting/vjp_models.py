@@ -66,7 +66,7 @@ def export_vjp(
         "custom_domain": custom_domain,
         "external_data": external_data,
     }
-    paths = (None, None) if path is None else _paths(Path(os.fsdecode(path)))
+    paths = (None, None) if path is None else _file_paths(Path(os.fsdecode(path)))
     forward = export(gradient.f, paths[0], input_names=inputs, output_names=outputs, **options)
     names = _backward_inputs(gradient, inputs, outputs)
     slopes = [f"ct_{inputs[i]}" for i in gradient.df_output_vjps]
@@ -76,7 +76,7 @@ def export_vjp(
     return forward, backward
 
 
-def _paths(path: Path) -> tuple[Path, Path]:
+def _file_paths(path: Path) -> tuple[Path, Path]:
     first, second = (path.with_name(f"{path.stem}.{part}.onnx") for part in ("forward", "backward"))
     return first, second
 

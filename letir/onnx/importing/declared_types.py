@@ -59,7 +59,7 @@ def type_proto(value: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _declared(schema: Any) -> tuple:
+def _declared_inputs(schema: Any) -> tuple:
     """(least, most inputs, for each: (type parameter, allowed types, is optional, name))."""
     onnx = onnx_package()
     options = onnx.defs.OpSchema.FormalParameterOption
@@ -76,7 +76,7 @@ def _declared(schema: Any) -> tuple:
 
 def check_call(schema: Any, inputs: list, attrs: dict) -> None:
     """Raise ParseError or DTypeError unless inputs and attributes fit the schema."""
-    least, most, rows = _declared(schema)
+    least, most, rows = _declared_inputs(schema)
     is_missing = any(
         value is None and not row[2] for value, row in zip(inputs[:least], rows, strict=False)
     )

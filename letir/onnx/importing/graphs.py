@@ -74,7 +74,7 @@ class Frame:
 
 
 @frozen(eq=False)
-class Body:
+class BodyGraph:
     """A graph in an attribute, as a function of its inputs that sees the names around it."""
 
     runner: "Runner"
@@ -159,10 +159,12 @@ class Runner:
             _note_node(error, node)
             raise
         except MemoryError:
-            raise ParseError(f"{_described(node)}: its result does not fit into memory") from None
+            raise ParseError(
+                f"{_describe_node(node)}: its result does not fit into memory"
+            ) from None
         except Exception as error:
             raise ParseError(
-                f"{_described(node)}: {type(error).__name__}: {error}\n"
+                f"{_describe_node(node)}: {type(error).__name__}: {error}\n"
                 "  its inputs or attributes do not fit the operator"
             ) from error
 
@@ -251,7 +253,7 @@ class Runner:
         if kind == kinds.TENSOR:
             return array_of_tensor(attribute.t, self.folder)
         if kind == kinds.GRAPH:
-            return Body(self, attribute.g, frame)
+            return BodyGraph(self, attribute.g, frame)
         if kind in (kinds.FLOAT, kinds.INT, kinds.FLOATS, kinds.INTS, kinds.STRING, kinds.STRINGS):
             value = onnx.helper.get_attribute_value(attribute)
             if kind == kinds.STRING:
@@ -377,7 +379,7 @@ def readable_name(name: str) -> str | None:
     return f"v{found}" if found[:1].isdigit() else found or None
 
 
-def _described(node: Any) -> str:
+def _describe_node(node: Any) -> str:
     """The node in an error message."""
     return f"node {node.name!r} ({node.op_type})" if node.name else f"a node {node.op_type}"
 
@@ -386,6 +388,6 @@ def _note_node(error: LetirError, node: Any) -> None:
     """Add the node to an error, once."""
     if not any(note.startswith("letir.onnx: ") for note in getattr(error, "__notes__", ())):
         outputs = ", ".join(list(node.output)[:3])
-        error.add_note(f"letir.onnx: in {_described(node)} that makes {outputs}")
+        error.add_note(f"letir.onnx: in {_describe_node(node)} that makes {outputs}")
         if isinstance(error, TraceError) and "letir.onnx.load" not in str(error):
             error.add_note("letir.onnx: example inputs give the values: load(model, args=(...))")

@@ -60,7 +60,7 @@ def load(
       return %2
     }
     """
-    return _loaded(model, params, args, sizes, sequence_lengths)[0]
+    return _load_with_weights(model, params, args, sizes, sequence_lengths)[0]
 
 
 @entry_point
@@ -77,11 +77,11 @@ def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
     >>> load(model, params="inputs")(np.ones(2, np.float32), *weights(model).values())
     array([3., 4.], dtype=float32)
     """
-    return _loaded(model, "inputs", None, None, None)[1]
+    return _load_with_weights(model, "inputs", None, None, None)[1]
 
 
 @shown("importing the model")
-def _loaded(
+def _load_with_weights(
     model: Any, params: str, args: Any, sizes: Any, lengths: Any
 ) -> tuple[Lambda, dict[str, Any]]:
     """(the program of a model, the weights that are its last parameters)."""

@@ -169,7 +169,7 @@ def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:
     return model_trace().apply(op, operands, op.complete(attrs))
 
 
-def positions(n: Any, dtype: Any, what: str) -> Any:
+def position_range(n: Any, dtype: Any, what: str) -> Any:
     """The numbers from 0 before ``n``, traced if ``n`` is symbolic or large."""
     check_elements([n], what)
     if type(n) is not Size and n > _MOST_LOADED:
@@ -187,7 +187,7 @@ def zeros_of(shape: Sequence, dtype: Any, what: str) -> Any:
     return np.zeros(tuple(shape), dtype)
 
 
-def like(number: Any, x: Any) -> Any:
+def number_like(number: Any, x: Any) -> Any:
     """A Python number as a 0-d array with the dtype of ``x``."""
     return np.asarray(number).astype(x.dtype)
 
@@ -203,12 +203,12 @@ def traced_with(x: Any, *others: Any) -> Any:
     return as_traced(x) if is_mixed and type(x) is np.ndarray else x
 
 
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+def take_elements(x: Any, indices: Any, axis: int | None = None) -> Any:
     """``np.take``, also with traced indices into a known array."""
     return np.take(traced_with(x, indices), indices, axis=axis)
 
 
-def transposed(x: Any) -> Any:
+def transpose_matrix(x: Any) -> Any:
     """A matrix transposed; a known one is copied, which makes products of small matrices faster.
 
     A step of an LSTM of 64 units then takes 0.7 of the time in ``run_forward``.

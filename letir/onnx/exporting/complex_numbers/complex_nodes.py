@@ -15,11 +15,11 @@ from letir.onnx.exporting.complex_numbers.complex_values import real_type
 from letir.onnx.exporting.node_graph import (
     COMPLEX,
     Graph,
-    exports,
+    exports_operations,
     is_complex,
     is_undefined,
     real_dtype,
-    refuses,
+    refuses_operations,
     result_types,
     rule_for,
 )
@@ -57,14 +57,14 @@ def _is_complex_arg(arg: Arg) -> bool:
     return arg.type is not NO_TYPE and is_complex(arg.type)
 
 
-def _named(g: Graph, name: str, kind: ArrayType) -> Local:
+def _local_for_value(g: Graph, name: str, kind: ArrayType) -> Local:
     """A local that stands for a value of the graph."""
     local = Local(kind)
     g.values[local] = name
     return local
 
 
-def _parts(g: Graph, arg: Arg) -> tuple[Arg, Arg]:
+def _operand_parts(g: Graph, arg: Arg) -> tuple[Arg, Arg]:
     """The real and the imaginary part of an operand."""
     if type(arg) is Const:
         number = arg.value
@@ -74,8 +74,8 @@ def _parts(g: Graph, arg: Arg) -> tuple[Arg, Arg]:
     kind, name = arg.type, g.value(arg)
     if is_complex(kind):
         re, im = g.parts(name)
-        return _named(g, re, real_type(kind)), _named(g, im, real_type(kind))
-    return arg, _named(g, g.zeros_like(name, kind.dtype), kind)
+        return _local_for_value(g, re, real_type(kind)), _local_for_value(g, im, real_type(kind))
+    return arg, _local_for_value(g, g.zeros_like(name, kind.dtype), kind)
 
 
 def _part_of_attr(value: Any, place: int) -> Any:
@@ -100,7 +100,9 @@ def _componentwise(g: Graph, bind: Bind, numbers: Callable) -> list[str]:
     ``numbers(bind)``: the positions of the operands that are numbers, not indices or shapes.
     """
     linear = set(numbers(bind))
-    pairs = [_parts(g, arg) if i in linear else (arg, arg) for i, arg in enumerate(bind.args)]
+    pairs = [
+        _operand_parts(g, arg) if i in linear else (arg, arg) for i, arg in enumerate(bind.args)
+    ]
     re, im = (_emit_part(g, bind, [pair[i] for pair in pairs], i) for i in (0, 1))
     return [g.paired(*names) for names in zip(re, im, strict=True)]
 
@@ -113,13 +115,15 @@ def _assembled_parts(bind: Bind) -> list[int]:
 
 def _where(g: Graph, bind: Bind) -> list[str]:
     test, *choices = bind.args
-    return _componentwise(g, bind.replace(args=(_truth(g, test), *choices)), lambda _: (1, 2))
+    return _componentwise(
+        g, bind.replace(args=(_operand_is_nonzero(g, test), *choices)), lambda _: (1, 2)
+    )
 
 
 def _multilinear(g: Graph, bind: Bind) -> str:
     """The sum over all choices of a part of each complex operand."""
     choices = [(0, 1) if _is_complex_arg(arg) else (0,) for arg in bind.args]
-    pairs = [_parts(g, arg) for arg in bind.args]
+    pairs = [_operand_parts(g, arg) for arg in bind.args]
     sums: list[str] = ["", ""]
     for chosen in itertools.product(*choices):
         turns = sum(chosen)  # powers of i
@@ -133,16 +137,18 @@ def _multilinear(g: Graph, bind: Bind) -> str:
     return g.paired(*sums)
 
 
-def _truth(g: Graph, arg: Arg) -> Arg:
+def _operand_is_nonzero(g: Graph, arg: Arg) -> Arg:
     """Whether elements of a complex operand are not zero; other operands are returned unchanged."""
     if not _is_complex_arg(arg):
         return arg
     name = g.cast(g.operand(arg), arg.type.dtype, bool)
-    return _named(g, name, ArrayType(bool, arg.type.shape))
+    return _local_for_value(g, name, ArrayType(bool, arg.type.shape))
 
 
 def _of_truths(g: Graph, bind: Bind) -> Any:
-    return g.emitter.emitted(g, bind.replace(args=tuple([_truth(g, a) for a in bind.args])))
+    return g.emitter.emitted(
+        g, bind.replace(args=tuple([_operand_is_nonzero(g, a) for a in bind.args]))
+    )
 
 
 # ---- programs on pairs ----
@@ -234,7 +240,7 @@ def _ones(g: Graph, bind: Bind) -> str:
 
 
 def _shape_only(g: Graph, bind: Bind) -> Any:
-    return _emit_part(g, bind, [_parts(g, arg)[0] for arg in bind.args])
+    return _emit_part(g, bind, [_operand_parts(g, arg)[0] for arg in bind.args])
 
 
 def _as_one(g: Graph, bind: Bind) -> Any:
@@ -242,8 +248,8 @@ def _as_one(g: Graph, bind: Bind) -> Any:
     return rule_for(bind.op.name)(g, bind)
 
 
-refuses(COMPLEX, "wofz")
-exports("complex_of")(_complex_of)
+refuses_operations(COMPLEX, "wofz")
+exports_operations("complex_of")(_complex_of)
 _for_complex(_complex_of, "complex_of")
 _for_complex(_cast, "cast")
 _for_complex(_real, "real")

@@ -11,7 +11,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import joined_parts, pa
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
-    exports,
+    exports_operations,
     is_complex,
     real_dtype,
     result_types,
@@ -32,7 +32,7 @@ def _dft(g: Graph, signal: str, axis: int, length: Any, **attrs: Any) -> str:
     return g("DFT", signal, size, g.array(axis, np.int64), **attrs)
 
 
-def _scaled(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_inverse: bool) -> str:
+def _scale_spectrum(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_inverse: bool) -> str:
     """A spectrum divided by the number of its points or its square root, as ``norm`` says."""
     norm, dtype = bind.attrs["norm"] or "backward", real_dtype(result_types(bind)[0].dtype)
     if norm == ("forward" if is_inverse else "backward"):
@@ -49,22 +49,22 @@ def _scaled(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_inverse: b
 def _fftn(g: Graph, bind: Bind, *, is_inverse: bool = False) -> str:
     kind, steps = result_types(bind)[0], _axes_and_lengths(bind)
     name = g.operand(bind.args[0], kind.dtype)
-    found = _transformed(g, name, steps, is_inverse)
-    return _scaled(g, bind, found, [kind.shape[axis] for axis, _ in steps], is_inverse)
+    found = _unscaled_transform(g, name, steps, is_inverse)
+    return _scale_spectrum(g, bind, found, [kind.shape[axis] for axis, _ in steps], is_inverse)
 
 
-def _transformed(g: Graph, name: str, steps: Sequence[tuple], is_inverse: bool) -> str:
+def _unscaled_transform(g: Graph, name: str, steps: Sequence[tuple], is_inverse: bool) -> str:
     """The unscaled transforms; the inverse conjugates, transforms and conjugates again."""
     if not steps:
         return name
-    signal = joined_parts(g, _conjugated(g, name) if is_inverse else name)
+    signal = joined_parts(g, _conjugate_pairs(g, name) if is_inverse else name)
     for axis, length in steps:
         signal = _dft(g, signal, axis, length)
     found = parts_apart(g, signal)
-    return _conjugated(g, found) if is_inverse else found
+    return _conjugate_pairs(g, found) if is_inverse else found
 
 
-def _conjugated(g: Graph, name: str) -> str:
+def _conjugate_pairs(g: Graph, name: str) -> str:
     re, im = g.parts(name)
     return g.paired(re, g("Neg", im))
 
@@ -76,7 +76,7 @@ def _rfftn(g: Graph, bind: Bind) -> str:
     half = parts_apart(g, _dft(g, signal, axis, length, onesided=1))
     sizes = [kind.shape[a] for a, _ in others]
     sizes.append(x.shape[axis] if length is None else length)
-    return _scaled(g, bind, _transformed(g, half, others, False), sizes, False)
+    return _scale_spectrum(g, bind, _unscaled_transform(g, half, others, False), sizes, False)
 
 
 def _irfftn(g: Graph, bind: Bind) -> str:
@@ -86,16 +86,18 @@ def _irfftn(g: Graph, bind: Bind) -> str:
     if type(n) is not int or type(x.shape[axis]) is not int:
         raise Unexportable("irfft along an axis of symbolic size")
     wide = np.result_type(kind.dtype, np.complex64)
-    half = _transformed(g, g.operand(bind.args[0], wide), others, True)
-    re, im = [_fitted(g, part, x.ndim, axis, x.shape[axis], n // 2 + 1) for part in g.parts(half)]
-    mirrored = [_mirrored(g, part, axis, (n + 1) // 2) for part in (re, im)]
+    half = _unscaled_transform(g, g.operand(bind.args[0], wide), others, True)
+    re, im = [
+        _fit_length(g, part, x.ndim, axis, x.shape[axis], n // 2 + 1) for part in g.parts(half)
+    ]
+    mirrored = [_mirror_elements(g, part, axis, (n + 1) // 2) for part in (re, im)]
     re = g("Concat", re, mirrored[0], axis=axis)
     im = g("Concat", im, g("Neg", mirrored[1]), axis=axis)
-    found = g.parts(_transformed(g, g.paired(re, im), [(axis, None)], True))[0]
-    return _scaled(g, bind, found, [*[kind.shape[a] for a, _ in others], n], True)
+    found = g.parts(_unscaled_transform(g, g.paired(re, im), [(axis, None)], True))[0]
+    return _scale_spectrum(g, bind, found, [*[kind.shape[a] for a, _ in others], n], True)
 
 
-def _fitted(g: Graph, name: str, rank: int, axis: int, have: int, want: int) -> str:
+def _fit_length(g: Graph, name: str, rank: int, axis: int, have: int, want: int) -> str:
     """An array cut or padded with zeros along an axis."""
     axes = g.array([axis], np.int64)
     if have > want:
@@ -103,13 +105,13 @@ def _fitted(g: Graph, name: str, rank: int, axis: int, have: int, want: int) -> 
     return g("Pad", name, g.array([0, want - have], np.int64), "", axes) if have < want else name
 
 
-def _mirrored(g: Graph, name: str, axis: int, stop: int) -> str:
+def _mirror_elements(g: Graph, name: str, axis: int, stop: int) -> str:
     """The elements 1 to ``stop`` along an axis, the last first."""
     bounds = [g.array([i], np.int64) for i in (stop - 1, 0, axis, -1)]
     return g("Slice", name, *bounds)
 
 
-exports("fftn")(_fftn)
-exports("ifftn")(partial(_fftn, is_inverse=True))
-exports("rfftn")(_rfftn)
-exports("irfftn")(_irfftn)
+exports_operations("fftn")(_fftn)
+exports_operations("ifftn")(partial(_fftn, is_inverse=True))
+exports_operations("rfftn")(_rfftn)
+exports_operations("irfftn")(_irfftn)

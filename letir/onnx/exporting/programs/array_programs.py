@@ -7,15 +7,21 @@ import numpy as np
 from letir.ast.sizes.size import Size
 from letir.ast.terms import Bind
 from letir.ast.types import ShapeDtype
-from letir.onnx.exporting.node_graph import Graph, computes, exports, refuses, result_types
+from letir.onnx.exporting.node_graph import (
+    Graph,
+    computes_operations,
+    exports_operations,
+    refuses_operations,
+    result_types,
+)
 from letir.ops.indexing.basic import index_add
 from letir.tracing.entry import trace
 
-refuses(
+refuses_operations(
     "the shape of the result depends on values, so that the rest of the program has no shapes",
     "bin_count",
 )
-refuses("ONNX has no such operation on integers", "packbits", "unpackbits")
+refuses_operations("ONNX has no such operation on integers", "packbits", "unpackbits")
 
 
 def _in_steps(start, stop, num: int, endpoint: bool):
@@ -32,19 +38,19 @@ def _in_steps(start, stop, num: int, endpoint: bool):
     return found
 
 
-def _placed(found, axis: int, dtype):
+def _with_axis_and_dtype(found, axis: int, dtype):
     found = np.moveaxis(found, 0, axis)
     if dtype is None:
         return found
     return (np.floor(found) if np.dtype(dtype).kind in "iu" else found).astype(dtype)
 
 
-@computes("linspace")
+@computes_operations("linspace")
 def _linspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
-    return _placed(_in_steps(start, stop, num, endpoint), axis, dtype)
+    return _with_axis_and_dtype(_in_steps(start, stop, num, endpoint), axis, dtype)
 
 
-@exports("linspace")
+@exports_operations("linspace")
 def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
     """The program above; with a symbolic number of samples it gets their positions, too."""
     num = bind.attrs["num"]
@@ -62,20 +68,20 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
         places = places.reshape(-1, *(1,) * rank)
         found = start + places * ((stop - start) / gaps)
         is_last = (places == gaps) & bind.attrs["endpoint"]
-        return _placed(np.where(is_last, stop, found), bind.attrs["axis"], made.dtype)
+        return _with_axis_and_dtype(np.where(is_last, stop, found), bind.attrs["axis"], made.dtype)
 
     operands = [g.operand(arg, dtype) for arg in bind.args]
     return g.emitter.recorded(g, trace(program, *kinds, count), [*operands, places])
 
 
-@computes("logspace")
+@computes_operations("logspace")
 def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0):
     found = np.power(base, _in_steps(start, stop, num, endpoint))
     found = np.moveaxis(found, 0, axis)
     return found if dtype is None else found.astype(dtype)
 
 
-@computes("geomspace")
+@computes_operations("geomspace")
 def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     made = np.result_type(start.dtype, stop.dtype, np.float64)
     start, stop = start.astype(made) + 0 * stop, stop.astype(made) + 0 * start
@@ -91,7 +97,7 @@ def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
 # ---- windows ----
 
 
-@computes("sliding_window_view")
+@computes_operations("sliding_window_view")
 def _sliding_window_view(x, *, window, axis=None):
     sizes = window if isinstance(window, tuple) else (window,)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
@@ -119,7 +125,7 @@ def _full_convolution(a, b):
     return out
 
 
-def _cut(full, longer: int, shorter: int, mode: str):
+def _cut_to_mode(full, longer: int, shorter: int, mode: str):
     """The part of a full convolution that is the result for ``mode``."""
     if mode == "full":
         return full
@@ -129,17 +135,17 @@ def _cut(full, longer: int, shorter: int, mode: str):
     return full[shorter - 1 : longer]
 
 
-@computes("convolve")
+@computes_operations("convolve")
 def _convolve(a, v, *, mode="full"):
     a, v = np.atleast_1d(a), np.atleast_1d(v)
     longer, shorter = max(a.shape[0], v.shape[0]), min(a.shape[0], v.shape[0])
-    return _cut(_full_convolution(a, v), longer, shorter, mode)
+    return _cut_to_mode(_full_convolution(a, v), longer, shorter, mode)
 
 
 # ---- indices ----
 
 
-@computes("unravel_index")
+@computes_operations("unravel_index")
 def _unravel_index(indices, *, shape, order="C"):
     rest, found = indices.astype(np.int64), []
     for n in shape[::-1] if order == "C" else shape:
@@ -148,7 +154,7 @@ def _unravel_index(indices, *, shape, order="C"):
     return tuple(found[::-1] if order == "C" else found)
 
 
-@computes("ravel_multi_index")
+@computes_operations("ravel_multi_index")
 def _ravel_multi_index(*indices, dims, mode="raise", order="C"):
     modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
     rows = list(zip(indices, dims, modes, strict=True))
@@ -160,7 +166,7 @@ def _ravel_multi_index(*indices, dims, mode="raise", order="C"):
     return total
 
 
-@computes("lexsort")
+@computes_operations("lexsort")
 def _lexsort(*keys, axis=-1):
     order = None
     for key in keys:  # the last key is the first criterion; the sorting is stable
@@ -170,11 +176,11 @@ def _lexsort(*keys, axis=-1):
     return order
 
 
-@computes("nanargmax")
+@computes_operations("nanargmax")
 def _nanargmax(x, *, axis=None, keepdims=False):
     return np.argmax(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims)
 
 
-@computes("nanargmin")
+@computes_operations("nanargmin")
 def _nanargmin(x, *, axis=None, keepdims=False):
     return np.argmin(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes
+from letir.onnx.exporting.node_graph import computes_operations
 from letir.onnx.exporting.programs.gamma_programs import gammaln, gammasgn
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)
@@ -18,19 +18,19 @@ _PLACES, _SHARES = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS  # on the interval from 0 
 _FAR = 60.0
 
 
-def _integral(f, length):
+def _gauss_integral(f, length):
     """The integral of ``f`` from 0 to ``length``."""
     length = length[..., None]
     values = f(length * _PLACES.astype(length.dtype))
     return (values * _SHARES.astype(length.dtype)).sum(axis=-1) * length[..., 0]
 
 
-def _reach(x, v):
+def _integration_limit(x, v):
     """A t from which on exp(-x sinh(t) + v t) is negligible."""
     return np.arcsinh((745 + 50 * np.abs(v)) / x)
 
 
-def _series(v, x, sign: float, terms: int):
+def _power_series(v, x, sign: float, terms: int):
     """The power series, DLMF 10.2.2 and 10.25.2."""
     half = 0.5 * x
     pole = (v < 0) & (np.floor(v) == v)
@@ -43,7 +43,7 @@ def _series(v, x, sign: float, terms: int):
     return np.where(pole, np.nan, start * total)
 
 
-def _hankel(v, x):
+def _hankel_sums(v, x):
     """The sums P and Q of Hankel's expansion."""
     mu, term = 4 * v * v, 1.0 + 0 * x
     even, odd = term, 0 * term
@@ -56,105 +56,112 @@ def _hankel(v, x):
     return even, odd
 
 
-def _far(v, x, is_first: bool):
+def _hankel_expansion(v, x, is_first: bool):
     """Hankel's expansion of J or Y."""
-    even, odd = _hankel(v, x)
+    even, odd = _hankel_sums(v, x)
     angle = x - (0.5 * v + 0.25) * math.pi
     sine, cosine = np.sin(angle), np.cos(angle)
     wave = even * cosine - odd * sine if is_first else even * sine + odd * cosine
     return np.where(v * v < 2 * x, np.sqrt(2 / (math.pi * x)) * wave, np.nan)
 
 
-def _parity(v, x, positive):
+def _value_at_negative(v, x, positive):
     """The value at x from the value at -x, where the order is an integer."""
     whole = np.floor(v) == v
     sign = np.where(np.floor(0.5 * v) * 2 == v, 1.0, -1.0)
     return np.where(x < 0, np.where(whole, sign * positive, np.nan), positive)
 
 
-def _order(v, x):
+def _order_and_argument(v, x):
     """The order and a positive argument in one shape and dtype."""
     v = v + 0 * x
     return v, np.where(x == 0, 1e-300 if x.dtype == np.float64 else 1e-30, np.abs(x) + 0 * v)
 
 
-@computes("jv")
+@computes_operations("jv")
 def jv(v: Any, x: Any) -> Any:
     """The Bessel function of the first kind."""
-    v, y = _order(v, x)
+    v, y = _order_and_argument(v, x)
     whole = np.floor(v) == v
     turned = np.where(whole & (np.floor(0.5 * v) * 2 != v) & (v < 0), -1.0, 1.0)
     v = np.where(whole, np.abs(v), v)
     is_near = y * y < 16 + 16 * np.maximum(v, 0.0)
-    near = _series(v, np.where(is_near, y, 1.0), -1.0, 60)
+    near = _power_series(v, np.where(is_near, y, 1.0), -1.0, 60)
     middle = np.where(is_near, 1.0, np.minimum(y, _FAR))
-    angle = _integral(
+    angle = _gauss_integral(
         lambda t: np.cos(v[..., None] * t - middle[..., None] * np.sin(t)), math.pi + 0 * y
     )
-    tail = _integral(
-        lambda t: np.exp(-middle[..., None] * np.sinh(t) - v[..., None] * t), _reach(middle, v)
+    tail = _gauss_integral(
+        lambda t: np.exp(-middle[..., None] * np.sinh(t) - v[..., None] * t),
+        _integration_limit(middle, v),
     )
     found = (angle - np.where(whole, 0.0, np.sin(math.pi * v)) * tail) / math.pi
-    found = np.where(is_near, near, np.where(y > _FAR, _far(v, np.maximum(y, _FAR), True), found))
+    found = np.where(
+        is_near, near, np.where(y > _FAR, _hankel_expansion(v, np.maximum(y, _FAR), True), found)
+    )
     found = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), found)
     found = np.where(np.abs(v) > _FAR, np.nan, found)
-    return _parity(v, x, turned * found)
+    return _value_at_negative(v, x, turned * found)
 
 
-@computes("yv", "yn")
+@computes_operations("yv", "yn")
 def yv(v: Any, x: Any) -> Any:
     """The Bessel function of the second kind."""
-    v, y = _order(v, x)
+    v, y = _order_and_argument(v, x)
     middle = np.minimum(y, _FAR)
-    angle = _integral(
+    angle = _gauss_integral(
         lambda t: np.sin(middle[..., None] * np.sin(t) - v[..., None] * t), math.pi + 0 * y
     )
     factor = np.where(
         np.floor(v) == v, np.where(np.floor(0.5 * v) * 2 == v, 1.0, -1.0), np.cos(math.pi * v)
     )[..., None]
     order, at = v[..., None], middle[..., None]
-    tail = _integral(
+    tail = _gauss_integral(
         lambda t: (
             np.exp(order * t - at * np.sinh(t)) + factor * np.exp(-order * t - at * np.sinh(t))
         ),
-        _reach(middle, v),
+        _integration_limit(middle, v),
     )
-    found = np.where(y > _FAR, _far(v, np.maximum(y, _FAR), False), (angle - tail) / math.pi)
+    found = np.where(
+        y > _FAR, _hankel_expansion(v, np.maximum(y, _FAR), False), (angle - tail) / math.pi
+    )
     found = np.where(np.abs(v) > _FAR, np.nan, found)
     return np.where(x > 0, found, np.where(x == 0, -np.inf, np.nan))
 
 
-@computes("kve")
+@computes_operations("kve")
 def kve(v: Any, x: Any) -> Any:
     """The modified Bessel function of the second kind, times exp(x)."""
-    v, y = _order(v, x)
+    v, y = _order_and_argument(v, x)
     order, at = np.abs(v)[..., None], y[..., None]
 
     def terms(t):
         drop = 2 * at * np.sinh(0.5 * t) ** 2  # at * (cosh(t) - 1)
         return 0.5 * (np.exp(order * t - drop) + np.exp(-order * t - drop))
 
-    found = _integral(terms, _reach(y, v))
+    found = _gauss_integral(terms, _integration_limit(y, v))
     found = np.where(np.abs(v) > _FAR, np.nan, found)
     return np.where(x > 0, found, np.where(x == 0, np.inf, np.nan))
 
 
-@computes("kv", "kn")
+@computes_operations("kv", "kn")
 def kv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the second kind."""
     return np.where(x > 0, kve(v, x) * np.exp(-x), kve(v, x))
 
 
-@computes("ive")
+@computes_operations("ive")
 def ive(v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind, times exp(-abs(x))."""
-    v, y = _order(v, x)
+    v, y = _order_and_argument(v, x)
     v = np.where(np.floor(v) == v, np.abs(v), v)
     is_near = y < 60
-    near = _series(v, np.where(is_near, y, 1.0), 1.0, 120) * np.exp(-np.where(is_near, y, 1.0))
+    near = _power_series(v, np.where(is_near, y, 1.0), 1.0, 120) * np.exp(
+        -np.where(is_near, y, 1.0)
+    )
     far, term = np.where(is_near, 60.0, y), 1.0 + 0 * y
     order, at = v[..., None], far[..., None]
-    found = _integral(
+    found = _gauss_integral(
         lambda t: np.exp(-2 * at * np.sin(0.5 * t) ** 2) * np.cos(order * t), math.pi + 0 * y
     )
     found = found / math.pi  # the further integral is less than exp(-2 x)
@@ -167,10 +174,10 @@ def ive(v: Any, x: Any) -> Any:
     found = np.where(v * v < 20 * far, found, np.nan)
     found = np.where(is_near, near, found)
     found = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), found)
-    return _parity(v, x, np.where(np.abs(v) > _FAR, np.nan, found))
+    return _value_at_negative(v, x, np.where(np.abs(v) > _FAR, np.nan, found))
 
 
-@computes("iv")
+@computes_operations("iv")
 def iv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind."""
     return ive(v, x) * np.exp(np.abs(x))
@@ -183,9 +190,9 @@ def _of_order(function, order: float):
 for _name, _function in (("j", jv), ("y", yv), ("i", iv), ("k", kv)):
     for _number in (0, 1):
         _written = f"bessel_i{_number}" if _name + str(_number) == "i0" else f"{_name}{_number}"
-        computes(_written)(_of_order(_function, float(_number)))
+        computes_operations(_written)(_of_order(_function, float(_number)))
 for _name, _function in (("i", ive), ("k", kve)):
     for _number in (0, 1):
-        computes(f"{_name}{_number}e")(_of_order(_function, float(_number)))
-computes("i0")(_of_order(iv, 0.0))
-computes("i0_slope")(_of_order(iv, 1.0))
+        computes_operations(f"{_name}{_number}e")(_of_order(_function, float(_number)))
+computes_operations("i0")(_of_order(iv, 0.0))
+computes_operations("i0_slope")(_of_order(iv, 1.0))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes
+from letir.onnx.exporting.node_graph import computes_operations
 from letir.onnx.exporting.programs.error_function_programs import exp1
 from letir.tracing.control_flow.while_and_fori import while_loop
 
@@ -48,7 +48,7 @@ def _log_gamma_above(x):
     return np.where(large, np.inf, found)
 
 
-@computes("gammaln")
+@computes_operations("gammaln")
 def gammaln(x: Any) -> Any:
     """log(abs(gamma(x)))."""
     above = x >= 0.5
@@ -59,12 +59,12 @@ def gammaln(x: Any) -> Any:
     return np.where(np.isinf(x), x, found)
 
 
-@computes("loggamma")
+@computes_operations("loggamma")
 def _loggamma(x):
     return np.where(x < 0, np.nan, gammaln(x))
 
 
-@computes("gammasgn")
+@computes_operations("gammasgn")
 def gammasgn(x: Any) -> Any:
     """The sign of gamma(x)."""
     whole = np.floor(x)
@@ -74,21 +74,21 @@ def gammasgn(x: Any) -> Any:
     return np.where(x == 0, np.copysign(1.0, x), np.where(np.isnan(x), x, found))
 
 
-@computes("gamma")
+@computes_operations("gamma")
 def gamma(x: Any) -> Any:
     """The gamma function."""
     found = gammasgn(x) * np.exp(gammaln(x))
     return np.where((x < 0) & (np.floor(x) == x), np.nan, found)
 
 
-@computes("rgamma")
+@computes_operations("rgamma")
 def _rgamma(x):
     pole = (x <= 0) & (np.floor(x) == x)
     inner = np.where(pole, 1.0, x)
     return np.where(pole, 0.0, gammasgn(inner) * np.exp(-gammaln(inner)))
 
 
-@computes("psi")
+@computes_operations("psi")
 def psi(x: Any) -> Any:
     """The derivative of log gamma."""
     above = x > 0
@@ -110,7 +110,7 @@ def psi(x: Any) -> Any:
     return np.where(x == 0, -np.copysign(np.inf, x), found)
 
 
-@computes("zeta")
+@computes_operations("zeta")
 def zeta(s: Any, q: Any) -> Any:
     """The sum of (k + q)**-s, by the formula of Euler and Maclaurin after 12 terms."""
     total = 0
@@ -124,17 +124,19 @@ def zeta(s: Any, q: Any) -> Any:
         total = total + factor * (_BERNOULLI[k - 1] / math.factorial(2 * k))
         factor = factor * (s + 2 * k - 1) * (s + 2 * k) * r
     return np.where(
-        s == 1, np.inf, np.where(s < 1, np.nan, np.where(q <= 0, _left(s, q, total), total))
+        s == 1,
+        np.inf,
+        np.where(s < 1, np.nan, np.where(q <= 0, _zeta_left_of_zero(s, q, total), total)),
     )
 
 
-def _left(s, q, total):
+def _zeta_left_of_zero(s, q, total):
     """The values left of 0: poles, and the sum where powers are real and it is accurate."""
     is_real = (s == np.floor(s)) & (q > -4)
     return np.where(q == np.floor(q), np.inf, np.where(is_real, total, np.nan))
 
 
-@computes("riemann_zeta")
+@computes_operations("riemann_zeta")
 def _riemann_zeta(s):
     turned = s < -1
     t = np.where(turned, 1 - s, s)
@@ -159,12 +161,12 @@ def _zeta_from_one(s):
     return total
 
 
-@computes("zetac")
+@computes_operations("zetac")
 def _zetac(s):
     return _riemann_zeta(s) - 1
 
 
-@computes("polygamma")
+@computes_operations("polygamma")
 def _polygamma(x, *, n):
     if n == 0:
         return psi(x)
@@ -175,7 +177,7 @@ def _polygamma(x, *, n):
 # ---- incomplete gamma functions ----
 
 
-def _parts(a, x):
+def _incomplete_gammas(a, x):
     """(lower, upper) regularized incomplete gamma functions.
 
     By the series for x below a + 1 (Abramowitz and Stegun, 6.5.29), else by Legendre's continued
@@ -225,27 +227,27 @@ def _upper_fraction(a, x):
     return state[4]
 
 
-def _limits(a, x, found, at_zero: float):
+def _border_values(a, x, found, at_zero: float):
     """The values at the borders of the domain."""
     found = np.where(x == 0, at_zero, np.where(np.isposinf(x), 1 - at_zero, found))
     return np.where((a < 0) | (x < 0) | np.isnan(a) | np.isnan(x), np.nan, found)
 
 
-@computes("gammainc")
+@computes_operations("gammainc")
 def gammainc(a: Any, x: Any) -> Any:
     """The lower regularized incomplete gamma function."""
-    found = np.where(a == 0, 1.0, _parts(a, x)[0])
-    return np.where((a == 0) & (x > 0), 1.0, _limits(a, x, found, 0.0))
+    found = np.where(a == 0, 1.0, _incomplete_gammas(a, x)[0])
+    return np.where((a == 0) & (x > 0), 1.0, _border_values(a, x, found, 0.0))
 
 
-@computes("gammaincc")
+@computes_operations("gammaincc")
 def gammaincc(a: Any, x: Any) -> Any:
     """The upper regularized incomplete gamma function."""
-    found = np.where(a == 0, 0.0, _parts(a, x)[1])
-    return np.where((a == 0) & (x > 0), 0.0, _limits(a, x, found, 1.0))
+    found = np.where(a == 0, 0.0, _incomplete_gammas(a, x)[1])
+    return np.where((a == 0) & (x > 0), 0.0, _border_values(a, x, found, 1.0))
 
 
-def _inverse(a, p, q):
+def _inverse_incomplete_gamma(a, p, q):
     """The x at which the incomplete gamma functions are p and q = 1 - p.
 
     By bisection of log(x), then two steps of Newton's method.
@@ -256,38 +258,40 @@ def _inverse(a, p, q):
     def halve(state):
         k, low, high = state
         middle = 0.5 * (low + high)
-        lower, upper = _parts(a, np.exp(np.maximum(middle, -740.0)))
+        lower, upper = _incomplete_gammas(a, np.exp(np.maximum(middle, -740.0)))
         is_low = np.where(p < 0.5, lower < p, upper > q)
         return k + 1, np.where(is_low, middle, low), np.where(is_low, high, middle)
 
     _, low, high = while_loop(lambda s: s[0] < 48, halve, state)
     x = np.exp(np.maximum(0.5 * (low + high), -740.0))
     for _ in range(2):
-        lower, upper = _parts(a, x)
+        lower, upper = _incomplete_gammas(a, x)
         gap = np.where(p < 0.5, lower - p, q - upper)
         x = x * np.exp(-np.clip(gap / np.exp(a * np.log(x) - x - gammaln(a)), -1.0, 1.0))
     return x
 
 
-def _inverted(a, p, q):
+def _checked_inverse(a, p, q):
     a, p, q = (v.astype(np.float64) for v in (a, p, q))  # the bisection needs the range
     inside = (a > 0) & (p > 0) & (q > 0)
-    found = _inverse(np.where(inside, a, 1.0), np.where(inside, p, 0.5), np.where(inside, q, 0.5))
+    found = _inverse_incomplete_gamma(
+        np.where(inside, a, 1.0), np.where(inside, p, 0.5), np.where(inside, q, 0.5)
+    )
     outside = np.where((a > 0) & (p == 0), 0.0, np.where((a > 0) & (q == 0), np.inf, np.nan))
     return np.where(inside, found, outside)
 
 
-@computes("gammaincinv")
+@computes_operations("gammaincinv")
 def _gammaincinv(a, p):
-    return _inverted(a, p, 1 - p)
+    return _checked_inverse(a, p, 1 - p)
 
 
-@computes("gammainccinv")
+@computes_operations("gammainccinv")
 def _gammainccinv(a, q):
-    return _inverted(a, 1 - q, q)
+    return _checked_inverse(a, 1 - q, q)
 
 
-@computes("gamma_slope")
+@computes_operations("gamma_slope")
 def _gamma_slope(a, x, *, order=1):
     """See ``letir.ops.special.gamma_gradient``."""
     inside = (a > 0) & (x > 0) & (a <= 1e6)
@@ -320,7 +324,7 @@ def _gamma_slope(a, x, *, order=1):
     return np.where(x > 0, np.where(a > 0, found, np.nan), 0.0)
 
 
-@computes("expn")
+@computes_operations("expn")
 def _expn(n, x):
     n, x = n + 0 * x, x + 0.0 * n
     above = np.where(x > 1, x, 2.0)

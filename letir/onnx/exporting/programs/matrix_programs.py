@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes, not_finite_where_raising
+from letir.onnx.exporting.node_graph import computes_operations, not_finite_where_raising
 from letir.tracing.control_flow.while_and_fori import fori_loop
 
 not_finite_where_raising("cholesky", "inv", "solve")
@@ -20,7 +20,7 @@ def unit_like(x: Any, n: int) -> Any:
     return np.eye(n, dtype=x.dtype) + np.zeros_like(x[..., :1, :1])
 
 
-def _eliminated(a, b):
+def _eliminate_columns(a, b):
     """(upper triangle, right-hand sides, sign of the row permutation) with partial pivoting."""
     rows = np.arange(a.shape[-1])
 
@@ -59,7 +59,7 @@ def _back_substituted(u, b, unit: bool = False):
     return fori_loop(0, n, step, np.zeros_like(b))
 
 
-@computes("solve")
+@computes_operations("solve")
 def solve(a: Any, b: Any) -> Any:
     """x with a @ x = b, by Gaussian elimination."""
     made = np.result_type(a.dtype, b.dtype, np.float32)
@@ -71,42 +71,42 @@ def solve(a: Any, b: Any) -> Any:
         b = b + np.zeros_like(a[..., :1, :1])
     if any(type(n) is int and n == 0 for n in (*a.shape, *b.shape)):
         return b[..., 0] * 1 if is_vector else b * 1
-    u, c, _ = _eliminated(a, b)
+    u, c, _ = _eliminate_columns(a, b)
     x = _back_substituted(u, c)
     return x[..., 0] if is_vector else x
 
 
-@computes("inv")
+@computes_operations("inv")
 def _inv(x):
     x = x if x.dtype.kind == "f" else x.astype(float)
     return solve(x, unit_like(x, x.shape[-1]))
 
 
-def _triangle(x):
+def _triangular_diagonal(x):
     """(diagonal of the triangle, sign of the permutation)."""
     x = x if x.dtype.kind == "f" else x.astype(float)
-    u, _, sign = _eliminated(x, x[..., :0])
+    u, _, sign = _eliminate_columns(x, x[..., :0])
     return np.diagonal(u, axis1=-2, axis2=-1), sign
 
 
-@computes("det")
+@computes_operations("det")
 def _det(x):
     if not x.shape[-1]:
         return np.ones(x.shape[:-2], x.dtype if x.dtype.kind == "f" else float) + x.sum()
-    diagonal, sign = _triangle(x)
+    diagonal, sign = _triangular_diagonal(x)
     return sign * np.prod(diagonal, axis=-1)
 
 
-@computes("slogdet")
+@computes_operations("slogdet")
 def _slogdet(x):
     if not x.shape[-1]:
         one = np.ones(x.shape[:-2], x.dtype) + x.sum()
         return one, one - 1
-    diagonal, sign = _triangle(x)
+    diagonal, sign = _triangular_diagonal(x)
     return sign * np.prod(np.sign(diagonal), axis=-1), np.sum(np.log(np.abs(diagonal)), axis=-1)
 
 
-@computes("cholesky")
+@computes_operations("cholesky")
 def _cholesky(x, *, upper=False):
     x = x if x.dtype.kind == "f" else x.astype(float)
     x = np.swapaxes(x, -1, -2) if upper else x
@@ -127,7 +127,7 @@ def _cholesky(x, *, upper=False):
     return np.swapaxes(found, -1, -2) if upper else found
 
 
-@computes("qr")
+@computes_operations("qr")
 def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
     """Q and R by Householder's reflections, with the signs of LAPACK."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -156,7 +156,7 @@ def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
     return r[..., :count, :] if mode == "r" else (q[..., :count], r[..., :count, :])
 
 
-@computes("solve_triangular")
+@computes_operations("solve_triangular")
 def _solve_triangular(a, b, *, transposed=False, lower=False, unit_diagonal=False):
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
@@ -186,7 +186,7 @@ _PADE = (*_PADE, 129060195264000.0, 10559470521600.0, 670442572800.0, 3352212864
 _PADE = (*_PADE, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
 
 
-@computes("expm")
+@computes_operations("expm")
 def _expm(x):
     """Scaling and squaring with the Pade approximation of degree 13 (Higham, 2005)."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -210,7 +210,7 @@ def _expm(x):
     return fori_loop(0, np.max(halvings).astype(np.int64), square, found)
 
 
-@computes("sqrtm")
+@computes_operations("sqrtm")
 def _sqrtm(x):
     """The product form of the iteration of Denman and Beavers (Higham, 2008, section 6.3)."""
     eye = np.eye(x.shape[-1], dtype=x.dtype)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes
+from letir.onnx.exporting.node_graph import computes_operations
 from letir.ops.reductions.ufunc_methods import ufunc_of
 from letir.tracing.control_flow.scans import scan
 
 
-def _accumulated(step, rows):
+def _accumulate_rows(step, rows):
     """The results of ``step(result so far, row)`` for each row, beginning with the first row."""
     if type(rows.shape[0]) is int and rows.shape[0] < 2:
         return rows * 1
@@ -20,17 +20,17 @@ def _accumulated(step, rows):
     return np.concatenate([rows[:1], rest])
 
 
-@computes("cumprod")
+@computes_operations("cumprod")
 def _cumprod(x, *, axis=None, dtype=None):
     x = x.reshape(-1) if axis is None or not x.ndim else x
     if dtype is None and x.dtype.kind in "bi":
         dtype = np.int64
     axis = 0 if axis is None else axis
     rows = np.moveaxis(x if dtype is None else x.astype(dtype), axis, 0)
-    return np.moveaxis(_accumulated(lambda y, row: y * row, rows), 0, axis)
+    return np.moveaxis(_accumulate_rows(lambda y, row: y * row, rows), 0, axis)
 
 
-@computes("linear_recurrence")
+@computes_operations("linear_recurrence")
 def _linear_recurrence(a, b):
     b = b.astype(np.result_type(a.dtype, b.dtype))
     if type(b.shape[0]) is int and b.shape[0] < 2:
@@ -45,10 +45,10 @@ def _linear_recurrence(a, b):
     return np.concatenate([b[:1], rest])
 
 
-@computes("ufunc_accumulate")
+@computes_operations("ufunc_accumulate")
 def _ufunc_accumulate(x, *, ufunc, axis=0, dtype=None):
     called = ufunc_of(ufunc)
     if dtype is None:
         dtype = called.resolve_dtypes((None, x.dtype, None), reduction=True)[-1]
     rows = np.moveaxis(x.astype(dtype), axis, 0)
-    return np.moveaxis(_accumulated(called, rows), 0, axis)
+    return np.moveaxis(_accumulate_rows(called, rows), 0, axis)

@@ -8,17 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import cautions, computes, refuses
+from letir.onnx.exporting.node_graph import (
+    computes_operations,
+    refuses_operations,
+    warns_of_operations,
+)
 from letir.onnx.exporting.programs.matrix_programs import orthogonal_triangular, unit_like
 from letir.ops.indexing.take import take
 from letir.tracing.control_flow.while_and_fori import fori_loop
 
-refuses("ONNX has no eigenvalues of general matrices, which are complex", "eig", "eigvals")
-cautions("the signs of the vectors may differ from NumPy's, which are LAPACK's", "eigh", "svd")
+refuses_operations(
+    "ONNX has no eigenvalues of general matrices, which are complex", "eig", "eigvals"
+)
+warns_of_operations(
+    "the signs of the vectors may differ from NumPy's, which are LAPACK's", "eigh", "svd"
+)
 _SWEEPS = 12  # over all pairs of columns; 6 to 8 suffice, as convergence is quadratic
 
 
-def _rotation(app, aqq, apq):
+def _rotation_coefficients(app, aqq, apq):
     """(cosine, sine) of the rotation that removes the off-diagonal element."""
     none = apq == 0
     tau = (aqq - app) / np.where(none, 1, 2 * apq)
@@ -28,7 +36,7 @@ def _rotation(app, aqq, apq):
     return cosine, tangent * cosine
 
 
-def _rotated(w, p, q, cosine, sine):
+def _rotate_columns(w, p, q, cosine, sine):
     """``w`` with the columns p and q rotated."""
     columns = np.arange(w.shape[-1])
     first, second = w[..., p], w[..., q]
@@ -59,7 +67,7 @@ def _in_order(values, vectors, is_falling: bool):
     )
 
 
-@computes("eigh")
+@computes_operations("eigh")
 def eigh(x: Any, *, UPLO: str = "L") -> Any:
     """(eigenvalues, eigenvectors) of symmetric matrices."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -70,21 +78,21 @@ def eigh(x: Any, *, UPLO: str = "L") -> Any:
 
     def step(p, q, state):
         a, v = state
-        cosine, sine = _rotation(a[..., p, p], a[..., q, q], a[..., p, q])
-        a = _rotated(a, p, q, cosine, sine)
-        a = np.swapaxes(_rotated(np.swapaxes(a, -1, -2), p, q, cosine, sine), -1, -2)
-        return a, _rotated(v, p, q, cosine, sine)
+        cosine, sine = _rotation_coefficients(a[..., p, p], a[..., q, q], a[..., p, q])
+        a = _rotate_columns(a, p, q, cosine, sine)
+        a = np.swapaxes(_rotate_columns(np.swapaxes(a, -1, -2), p, q, cosine, sine), -1, -2)
+        return a, _rotate_columns(v, p, q, cosine, sine)
 
     a, v = _over_pairs(n, step, (a, unit_like(x, n)))
     return _in_order(np.diagonal(a, axis1=-2, axis2=-1) * 1, v, False)
 
 
-@computes("eigvalsh")
+@computes_operations("eigvalsh")
 def _eigvalsh(x, *, UPLO="L"):
     return eigh(x, UPLO=UPLO)[0]
 
 
-def _factors(x, is_full: bool):
+def _hestenes_svd(x, is_full: bool):
     """(u, s, v) of matrices with at least as many rows as columns (Hestenes, 1958)."""
     n = x.shape[-1]
 
@@ -92,8 +100,8 @@ def _factors(x, is_full: bool):
         w, v = state
         first, second = w[..., p], w[..., q]
         dots = [(a * b).sum(axis=-1) for a, b in ((first, first), (second, second))]
-        cosine, sine = _rotation(*dots, (first * second).sum(axis=-1))
-        return _rotated(w, p, q, cosine, sine), _rotated(v, p, q, cosine, sine)
+        cosine, sine = _rotation_coefficients(*dots, (first * second).sum(axis=-1))
+        return _rotate_columns(w, p, q, cosine, sine), _rotate_columns(v, p, q, cosine, sine)
 
     w, v = _over_pairs(n, step, (x * 1, unit_like(x, n)))
     s = np.sqrt((w * w).sum(axis=-2))
@@ -107,7 +115,7 @@ def _factors(x, is_full: bool):
     return u * sign[..., None, :].astype(u.dtype), s, v
 
 
-@computes("svd")
+@computes_operations("svd")
 def svd(
     x: Any, *, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
@@ -117,18 +125,18 @@ def svd(
     if not compute_uv:
         return svd(x, full_matrices=False)[1]
     if x.shape[-2] >= x.shape[-1]:
-        u, s, v = _factors(x, full_matrices)
+        u, s, v = _hestenes_svd(x, full_matrices)
         return u, s, np.swapaxes(v, -1, -2)
-    v, s, u = _factors(np.swapaxes(x, -1, -2), full_matrices)
+    v, s, u = _hestenes_svd(np.swapaxes(x, -1, -2), full_matrices)
     return u, s, np.swapaxes(v, -1, -2)
 
 
-@computes("svdvals")
+@computes_operations("svdvals")
 def _svdvals(x):
     return svd(x, full_matrices=False)[1]
 
 
-@computes("pinv")
+@computes_operations("pinv")
 def _pinv(x, cutoff=None, *, hermitian=False, relative=False):
     u, s, vh = svd(x, full_matrices=False)
     if cutoff is None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from letir.errors import MissingRule
-from letir.onnx.importing.values import axis_of, known_array, like
+from letir.onnx.importing.values import axis_of, known_array, number_like
 from letir.ops.nn import activations
 from letir.ops.nn.softmax import log_softmax, softmax
 from letir.ops.shape.reshape_and_ravel import reshape
@@ -14,31 +14,31 @@ from letir.ops.shape.reshape_and_ravel import reshape
 
 def _leaky_relu(x: Any, alpha: float = 0.01) -> Any:
     """LeakyRelu: x, and ``alpha * x`` below 0."""
-    return np.where(x < 0, x * like(alpha, x), x)
+    return np.where(x < 0, x * number_like(alpha, x), x)
 
 
 def _elu(x: Any, alpha: float = 1.0) -> Any:
     """Elu: x, and ``alpha * (exp(x) - 1)`` below 0."""
-    return np.where(x < 0, like(alpha, x) * np.expm1(np.minimum(x, like(0, x))), x)
+    return np.where(x < 0, number_like(alpha, x) * np.expm1(np.minimum(x, number_like(0, x))), x)
 
 
 def _celu(x: Any, alpha: float = 1.0) -> Any:
     """Celu: x, and ``alpha * (exp(x / alpha) - 1)`` below 0."""
-    low = np.minimum(x, like(0, x))
-    return np.where(x < 0, like(alpha, x) * np.expm1(low / like(alpha, x)), x)
+    low = np.minimum(x, number_like(0, x))
+    return np.where(x < 0, number_like(alpha, x) * np.expm1(low / number_like(alpha, x)), x)
 
 
 def _selu(
     x: Any, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875
 ) -> Any:
     """Selu: ``gamma * elu(x)``."""
-    return like(gamma, x) * _elu(x, alpha)
+    return number_like(gamma, x) * _elu(x, alpha)
 
 
 def _hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Any:
     """HardSigmoid: a line between 0 and 1."""
-    line = x * like(alpha, x) + like(beta, x)
-    return np.minimum(np.maximum(line, like(0, x)), like(1, x))
+    line = x * number_like(alpha, x) + number_like(beta, x)
+    return np.minimum(np.maximum(line, number_like(0, x)), number_like(1, x))
 
 
 def _hard_swish(x: Any) -> Any:
@@ -48,7 +48,7 @@ def _hard_swish(x: Any) -> Any:
 
 def _swish(x: Any, alpha: float = 1.0) -> Any:
     """Swish: x * sigmoid(alpha * x)."""
-    return x * activations.sigmoid(x * like(alpha, x))
+    return x * activations.sigmoid(x * number_like(alpha, x))
 
 
 def _prelu(x: Any, slope: Any, opset: int) -> Any:
@@ -65,7 +65,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
 
 def _relu(x: Any) -> Any:
     """Relu: the larger of x and 0."""
-    return np.maximum(x, like(0, x)) if x.dtype.kind in "iu" else activations.relu(x)
+    return np.maximum(x, number_like(0, x)) if x.dtype.kind in "iu" else activations.relu(x)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -90,16 +90,16 @@ def _mish(x: Any) -> Any:
 
 def _shrink(x: Any, bias: float = 0.0, lambd: float = 0.5) -> Any:
     """Shrink: x moved towards 0 by ``bias``; 0 between ``-lambd`` and ``lambd``."""
-    move, edge = like(bias, x), like(lambd, x)
-    return np.where(x < -edge, x + move, np.where(x > edge, x - move, like(0, x)))
+    move, edge = number_like(bias, x), number_like(lambd, x)
+    return np.where(x < -edge, x + move, np.where(x > edge, x - move, number_like(0, x)))
 
 
 def _thresholded_relu(x: Any, alpha: float = 1.0) -> Any:
     """ThresholdedRelu: x above ``alpha``, else 0."""
-    return np.where(x > like(alpha, x), x, like(0, x))
+    return np.where(x > number_like(alpha, x), x, number_like(0, x))
 
 
-def _along(f: Any) -> Any:
+def _axis_operator(f: Any) -> Any:
     """The operator of a function along an axis.
 
     Before version 13 all axes from ``axis`` count as one, and ``axis`` is 1 by default.
@@ -148,6 +148,6 @@ OPERATORS: dict[str, Any] = {
     **{"HardSigmoid": _hard_sigmoid, "HardSwish": _hard_swish, "Swish": _swish, "PRelu": _prelu},
     **{"Gelu": _gelu, "Sigmoid": _sigmoid, "Softplus": _softplus, "Softsign": _softsign},
     **{"Mish": _mish, "Shrink": _shrink, "ThresholdedRelu": _thresholded_relu},
-    **{"Softmax": _along(_softmax), "LogSoftmax": _along(_log_softmax)},
-    **{"Hardmax": _along(_hardmax), "Dropout": _dropout},
+    **{"Softmax": _axis_operator(_softmax), "LogSoftmax": _axis_operator(_log_softmax)},
+    **{"Hardmax": _axis_operator(_hardmax), "Dropout": _dropout},
 }

@@ -56,14 +56,16 @@ def _values_of(body: Any) -> Any:
 
     def run() -> list:
         return [
-            list(map(_recordable, value)) if isinstance(value, list) else _recordable(value)
+            list(map(_checked_body_result, value))
+            if isinstance(value, list)
+            else _checked_body_result(value)
             for value in body()
         ]
 
     return run
 
 
-def _recordable(value: Any) -> Any:
+def _checked_body_result(value: Any) -> Any:
     """A value that a body may return. Raises TraceError for a sequence or an optional."""
     if value is None or isinstance(value, list):
         raise TraceError("a sequence or an optional cannot be the result of a recorded body")
@@ -132,7 +134,7 @@ def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
         goes_on, *results = body(place, np.array(True), *values)
         if not (is_known(goes_on) and goes_on.item()):
             raise _ConditionChanges
-        results = [_recordable(value) for value in results]
+        results = [_checked_body_result(value) for value in results]
         kept = len(results) - rows
         return (place + 1, *results[:kept]), tuple(results[kept:])
 
@@ -150,7 +152,7 @@ def _conditional_loop(trips: Any, condition: Any, state: tuple, body: Any) -> tu
     def step(carry: tuple) -> tuple:
         place, holds, values = carry
         holds, *results = body(place, holds, *values)
-        results = [_recordable(value) for value in results]
+        results = [_checked_body_result(value) for value in results]
         return place + 1, lnp.asarray(holds).reshape(()), tuple(results)
 
     first = np.array(True) if condition is None else condition.reshape(())
@@ -211,7 +213,7 @@ def _scan(
     turned = scan_input_directions or [0] * len(rows)
     moved = [np.moveaxis(x, axis_of(axis, x.ndim), 0) for x, axis in zip(rows, axes, strict=True)]
     moved = [np.flip(x, 0) if flip else x for x, flip in zip(moved, turned, strict=True)]
-    last, found = _scanned(states, moved, body)
+    last, found = _scan_rows(states, moved, body)
     stacked = list(found)
     back = scan_output_directions or [0] * len(stacked)
     places = scan_output_axes or [0] * len(stacked)
@@ -220,11 +222,11 @@ def _scan(
     return *last, *[np.moveaxis(y, 0, axis_of(axis, y.ndim)) for y, axis in pairs]
 
 
-def _scanned(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
+def _scan_rows(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
     """(the last states, the stacked results) of a body along the first axes of ``rows``."""
 
     def step(carry: tuple, row: tuple) -> tuple:
-        results = [_recordable(value) for value in body(*carry, *row)]
+        results = [_checked_body_result(value) for value in body(*carry, *row)]
         return tuple(results[: len(states)]), tuple(results[len(states) :])
 
     if is_known([*states, *rows]):  # a long loop over constants is left to the program
@@ -244,7 +246,7 @@ def _batched_scan(inputs: tuple, body: Any, count: int, directions: Any) -> tupl
     found = []
     for i in range(known_int([rows[0].shape[0]], "Scan: the number of examples")):
         body.runner.count_node()
-        last, stacked = _scanned(tuple(s[i] for s in states), [x[i] for x in rows], body)
+        last, stacked = _scan_rows(tuple(s[i] for s in states), [x[i] for x in rows], body)
         found.append((*last, *stacked))
     return tuple(np.stack(parts) for parts in zip(*found, strict=True))
 

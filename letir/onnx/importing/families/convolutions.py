@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.types import Size
 from letir.errors import MissingRule, ShapeError
-from letir.onnx.importing.families.products import minus_zero_point, requantized
+from letir.onnx.importing.families.products import minus_zero_point, quantize_again
 from letir.onnx.importing.families.sampling import sample_linear
 from letir.onnx.importing.values import along_channels, known_sizes
 from letir.ops.nn.convolution import conv, conv_transpose
@@ -169,7 +169,7 @@ def _conv_quantized(
     if bias is not None:
         total = total + along_channels(bias, x.ndim)
     scale = x_scale * (along_channels(w_scale, x.ndim) if w_scale.ndim == 1 else w_scale)
-    return requantized(total.astype(np.float32) * scale, y_scale, y_zero)
+    return quantize_again(total.astype(np.float32) * scale, y_scale, y_zero)
 
 
 # ---- columns, offsets ----

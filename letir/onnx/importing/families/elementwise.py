@@ -9,7 +9,7 @@ import letir.numpy as lnp
 from letir.ast.process_state import float_errors
 from letir.errors import DTypeError, MissingRule
 from letir.onnx.importing.tensors import dtype_of
-from letir.onnx.importing.values import is_known, known_array, like
+from letir.onnx.importing.values import is_known, known_array, number_like
 from letir.ops.special.special_functions import erf
 
 # ---- arithmetic ----
@@ -61,20 +61,20 @@ def _fold(f: Any) -> Any:
 
 def _average(*operands: Any) -> Any:
     """Mean: the mean of the operands, element by element."""
-    return functools.reduce(np.add, operands) / like(len(operands), operands[0])
+    return functools.reduce(np.add, operands) / number_like(len(operands), operands[0])
 
 
 def _clip(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None) -> Any:
     """Clip: the bounds are inputs; before version 11 they were attributes."""
-    low = like(min, x) if low is None and min is not None else low
-    high = like(max, x) if high is None and max is not None else high
+    low = number_like(min, x) if low is None and min is not None else low
+    high = number_like(max, x) if high is None and max is not None else high
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)
 
 
 def _reciprocal(x: Any) -> Any:
     """Reciprocal: 1 / x."""
-    return like(1, x) / x
+    return number_like(1, x) / x
 
 
 def _identity(x: Any) -> Any:

@@ -12,7 +12,7 @@ from letir.onnx.importing.values import (
     check_elements,
     known_array,
     known_int,
-    take,
+    take_elements,
     traced_with,
 )
 from letir.tracing.control_flow.scans import scan
@@ -21,7 +21,7 @@ _MOST_COLUMNS = 1 << 16  # in an array of counts
 _SCATTER = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _grid(shape: tuple, count: int, rank: int) -> list:
+def _axis_positions(shape: tuple, count: int, rank: int) -> list:
     """The positions along each of the first ``count`` axes, made to broadcast to ``rank`` axes."""
     return [
         lnp.arange(shape[i]).reshape(tuple([-1 if k == i else 1 for k in range(rank)]))
@@ -31,7 +31,7 @@ def _grid(shape: tuple, count: int, rank: int) -> list:
 
 def _gather(x: Any, indices: Any, axis: int = 0) -> Any:
     """Gather: the elements at ``indices`` along an axis."""
-    return take(x, indices, axis=axis_of(axis, x.ndim))
+    return take_elements(x, indices, axis=axis_of(axis, x.ndim))
 
 
 def _gather_elements(x: Any, indices: Any, axis: int = 0) -> Any:
@@ -46,7 +46,7 @@ def _gather_elements(x: Any, indices: Any, axis: int = 0) -> Any:
     return np.take_along_axis(x if is_whole else x[kept], indices, axis)
 
 
-def scattered(x: Any, where: tuple, updates: Any, reduction: str) -> Any:
+def scatter_updates(x: Any, where: tuple, updates: Any, reduction: str) -> Any:
     """``x`` with ``updates`` written or reduced into the elements at ``where``."""
     made = traced_with(x, *where, updates).copy()
     if reduction in (None, "none"):
@@ -63,12 +63,12 @@ def _scatter_elements(
 ) -> Any:
     """ScatterElements: each update at its index along an axis."""
     axis = axis_of(axis, x.ndim)
-    where: list[Any] = _grid(indices.shape, x.ndim, x.ndim)
+    where: list[Any] = _axis_positions(indices.shape, x.ndim, x.ndim)
     where[axis] = indices
-    return scattered(x, tuple(where), updates, reduction)
+    return scatter_updates(x, tuple(where), updates, reduction)
 
 
-def _columns(indices: Any, rank: int) -> list:
+def _index_components(indices: Any, rank: int) -> list:
     """The components of index vectors, which are along the last axis, into ``rank`` axes."""
     if not 1 <= indices.shape[-1] <= rank:
         raise ShapeError(f"index vectors of length {indices.shape[-1]} for {rank} axes")
@@ -77,14 +77,14 @@ def _columns(indices: Any, rank: int) -> list:
 
 def _gather_nd(x: Any, indices: Any, batch_dims: int = 0) -> Any:
     """GatherND: the elements or slices at index vectors."""
-    columns = _columns(indices, x.ndim - batch_dims)
-    where = (*_grid(indices.shape, batch_dims, indices.ndim - 1), *columns)
+    columns = _index_components(indices, x.ndim - batch_dims)
+    where = (*_axis_positions(indices.shape, batch_dims, indices.ndim - 1), *columns)
     return traced_with(x, indices)[where]
 
 
 def _scatter_nd(x: Any, indices: Any, updates: Any, reduction: str = "none") -> Any:
     """ScatterND: updates at index vectors."""
-    return scattered(x, tuple(_columns(indices, x.ndim)), updates, reduction)
+    return scatter_updates(x, tuple(_index_components(indices, x.ndim)), updates, reduction)
 
 
 def _tensor_scatter(
@@ -99,9 +99,9 @@ def _tensor_scatter(
         places = write_indices.reshape((-1, *[1] * (rank - 1))) + places
     if mode == "circular":
         places = np.mod(places, cache.shape[axis])
-    where = _grid(update.shape, rank, rank)
+    where = _axis_positions(update.shape, rank, rank)
     where[axis] = places
-    return scattered(cache, tuple(where), update, "none")
+    return scatter_updates(cache, tuple(where), update, "none")
 
 
 def _compress(x: Any, condition: Any, axis: int | None = None) -> Any:
@@ -110,7 +110,7 @@ def _compress(x: Any, condition: Any, axis: int | None = None) -> Any:
     places = np.flatnonzero(kept)
     if axis is None:
         return x.reshape((-1,))[places]
-    return take(x, places, axis=axis_of(axis, x.ndim))
+    return take_elements(x, places, axis=axis_of(axis, x.ndim))
 
 
 def _nonzero(x: Any) -> Any:
@@ -125,7 +125,7 @@ def _unique(x: Any, axis: int | None = None, sorted: int = 1) -> tuple:
     inverse = inverse.reshape((-1,))
     if not sorted:
         order = np.argsort(first, kind="stable")
-        values = take(values, order, axis=0 if axis is None else axis)
+        values = take_elements(values, order, axis=0 if axis is None else axis)
         first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
     return values, *[part.astype(np.int64) for part in (first, inverse, counts)]
 
@@ -143,7 +143,7 @@ def _reverse_sequence(x: Any, lengths: Any, batch_axis: int = 1, time_axis: int 
 
 def _array_feature_extractor(x: Any, indices: Any) -> Any:
     """ArrayFeatureExtractor: columns of the last axis."""
-    found = take(x, indices.reshape((-1,)), axis=-1)
+    found = take_elements(x, indices.reshape((-1,)), axis=-1)
     return found.reshape((1, -1)) if x.ndim == 1 else found
 
 
@@ -180,7 +180,7 @@ def _ngram_counts(
             if min_gram_length <= length <= max_gram_length:
                 most = min(max_skip_count, rows.shape[1]) if length > 1 else 0
                 skips = range(most + 1)
-                found = [_matches(rows, pool_int64s[at : at + length], k + 1) for k in skips]
+                found = [_match_counts(rows, pool_int64s[at : at + length], k + 1) for k in skips]
                 column = ngram_indexes[place]
                 columns[column] = columns[column] + sum(found)
             place += 1
@@ -192,7 +192,7 @@ def _ngram_counts(
     return (result.reshape((-1,)) if x.ndim < 2 else result).astype(np.float32)
 
 
-def _matches(rows: Any, words: list, step: int) -> Any:
+def _match_counts(rows: Any, words: list, step: int) -> Any:
     """How often ``words`` occur in each row, ``step`` apart."""
     count = rows.shape[1] - (len(words) - 1) * step
     if count <= 0:

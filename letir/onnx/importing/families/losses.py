@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.importing.values import like, take, traced_with
+from letir.onnx.importing.values import number_like, take_elements, traced_with
 from letir.ops.nn.softmax import log_softmax
 
 
@@ -20,10 +20,10 @@ def _negative_log_likelihood(
     known = labels if ignored is None else np.where(ignored, np.zeros((), labels.dtype), labels)
     table = traced_with(scores, known)
     found = -np.take_along_axis(table, np.expand_dims(known, 1), 1)[:, 0]
-    by = None if weight is None else take(weight, known)
+    by = None if weight is None else take_elements(weight, known)
     if ignored is not None:
         by = np.ones_like(found) if by is None else by
-        by = np.where(ignored, like(0, found), by)
+        by = np.where(ignored, number_like(0, found), by)
     found = found if by is None else found * by
     if reduction == "none":
         return found

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.importing.values import along_channels, axis_of, is_known, like
+from letir.onnx.importing.values import along_channels, axis_of, is_known, number_like
 from letir.ops.nn.normalization import batch_norm, layer_norm, rms_norm
 
 
@@ -25,7 +25,7 @@ def _batch_normalization(
     """BatchNormalization: by running statistics, or in training by the batch's own."""
     if not training_mode:
         if is_known([scale, bias, mean, variance]):
-            factor = scale / np.sqrt(variance + like(epsilon, variance))
+            factor = scale / np.sqrt(variance + number_like(epsilon, variance))
             shift = bias - mean * factor
             factor, shift = [along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
             return x * factor + shift
@@ -34,8 +34,8 @@ def _batch_normalization(
     axes = (0, *range(2, x.ndim))
     middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
     parts = [along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
-    y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + like(epsilon, x)) + parts[3]
-    kept, moved = like(momentum, mean), like(1 - momentum, mean)
+    y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + number_like(epsilon, x)) + parts[3]
+    kept, moved = number_like(momentum, mean), number_like(1 - momentum, mean)
     new_mean = mean * kept + middle.astype(mean.dtype) * moved
     return (
         y.astype(x.dtype),
@@ -49,7 +49,7 @@ def _instance_normalization(x: Any, scale: Any, bias: Any, epsilon: float = 1e-5
     axes = tuple(range(2, x.ndim))
     middle = np.mean(x, axis=axes, keepdims=True)
     spread = np.mean(np.square(x - middle), axis=axes, keepdims=True)
-    found = (x - middle) / np.sqrt(spread + like(epsilon, x))
+    found = (x - middle) / np.sqrt(spread + number_like(epsilon, x))
     return found * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
 
 
@@ -72,7 +72,7 @@ def _layer_normalization(
     middle = np.mean(wide, axis=axes, keepdims=True)
     centered = wide - middle
     spread = np.mean(np.square(centered), axis=axes, keepdims=True)
-    inverse = like(1, wide) / np.sqrt(spread + like(epsilon, wide))
+    inverse = number_like(1, wide) / np.sqrt(spread + number_like(epsilon, wide))
     found = (centered * inverse).astype(x.dtype)
     found = found if scale is None else found * scale
     return found if bias is None else found + bias, middle, inverse
@@ -104,7 +104,7 @@ def _group_normalization(
     apart = wide.reshape((shape[0], num_groups, each))
     middle = np.mean(apart, axis=2, keepdims=True)
     spread = np.mean(np.square(apart - middle), axis=2, keepdims=True)
-    found = (apart - middle) / np.sqrt(spread + like(epsilon, apart))
+    found = (apart - middle) / np.sqrt(spread + number_like(epsilon, apart))
     if opset < 21:
         found = found.astype(x.dtype) * scale[:, None] + bias[:, None]
         return found.reshape(shape)
@@ -123,7 +123,7 @@ def _local_response(
     total = squares[:, :channels]
     for i in range(1, low + high + 1):
         total = total + squares[:, i : i + channels]
-    return x / (like(bias, x) + like(alpha / size, x) * total) ** like(beta, x)
+    return x / (number_like(bias, x) + number_like(alpha / size, x) * total) ** number_like(beta, x)
 
 
 OPERATORS: dict[str, Any] = {

@@ -10,8 +10,8 @@ from attrs import frozen
 from letir.ast.types import Size
 from letir.errors import ShapeError
 from letir.onnx.importing.families.convolutions import same_pads, window_options
-from letir.onnx.importing.families.indexing import scattered
-from letir.onnx.importing.values import as_traced, known_sizes, like
+from letir.onnx.importing.families.indexing import scatter_updates
+from letir.onnx.importing.values import as_traced, known_sizes, number_like
 from letir.ops.nn.pooling import avg_pool, max_pool, unfold
 from letir.tracing.tracer import Tracer
 
@@ -161,11 +161,11 @@ def _p_norm(x: Any, p: float, axes: tuple, keepdims: bool) -> Any:
         return np.sum(np.abs(x), axis=axes, keepdims=keepdims)
     if p == 2:
         return np.sqrt(np.sum(np.square(x), axis=axes, keepdims=keepdims))
-    total = np.sum(np.abs(x) ** like(p, x), axis=axes, keepdims=keepdims)
-    return total ** like(1 / p, x)
+    total = np.sum(np.abs(x) ** number_like(p, x), axis=axes, keepdims=keepdims)
+    return total ** number_like(1 / p, x)
 
 
-def _global(f: Any) -> Any:
+def _global_operator(f: Any) -> Any:
     """The operator that reduces all axes after the channels."""
 
     def run(x: Any, **attrs: Any) -> Any:
@@ -206,7 +206,9 @@ def _max_unpool(
     ]
     shape = (*x.shape[:2], *sizes)
     empty = np.zeros(math.prod(shape), x.dtype)
-    found = scattered(empty, (indices.reshape((-1,)),), x.reshape((-1,)), "none").reshape(shape)
+    found = scatter_updates(empty, (indices.reshape((-1,)),), x.reshape((-1,)), "none").reshape(
+        shape
+    )
     if output_shape is None:
         return found
     wanted = known_sizes(output_shape, "MaxUnpool: the shape")
@@ -218,12 +220,15 @@ def _max_unpool(
 def _norm_along(x: Any, axis: int = -1, p: int = 2) -> Any:
     """LpNormalization: x divided by its norm along an axis; 0 where the norm is 0."""
     norm = _p_norm(x, p, (axis % x.ndim,), True)
-    return np.where(norm == 0, like(0, x), x / np.where(norm == 0, like(1, x), norm))
+    return np.where(norm == 0, number_like(0, x), x / np.where(norm == 0, number_like(1, x), norm))
 
 
 OPERATORS: dict[str, Any] = {
     **{"MaxPool": _max_pool, "AveragePool": _mean_pool, "LpPool": _norm_pool},
-    **{"GlobalAveragePool": _global(_global_mean), "GlobalMaxPool": _global(_global_max)},
-    **{"GlobalLpPool": _global(_global_norm), "MaxUnpool": _max_unpool},
+    **{
+        "GlobalAveragePool": _global_operator(_global_mean),
+        "GlobalMaxPool": _global_operator(_global_max),
+    },
+    **{"GlobalLpPool": _global_operator(_global_norm), "MaxUnpool": _max_unpool},
     **{"LpNormalization": _norm_along},
 }

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.importing.values import like, transposed
+from letir.onnx.importing.values import number_like, transpose_matrix
 
 
 def _gemm(
@@ -18,11 +18,11 @@ def _gemm(
     broadcast: int = 0,
 ) -> Any:
     """Gemm: ``alpha * a @ b + beta * c``, with the matrices transposed on request."""
-    found = (transposed(a) if transA else a) @ (transposed(b) if transB else b)
-    found = found if alpha == 1 else found * like(alpha, found)
+    found = (transpose_matrix(a) if transA else a) @ (transpose_matrix(b) if transB else b)
+    found = found if alpha == 1 else found * number_like(alpha, found)
     if c is None or beta == 0:
         return found
-    return found + (c if beta == 1 else c * like(beta, c))
+    return found + (c if beta == 1 else c * number_like(beta, c))
 
 
 def _einsum(*arrays: Any, equation: str) -> Any:
@@ -48,11 +48,11 @@ def _matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> A
     return minus_zero_point(a, a_zero, -2) @ minus_zero_point(b, b_zero, -1)
 
 
-def requantized(x: Any, scale: Any, zero: Any) -> Any:
+def quantize_again(x: Any, scale: Any, zero: Any) -> Any:
     """Numbers as integers of the dtype of ``zero``: divided by the scale and rounded."""
     limits = np.iinfo(zero.dtype)
     found = np.rint(x / scale) + zero.astype(x.dtype)
-    return np.clip(found, like(limits.min, x), like(limits.max, x)).astype(zero.dtype)
+    return np.clip(found, number_like(limits.min, x), number_like(limits.max, x)).astype(zero.dtype)
 
 
 def _matmul_quantized(
@@ -62,7 +62,7 @@ def _matmul_quantized(
     total = _matmul_integer(a, b, a_zero, b_zero).astype(np.float32)
     rows = a_scale[..., None] if a_scale.ndim == 1 and a_scale.shape[0] > 1 else a_scale
     scale = (rows * b_scale).astype(np.float32)
-    return requantized(total * scale, y_scale.astype(np.float32), y_zero)
+    return quantize_again(total * scale, y_scale.astype(np.float32), y_zero)
 
 
 OPERATORS: dict[str, Any] = {

@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.tensors import dtype_of
-from letir.onnx.importing.values import axis_of, like
+from letir.onnx.importing.values import axis_of, number_like
 
 
 def _for_each(value: Any, x: Any, axis: int, block_size: int) -> Any:
@@ -47,7 +47,7 @@ def _quantize(
     wide = found.astype(np.float32) if found.dtype == np.float16 else found
     if zero is not None:
         wide = wide + _for_each(zero, x, axis, block_size).astype(wide.dtype)
-    return np.clip(wide, like(limits.min, wide), like(limits.max, wide)).astype(dtype)
+    return np.clip(wide, number_like(limits.min, wide), number_like(limits.max, wide)).astype(dtype)
 
 
 def _dequantize(

@@ -8,7 +8,13 @@ import numpy as np
 import letir.numpy as lnp
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.families import activations as families
-from letir.onnx.importing.values import MOST_COMPUTED, as_traced, is_known, like, transposed
+from letir.onnx.importing.values import (
+    MOST_COMPUTED,
+    as_traced,
+    is_known,
+    number_like,
+    transpose_matrix,
+)
 from letir.tracing.control_flow.scans import scan
 
 _ACTIVATIONS: dict[str, tuple[Callable, tuple[float, ...]]] = {  # (function, its defaults)
@@ -17,17 +23,17 @@ _ACTIVATIONS: dict[str, tuple[Callable, tuple[float, ...]]] = {  # (function, it
     "relu": (families.OPERATORS["Relu"], ()),
     "softsign": (families.OPERATORS["Softsign"], ()),
     "softplus": (families.OPERATORS["Softplus"], ()),
-    "affine": (lambda x, a, b: x * like(a, x) + like(b, x), (1.0, 0.0)),
+    "affine": (lambda x, a, b: x * number_like(a, x) + number_like(b, x), (1.0, 0.0)),
     "leakyrelu": (families.OPERATORS["LeakyRelu"], (0.01,)),
     "elu": (families.OPERATORS["Elu"], (1.0,)),
     "thresholdedrelu": (families.OPERATORS["ThresholdedRelu"], (1.0,)),
     "hardsigmoid": (families.OPERATORS["HardSigmoid"], (0.2, 0.5)),
-    "scaledtanh": (lambda x, a, b: like(a, x) * np.tanh(x * like(b, x)), (1.0, 1.0)),
+    "scaledtanh": (lambda x, a, b: number_like(a, x) * np.tanh(x * number_like(b, x)), (1.0, 1.0)),
 }
 _TAKES_BETA = ("affine", "hardsigmoid", "scaledtanh")
 
 
-def _functions(names: Sequence[str], alphas: Any, betas: Any) -> list[Callable]:
+def _activation_functions(names: Sequence[str], alphas: Any, betas: Any) -> list[Callable]:
     """The activation functions; ``alphas`` and ``betas`` are the parameters of all, in order."""
     found, alphas, betas = [], list(alphas or ()), list(betas or ())
     for name in names:
@@ -46,47 +52,47 @@ def _functions(names: Sequence[str], alphas: Any, betas: Any) -> list[Callable]:
 # ---- one step ----
 
 
-def _limit(x: Any, clip: float | None) -> Any:
+def _clip_operand(x: Any, clip: float | None) -> Any:
     """The operand of an activation, between ``-clip`` and ``clip``."""
-    return x if clip is None else np.clip(x, like(-clip, x), like(clip, x))
+    return x if clip is None else np.clip(x, number_like(-clip, x), number_like(clip, x))
 
 
 def _rnn_step(state: tuple, x: Any, weights: dict, f: list, clip: Any) -> tuple:
     """The next state of a simple recurrent network."""
-    return (f[0](_limit(x + state[0] @ transposed(weights["R"]), clip)),)
+    return (f[0](_clip_operand(x + state[0] @ transpose_matrix(weights["R"]), clip)),)
 
 
 def _gru_step(state: tuple, x: Any, weights: dict, f: list, clip: Any) -> tuple:
     """The next state of a gated recurrent unit; the order of the gates is update, reset, hidden."""
     (h,), n, recurrent = state, weights["R"].shape[1], weights["R"]
-    gates = x[:, : 2 * n] + h @ transposed(recurrent[: 2 * n])
-    update, reset = [f[0](_limit(g, clip)) for g in (gates[:, :n], gates[:, n:])]
+    gates = x[:, : 2 * n] + h @ transpose_matrix(recurrent[: 2 * n])
+    update, reset = [f[0](_clip_operand(g, clip)) for g in (gates[:, :n], gates[:, n:])]
     if weights["linear_before_reset"]:
-        inner = reset * (h @ transposed(recurrent[2 * n :]) + weights["Rb"][2 * n :])
+        inner = reset * (h @ transpose_matrix(recurrent[2 * n :]) + weights["Rb"][2 * n :])
     else:
-        inner = (reset * h) @ transposed(recurrent[2 * n :]) + weights["Rb"][2 * n :]
-    new = f[1](_limit(x[:, 2 * n :] + inner, clip))
-    return ((like(1, h) - update) * new + update * h,)
+        inner = (reset * h) @ transpose_matrix(recurrent[2 * n :]) + weights["Rb"][2 * n :]
+    new = f[1](_clip_operand(x[:, 2 * n :] + inner, clip))
+    return ((number_like(1, h) - update) * new + update * h,)
 
 
 def _lstm_step(state: tuple, x: Any, weights: dict, f: list, clip: Any) -> tuple:
     """The next state of a long short-term memory; the order is input, output, forget, cell."""
     (h, c), peephole = state, weights["P"]
     n = h.shape[1]
-    gates = x + h @ transposed(weights["R"])
+    gates = x + h @ transpose_matrix(weights["R"])
     if peephole is None and not weights["input_forget"]:
-        sharp = f[0](_limit(gates[:, : 3 * n], clip))  # three gates in one call
+        sharp = f[0](_clip_operand(gates[:, : 3 * n], clip))  # three gates in one call
         enter, leave, keep = [sharp[:, i * n : (i + 1) * n] for i in range(3)]
-        c = keep * c + enter * f[1](_limit(gates[:, 3 * n :], clip))
+        c = keep * c + enter * f[1](_clip_operand(gates[:, 3 * n :], clip))
         return leave * f[2](c), c
     enter, leave, keep, new = [gates[:, i * n : (i + 1) * n] for i in range(4)]
     if peephole is not None:
         enter, keep = enter + peephole[:n] * c, keep + peephole[2 * n :] * c
-    enter = f[0](_limit(enter, clip))
-    keep = like(1, h) - enter if weights["input_forget"] else f[0](_limit(keep, clip))
-    c = keep * c + enter * f[1](_limit(new, clip))
+    enter = f[0](_clip_operand(enter, clip))
+    keep = number_like(1, h) - enter if weights["input_forget"] else f[0](_clip_operand(keep, clip))
+    c = keep * c + enter * f[1](_clip_operand(new, clip))
     leave = leave if peephole is None else leave + peephole[n : 2 * n] * c
-    return f[0](_limit(leave, clip)) * f[2](c), c
+    return f[0](_clip_operand(leave, clip)) * f[2](c), c
 
 
 # ---- sequences ----
@@ -106,7 +112,7 @@ def _run_direction(
 ) -> tuple[Any, tuple]:
     """(the states h of all times, the last state) of one direction."""
     x = as_traced(x) if is_known(x) and len(x) > MOST_COMPUTED else x
-    drive = x @ transposed(weights["W"]) + weights["b"]  # of all times at once
+    drive = x @ transpose_matrix(weights["W"]) + weights["b"]  # of all times at once
     time = lnp.arange(x.shape[0]).astype(np.int64)
 
     def body(carry: tuple, row: tuple) -> tuple:
@@ -115,7 +121,7 @@ def _run_direction(
             return new, new[0]
         runs = (row[1] < lengths)[:, None]
         kept = tuple(np.where(runs, a, b) for a, b in zip(new, carry, strict=True))
-        return kept, np.where(runs, new[0], like(0, new[0]))
+        return kept, np.where(runs, new[0], number_like(0, new[0]))
 
     last, outputs = scan(body, state, (drive, time))
     return outputs, last
@@ -148,7 +154,9 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
         count = 2 if direction == "bidirectional" else 1
         _check_weights(w, r, count, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
-        f = _functions(activations or list(defaults) * count, activation_alpha, activation_beta)
+        f = _activation_functions(
+            activations or list(defaults) * count, activation_alpha, activation_beta
+        )
         outputs, lasts = [], []
         for i in range(count):
             flags = {"input_forget": input_forget, "linear_before_reset": linear_before_reset}

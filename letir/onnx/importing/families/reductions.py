@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from letir.errors import ShapeError
-from letir.onnx.importing.values import axes_of, axis_of, known_int, known_sizes, like
+from letir.onnx.importing.values import axes_of, axis_of, known_int, known_sizes, number_like
 from letir.ops.nn.softmax import logsumexp
 
 # ---- reductions ----
@@ -156,7 +156,7 @@ def _cumulative(f: Any, start: int) -> Any:
         if exclusive:
             front, kept = [slice(None)] * x.ndim, [slice(None)] * x.ndim
             front[at], kept[at] = slice(0, 1), slice(0, -1)
-            first = x[tuple(front)] * like(0, x) + like(start, x)
+            first = x[tuple(front)] * number_like(0, x) + number_like(start, x)
             found = np.concatenate([first, f(x[tuple(kept)], axis=at, dtype=x.dtype)], axis=at)
         else:
             found = f(x, axis=at, dtype=x.dtype)

@@ -14,7 +14,7 @@ from letir.onnx.importing.values import (
     check_elements,
     known_array,
     known_sizes,
-    like,
+    number_like,
 )
 
 _FEW_NEIGHBOURS = 4
@@ -44,7 +44,7 @@ def _source_places(mode: str, n: int, count: int, scale: float, roi: Sequence | 
     return shift + (at + 0.5) / scale - 0.5
 
 
-def _nearest(places: np.ndarray, mode: str) -> np.ndarray:
+def _nearest_positions(places: np.ndarray, mode: str) -> np.ndarray:
     """The position of the element that is nearest to each place."""
     low = np.floor(places)
     share = places - low
@@ -72,7 +72,7 @@ def _cubic_weight(distance: np.ndarray, a: float) -> np.ndarray:
     return np.where(t <= 1, near, np.where(t < 2, far, 0))
 
 
-def _neighbours(
+def _neighbour_weights(
     places: np.ndarray, n: int, scale: float, options: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """(the positions of the neighbours of each place, their weights)."""
@@ -108,10 +108,10 @@ def _resized_axis(x: Any, axis: int, count: int, scale: float, roi: Any, options
     places = _source_places(options["coordinates"], n, count, scale, roi)
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
     if options["mode"] == "nearest":
-        index = np.clip(_nearest(places, options["nearest_mode"]), 0, n - 1)
+        index = np.clip(_nearest_positions(places, options["nearest_mode"]), 0, n - 1)
         found = np.take(x, index, axis=axis)
     else:
-        index, weights = _neighbours(places, n, scale, options)
+        index, weights = _neighbour_weights(places, n, scale, options)
         used = (weights != 0).any(axis=0)
         index, weights = index[:, used], weights[:, used].astype(x.dtype)
         if weights.shape[1] <= _FEW_NEIGHBOURS:
@@ -128,11 +128,11 @@ def _resized_axis(x: Any, axis: int, count: int, scale: float, roi: Any, options
     if options["coordinates"] == "tf_crop_and_resize":
         outside = ((places < 0) | (places > n - 1)).reshape(shape)
         if outside.any():
-            return np.where(outside, like(options["outside"], found), found)
+            return np.where(outside, number_like(options["outside"], found), found)
     return found
 
 
-def _targets(
+def _scales_and_sizes(
     x: Any, axes: tuple, scales: Any, sizes: Any, policy: str
 ) -> tuple[list[float], list[Any]]:
     """(the scale, the new size) of each axis."""
@@ -161,7 +161,7 @@ def _targets(
     return factors, wanted
 
 
-def _regions(roi: Any) -> list[list] | None:
+def _resize_regions(roi: Any) -> list[list] | None:
     """(start, end) of the region to resize along each axis; None for the whole array."""
     if roi is None:
         return None
@@ -186,14 +186,16 @@ def _resize(
 ) -> Any:
     """Resize: more or fewer elements along each axis, by interpolation."""
     found_axes = tuple(range(x.ndim)) if axes is None else axes_of(axes, x.ndim)
-    factors, counts = _targets(x, found_axes, scales, sizes, keep_aspect_ratio_policy)
+    factors, counts = _scales_and_sizes(x, found_axes, scales, sizes, keep_aspect_ratio_policy)
     check_elements(counts, "Resize")
     options = {
         **{"mode": mode, "nearest_mode": nearest_mode, "antialias": antialias},
         **{"exclude_outside": exclude_outside, "cubic_coeff_a": cubic_coeff_a},
         **{"coordinates": coordinate_transformation_mode, "outside": extrapolation_value},
     }
-    regions = _regions(roi) if coordinate_transformation_mode == "tf_crop_and_resize" else None
+    regions = (
+        _resize_regions(roi) if coordinate_transformation_mode == "tf_crop_and_resize" else None
+    )
     is_exact = mode == "nearest" or x.dtype.kind == "f"
     found = x if is_exact else x.astype(np.float64)
     for place, (axis, scale, count) in enumerate(zip(found_axes, factors, counts, strict=True)):

@@ -14,8 +14,8 @@ from letir.onnx.importing.values import (
     check_elements,
     known_array,
     known_int,
-    like,
-    take,
+    number_like,
+    take_elements,
 )
 from letir.tracing.tracer import Tracer
 
@@ -40,7 +40,7 @@ def _read_at(x: Any, places: Sequence) -> Any:
         last = as_traced(last)
     rows = lnp.arange(x.shape[0]).reshape((-1, *[1] * (index[0].ndim - 1)))
     found = np.moveaxis(last[(rows, *index)], -1, 1)
-    return np.where(np.expand_dims(inside, 1), found, like(0, x))
+    return np.where(np.expand_dims(inside, 1), found, number_like(0, x))
 
 
 def sample_linear(x: Any, coordinates: Sequence) -> Any:
@@ -51,7 +51,7 @@ def sample_linear(x: Any, coordinates: Sequence) -> Any:
     for corner in itertools.product((0, 1), repeat=len(firsts)):
         weight = None
         for step, share in zip(corner, shares, strict=True):
-            part = share if step else like(1, x) - share
+            part = share if step else number_like(1, x) - share
             weight = part if weight is None else weight * part
         places = [first + step for first, step in zip(firsts, corner, strict=True)]
         term = _read_at(x, places) * np.expand_dims(weight, 1)
@@ -62,14 +62,14 @@ def sample_linear(x: Any, coordinates: Sequence) -> Any:
 # ---- GridSample ----
 
 
-def _pixel(coordinate: Any, n: int, align_corners: int) -> Any:
+def _pixel_position(coordinate: Any, n: int, align_corners: int) -> Any:
     """The place of a coordinate between -1 and 1 in an axis of n elements."""
     if align_corners:
         return (coordinate + 1) / 2 * (n - 1)
     return ((coordinate + 1) * n - 1) / 2
 
 
-def _reflect(place: Any, low: float, high: float) -> Any:
+def _reflect_positions(place: Any, low: float, high: float) -> Any:
     """Places reflected at the ends until they are between them."""
     span = high - low
     if span == 0:
@@ -78,13 +78,13 @@ def _reflect(place: Any, low: float, high: float) -> Any:
     return low + np.minimum(rest, 2 * span - rest)
 
 
-def _bounded(place: Any, n: int, padding_mode: str, align_corners: int) -> Any:
+def _apply_padding_mode(place: Any, n: int, padding_mode: str, align_corners: int) -> Any:
     """Places moved into the axis according to the padding mode."""
     if padding_mode == "border":
         return np.clip(place, 0, n - 1)
     if padding_mode == "reflection":
         low, high = (0, n - 1) if align_corners else (-0.5, n - 0.5)
-        return np.clip(_reflect(place, low, high), 0, n - 1)
+        return np.clip(_reflect_positions(place, low, high), 0, n - 1)
     return place
 
 
@@ -105,7 +105,9 @@ def _sample_cubic(x: Any, places: Sequence, padding_mode: str, align_corners: in
     for corner in itertools.product(range(4), repeat=len(low)):
         at, weight = [], None
         for axis, step in enumerate(corner):
-            place = _bounded(low[axis] + (step - 1), x.shape[axis + 2], padding_mode, align_corners)
+            place = _apply_padding_mode(
+                low[axis] + (step - 1), x.shape[axis + 2], padding_mode, align_corners
+            )
             at.append(np.rint(place).astype(np.int64))
             part = weights[axis][step]
             weight = part if weight is None else weight * part
@@ -123,12 +125,13 @@ def _grid_sample(
     if not 1 <= rank <= _MOST_AXES or not fits:
         raise ShapeError(f"GridSample: x of shape {x.shape}, and coordinates {grid.shape}")
     places = [
-        _pixel(grid[..., rank - 1 - axis], x.shape[axis + 2], align_corners) for axis in range(rank)
+        _pixel_position(grid[..., rank - 1 - axis], x.shape[axis + 2], align_corners)
+        for axis in range(rank)
     ]
     if mode in ("cubic", "bicubic"):
         return _sample_cubic(x, places, padding_mode, align_corners)
     places = [
-        _bounded(place, n, padding_mode, align_corners)
+        _apply_padding_mode(place, n, padding_mode, align_corners)
         for place, n in zip(places, x.shape[2:], strict=True)
     ]
     if mode == "nearest":
@@ -203,16 +206,16 @@ def _read_regions(x: Any, batch_indices: Any, ys: Any, xs: Any, mode: str) -> An
     Places up to 1 outside of the image count as its border. ``mode`` "max" takes the largest of the
     four weighted neighbours instead of their sum.
     """
-    images = take(x, batch_indices, axis=0)
+    images = take_elements(x, batch_indices, axis=0)
     inside, sides = [], []
     for place, n in ((ys, x.shape[2]), (xs, x.shape[3])):
         inside.append((place >= -1) & (place <= n))
         kept = np.clip(place, 0, n - 1).astype(x.dtype)
-        low = np.minimum(np.floor(kept), like(max(n - 2, 0), x))
+        low = np.minimum(np.floor(kept), number_like(max(n - 2, 0), x))
         share = kept - low
         first = low.astype(np.int64)
         second = np.minimum(first + 1, n - 1)
-        sides.append([(first, like(1, x) - share), (second, share)])
+        sides.append([(first, number_like(1, x) - share), (second, share)])
     terms = []
     shape = (ys.shape[0], ys.shape[1], xs.shape[1])
     for (y, by_y), (column, by_x) in itertools.product(*sides):
@@ -221,7 +224,7 @@ def _read_regions(x: Any, batch_indices: Any, ys: Any, xs: Any, mode: str) -> An
         terms.append(_read_at(images, at) * weight)
     found = np.max(np.stack(terms), axis=0) if mode == "max" else sum(terms[1:], terms[0])
     is_inside = (inside[0][:, :, None] & inside[1][:, None, :])[:, None]
-    return np.where(is_inside, found, like(0, x))
+    return np.where(is_inside, found, number_like(0, x))
 
 
 # ---- MaxRoiPool ----
@@ -229,26 +232,28 @@ def _read_regions(x: Any, batch_indices: Any, ys: Any, xs: Any, mode: str) -> An
 
 def _is_in_bin(low: Any, high: Any, bins: int, size: Any) -> Any:
     """Whether each place along an axis is in each bin of each region: (regions, bins, size)."""
-    width = np.maximum(high - low + like(1, low), like(1, low)) / like(bins, low)
+    width = np.maximum(high - low + number_like(1, low), number_like(1, low)) / number_like(
+        bins, low
+    )
     number, place = lnp.arange(bins).astype(low.dtype), lnp.arange(size)
     first = np.floor(number * width[:, None]) + low[:, None]
-    last = np.ceil((number + like(1, low)) * width[:, None]) + low[:, None]
+    last = np.ceil((number + number_like(1, low)) * width[:, None]) + low[:, None]
     return (place >= np.expand_dims(first, -1)) & (place < np.expand_dims(last, -1))
 
 
 def _max_roi_pool(x: Any, rois: Any, pooled_shape: Any, spatial_scale: float = 1.0) -> Any:
     """MaxRoiPool: the maximum in each bin of regions; 0 in a bin outside of the image."""
-    scaled = rois[:, 1:] * like(spatial_scale, rois)
-    rounded = np.trunc(scaled + np.copysign(like(0.5, rois), scaled))
+    scaled = rois[:, 1:] * number_like(spatial_scale, rois)
+    rounded = np.trunc(scaled + np.copysign(number_like(0.5, rois), scaled))
     left, top, right, bottom = [rounded[:, n] for n in range(4)]
     rows, columns = pooled_shape
     check_elements((rois.shape[0], *x.shape[1:3], columns, x.shape[3]), "MaxRoiPool")
-    image, lowest = take(x, rois[:, 0].astype(np.int64), axis=0), like(-np.inf, x)
+    image, lowest = take_elements(x, rois[:, 0].astype(np.int64), axis=0), number_like(-np.inf, x)
     inside = _is_in_bin(left, right, columns, x.shape[3])[:, None, None]
     found = np.max(np.where(inside, np.expand_dims(image, 3), lowest), axis=4)
     inside = _is_in_bin(top, bottom, rows, x.shape[2])[:, None, :, :, None]
     found = np.max(np.where(inside, np.expand_dims(found, 2), lowest), axis=3)
-    return np.where(found == lowest, like(0, x), found)
+    return np.where(found == lowest, number_like(0, x), found)
 
 
 OPERATORS: dict[str, Any] = {

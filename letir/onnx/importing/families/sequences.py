@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from letir.errors import ParseError, ShapeError
-from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes, take
+from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes, take_elements
 from letir.tracing.tracer import Tracer
 
 _MOST_PARTS = 10_000  # into which an array may be split
@@ -48,7 +48,7 @@ def _element(values: list, position: Any) -> Any:
     """
     kinds = {(as_array(value).dtype, tuple(as_array(value).shape)) for value in values}
     if type(position) is Tracer and len(kinds) == 1:
-        return take(np.stack(list(map(as_array, values))), position.reshape(()), 0)
+        return take_elements(np.stack(list(map(as_array, values))), position.reshape(()), 0)
     return values[_position(position, len(values), len(values) - 1)]
 
 

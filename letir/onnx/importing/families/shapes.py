@@ -19,7 +19,7 @@ from letir.onnx.importing.values import (
     known_int,
     known_sizes,
     made_later,
-    positions,
+    position_range,
     recorded_array,
     vector_of_sizes,
     zeros_of,
@@ -256,7 +256,7 @@ def _range(start: Any, limit: Any, delta: Any) -> Any:
     if step == 0:
         raise ShapeError("Range: the step is 0")
     count = max(math.ceil((last - first) / step), 0)
-    return numbers[0] + positions(count, numbers[0].dtype, "Range") * numbers[2]
+    return numbers[0] + position_range(count, numbers[0].dtype, "Range") * numbers[2]
 
 
 def _eye_like(x: Any, dtype: int | None = None, k: int = 0) -> Any:
@@ -274,7 +274,7 @@ def _one_hot(indices: Any, depth: Any, values: Any, axis: int = -1) -> Any:
     axis = axis_of(axis, indices.ndim + 1)
     indices = made_later(indices, [*indices.shape, n], "OneHot")
     shape = [-1 if i == axis else 1 for i in range(indices.ndim + 1)]
-    places = positions(n, np.int64, "OneHot").reshape(shape)
+    places = position_range(n, np.int64, "OneHot").reshape(shape)
     wrapped = np.where(indices < 0, indices + np.asarray(n).astype(indices.dtype), indices)
     at = np.expand_dims(wrapped, axis)
     return np.where(at == places, values[1], values[0])

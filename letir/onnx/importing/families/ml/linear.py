@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from letir.errors import MissingRule, ShapeError
-from letir.onnx.importing.values import like, take
+from letir.onnx.importing.values import number_like, take_elements
 from letir.ops.nn.activations import sigmoid
 from letir.ops.nn.softmax import softmax
 from letir.ops.special.special_functions import ndtri
@@ -13,25 +13,25 @@ from letir.ops.special.special_functions import ndtri
 # ---- features ----
 
 
-def floating(x: Any) -> Any:
+def as_floating(x: Any) -> Any:
     """Numbers as float32, unless they are floating already."""
     return x if x.dtype.kind == "f" else x.astype(np.float32)
 
 
 def _scaler(x: Any, offset: Any = (0.0,), scale: Any = (1.0,)) -> Any:
     """Scaler: x minus an offset, times a scale, for each column."""
-    x = floating(x)
+    x = as_floating(x)
     return (x - np.array(offset, x.dtype)) * np.array(scale, x.dtype)
 
 
 def _binarizer(x: Any, threshold: float = 0.0) -> Any:
     """Binarizer: 1 above the threshold, else 0."""
-    return (x > like(threshold, x)).astype(x.dtype)
+    return (x > number_like(threshold, x)).astype(x.dtype)
 
 
 def _normalizer(x: Any, norm: str = "MAX") -> Any:
     """Normalizer: each row divided by its norm."""
-    x = floating(x)
+    x = as_floating(x)
     absolute = np.abs(x)
     if norm == "MAX":
         size = np.max(absolute, axis=-1, keepdims=True)
@@ -39,7 +39,7 @@ def _normalizer(x: Any, norm: str = "MAX") -> Any:
         size = np.sum(absolute, axis=-1, keepdims=True)
     else:
         size = np.sqrt(np.sum(np.square(x), axis=-1, keepdims=True))
-    return np.where(size == 0, x, x / np.where(size == 0, like(1, x), size))
+    return np.where(size == 0, x, x / np.where(size == 0, number_like(1, x), size))
 
 
 def _imputer(
@@ -53,13 +53,13 @@ def _imputer(
     is_float = imputed_value_floats is not None
     given = imputed_value_floats if is_float else imputed_value_int64s
     missing = replaced_value_float if is_float else replaced_value_int64
-    is_missing = np.isnan(x) if missing != missing else x == like(missing, x)
+    is_missing = np.isnan(x) if missing != missing else x == number_like(missing, x)
     return np.where(is_missing, np.array(given, x.dtype), x)
 
 
 def _feature_vectorizer(*arrays: Any, inputdimensions: Any = None) -> Any:
     """FeatureVectorizer: columns side by side."""
-    rows = [floating(x) if x.ndim > 1 else floating(x).reshape((1, -1)) for x in arrays]
+    rows = [as_floating(x) if x.ndim > 1 else as_floating(x).reshape((1, -1)) for x in arrays]
     return np.concatenate(rows, axis=1)
 
 
@@ -68,7 +68,7 @@ def _label_encoder(x: Any, **attrs: Any) -> Any:
     keys, values, default = _table_of(attrs)
     found = np.full((), default).astype(values.dtype)
     for key, value in zip(keys[::-1], values[::-1], strict=True):
-        same = np.isnan(x) if key != key else x == like(key, x)
+        same = np.isnan(x) if key != key else x == number_like(key, x)
         found = np.where(same, value, found)
     return found + np.zeros_like(x, dtype=values.dtype)
 
@@ -104,7 +104,7 @@ def _one_hot_encoder(
 # ---- results ----
 
 
-def transformed(scores: Any, post_transform: str) -> Any:
+def apply_post_transform(scores: Any, post_transform: str) -> Any:
     """Scores after the function that a model names."""
     if post_transform == "NONE":
         return scores
@@ -121,13 +121,13 @@ def transformed(scores: Any, post_transform: str) -> Any:
     raise MissingRule(f"there is no post_transform {post_transform!r}")
 
 
-def transformed_alone(score: Any, post_transform: str) -> Any:
+def apply_post_transform_alone(score: Any, post_transform: str) -> Any:
     """The single score of a model of two classes after the function that the model names.
 
     Softmax and the like, which combine several scores, do not change it, as in onnxruntime.
     """
     is_elementwise = post_transform in ("LOGISTIC", "PROBIT")
-    return transformed(score, post_transform) if is_elementwise else score
+    return apply_post_transform(score, post_transform) if is_elementwise else score
 
 
 def table_of_labels(attrs: dict[str, Any]) -> list[int]:
@@ -144,10 +144,10 @@ def table_of_labels(attrs: dict[str, Any]) -> list[int]:
 def labels_of(scores: Any, attrs: dict[str, Any]) -> Any:
     """The class of the highest score; of one column, whether the score is positive."""
     table = np.array(table_of_labels(attrs), np.int64)
-    return take(table, np.argmax(scores, axis=1))
+    return take_elements(table, np.argmax(scores, axis=1))
 
 
-def _affine(x: Any, coefficients: Any, shape: tuple, intercepts: Any) -> Any:
+def _affine_map(x: Any, coefficients: Any, shape: tuple, intercepts: Any) -> Any:
     """The products with coefficients, which have the shape (targets, features), plus intercepts."""
     found = x @ np.array(coefficients, x.dtype).reshape(shape).T
     return found if intercepts is None else found + np.array(intercepts, x.dtype)
@@ -161,8 +161,8 @@ def _linear_regressor(
     targets: int = 1,
 ) -> Any:
     """LinearRegressor: products with the coefficients of each target."""
-    found = _affine(floating(x), coefficients, (targets, -1), intercepts)
-    return transformed(found, post_transform)
+    found = _affine_map(as_floating(x), coefficients, (targets, -1), intercepts)
+    return apply_post_transform(found, post_transform)
 
 
 def _linear_classifier(
@@ -174,13 +174,13 @@ def _linear_classifier(
     **labels: Any,
 ) -> tuple:
     """LinearClassifier: (the class with the highest score, the scores)."""
-    scores = _affine(floating(x), coefficients, (-1, x.shape[1]), intercepts)
+    scores = _affine_map(as_floating(x), coefficients, (-1, x.shape[1]), intercepts)
     if scores.shape[1] == 1:  # two classes; the score belongs to the second
         sign = np.concatenate([-scores, scores], axis=1)
-        second = transformed_alone(scores, post_transform)
-        both = np.concatenate([like(1, second) - second, second], axis=1)
+        second = apply_post_transform_alone(scores, post_transform)
+        both = np.concatenate([number_like(1, second) - second, second], axis=1)
         return labels_of(sign, labels), both
-    return labels_of(scores, labels), transformed(scores, post_transform)
+    return labels_of(scores, labels), apply_post_transform(scores, post_transform)
 
 
 def _zip_map(x: Any, **labels: Any) -> Any:

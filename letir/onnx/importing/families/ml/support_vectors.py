@@ -6,12 +6,12 @@ import numpy as np
 
 from letir.errors import MissingRule, ParseError
 from letir.onnx.importing.families.ml.linear import (
-    floating,
+    apply_post_transform,
+    as_floating,
     labels_of,
     table_of_labels,
-    transformed,
 )
-from letir.onnx.importing.values import check_elements, like
+from letir.onnx.importing.values import check_elements, number_like
 from letir.ops.nn.activations import sigmoid
 from letir.tracing.control_flow.scans import scan
 
@@ -25,12 +25,12 @@ def _kernel_of(x: Any, vectors: np.ndarray, kind: str, params: Any) -> Any:
     gamma, shift, degree = [*(params or ()), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":
         apart = x[:, None, :] - vectors[None]
-        return np.exp(np.sum(np.square(apart), axis=2) * like(-gamma, x))
+        return np.exp(np.sum(np.square(apart), axis=2) * number_like(-gamma, x))
     product = x @ vectors.T
     if kind == "LINEAR":
         return product
-    inner = product * like(gamma, x) + like(shift, x)
-    return np.tanh(inner) if kind == "SIGMOID" else inner ** like(degree, x)
+    inner = product * number_like(gamma, x) + number_like(shift, x)
+    return np.tanh(inner) if kind == "SIGMOID" else inner ** number_like(degree, x)
 
 
 def _support_vector_regressor(
@@ -45,7 +45,7 @@ def _support_vector_regressor(
     post_transform: str = "NONE",
 ) -> Any:
     """SVMRegressor: a weighted sum of kernels with the support vectors."""
-    x = floating(x)
+    x = as_floating(x)
     weights = np.array(coefficients, x.dtype)
     if n_supports:
         vectors = np.array(support_vectors, x.dtype).reshape(n_supports, -1)
@@ -53,8 +53,8 @@ def _support_vector_regressor(
     else:
         found = x @ weights.reshape(-1, 1)
     found = found + np.array(rho[:1], x.dtype)
-    found = np.where(found > 0, like(1, x), like(-1, x)) if one_class else found
-    return transformed(found, post_transform)
+    found = np.where(found > 0, number_like(1, x), number_like(-1, x)) if one_class else found
+    return apply_post_transform(found, post_transform)
 
 
 # ---- classifiers ----
@@ -81,7 +81,7 @@ def _votes(scores: Any, pairs: np.ndarray, count: int) -> Any:
     classes = np.arange(count)
     first, second = [(side[:, None] == classes).astype(scores.dtype) for side in pairs.T]
     wins = (scores > 0).astype(scores.dtype)
-    return wins @ first + (like(1, scores) - wins) @ second
+    return wins @ first + (number_like(1, scores) - wins) @ second
 
 
 def _probabilities(scores: Any, attrs: dict[str, Any], pairs: np.ndarray, count: int) -> Any:
@@ -89,12 +89,14 @@ def _probabilities(scores: Any, attrs: dict[str, Any], pairs: np.ndarray, count:
     if count > _MOST_CLASSES:
         raise MissingRule(f"SVMClassifier: probabilities of {count} classes, over {_MOST_CLASSES}")
     a, b = [np.array(attrs[name], scores.dtype)[: len(pairs)] for name in ("prob_a", "prob_b")]
-    least = like(_LEAST_SHARE, scores)
-    wins = np.clip(like(1, scores) - sigmoid(scores * a + b), least, like(1, scores) - least)
+    least = number_like(_LEAST_SHARE, scores)
+    wins = np.clip(
+        number_like(1, scores) - sigmoid(scores * a + b), least, number_like(1, scores) - least
+    )
     share: dict = {}  # of each class in its pair with another one
     for place, (i, j) in enumerate(pairs.tolist()):
         share[i, j] = wins[:, place]
-        share[j, i] = like(1, scores) - wins[:, place]
+        share[j, i] = number_like(1, scores) - wins[:, place]
     rows = []
     for t in range(count):
         others = [j for j in range(count) if j != t]
@@ -102,13 +104,13 @@ def _probabilities(scores: Any, attrs: dict[str, Any], pairs: np.ndarray, count:
         rows.append(
             np.stack([own if j == t else -share[j, t] * share[t, j] for j in range(count)], axis=1)
         )
-    return _balanced(np.stack(rows, axis=1), count)
+    return _balance_probabilities(np.stack(rows, axis=1), count)
 
 
-def _balanced(q: Any, count: int) -> Any:
+def _balance_probabilities(q: Any, count: int) -> Any:
     """The probabilities p with ``q p`` the same for all classes; q: (rows, classes, classes)."""
-    limit = like(0.005 / count, q)
-    first = np.zeros_like(q[:, 0]) + like(1 / count, q)
+    limit = number_like(0.005 / count, q)
+    first = np.zeros_like(q[:, 0]) + number_like(1 / count, q)
 
     def one_round(p: Any, _: Any) -> tuple:
         qp = (q @ p[:, :, None])[:, :, 0]
@@ -119,8 +121,10 @@ def _balanced(q: Any, count: int) -> Any:
             own = q[:, t, t][:, None]
             step = (total - qp[:, t : t + 1]) / own
             unit = (np.arange(count) == t).astype(q.dtype)
-            scale = like(1, q) + step
-            total = (total + step * (step * own + like(2, q) * qp[:, t : t + 1])) / scale / scale
+            scale = number_like(1, q) + step
+            total = (
+                (total + step * (step * own + number_like(2, q) * qp[:, t : t + 1])) / scale / scale
+            )
             qp = (qp + step * q[:, t]) / scale
             new = (new + step * unit) / scale
         return np.where(runs, new, p), None
@@ -130,33 +134,33 @@ def _balanced(q: Any, count: int) -> Any:
 
 def _support_vector_classifier(x: Any, **attrs: Any) -> tuple:
     """SVMClassifier: (the class that wins most pairs, scores or probabilities)."""
-    x = floating(x)
+    x = as_floating(x)
     labels = table_of_labels(attrs)
     post = attrs.get("post_transform", "NONE")
     rho = np.array(attrs["rho"], x.dtype)
     if not sum(attrs.get("vectors_per_class") or ()):
         weights = np.array(attrs["coefficients"], x.dtype).reshape(len(labels), -1)
-        return _decided(x @ weights.T + rho[0], None, labels, post, False)
+        return _labels_and_scores(x @ weights.T + rho[0], None, labels, post, False)
     weights, pairs, vectors = _pairs_of(attrs, len(labels))
     table = np.array(attrs["support_vectors"], x.dtype).reshape(vectors, -1)
     kernel = _kernel_of(x, table, attrs.get("kernel_type", "LINEAR"), attrs.get("kernel_params"))
     scores = kernel @ weights.astype(x.dtype) + rho[: len(pairs)]
     votes = _votes(scores, pairs, len(labels))
     if not attrs.get("prob_a"):
-        return _decided(scores, votes, labels, post, False)
+        return _labels_and_scores(scores, votes, labels, post, False)
     found = _probabilities(scores, attrs, pairs, len(labels))
-    return _decided(found, votes, labels, post, True)
+    return _labels_and_scores(found, votes, labels, post, True)
 
 
-def _decided(scores: Any, votes: Any, labels: list, post: str, is_share: bool) -> tuple:
+def _labels_and_scores(scores: Any, votes: Any, labels: list, post: str, is_share: bool) -> tuple:
     """(labels, scores); of two classes with one score, the first class has its negative."""
     chosen = labels_of(scores if votes is None else votes, {"classlabels_ints": labels})
     if scores.shape[1] > 1 or is_share:
-        return chosen, transformed(scores, post).astype(np.float32)
+        return chosen, apply_post_transform(scores, post).astype(np.float32)
     if post == "PROBIT":
         raise MissingRule("SVMClassifier: PROBIT of two classes without probabilities")
     both = np.concatenate([-scores, scores], axis=1)
-    return chosen, transformed(both, post).astype(np.float32)
+    return chosen, apply_post_transform(both, post).astype(np.float32)
 
 
 OPERATORS: dict[str, Any] = {

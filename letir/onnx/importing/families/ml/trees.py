@@ -6,8 +6,12 @@ import numpy as np
 from attrs import frozen
 
 from letir.errors import MissingRule, ParseError
-from letir.onnx.importing.families.ml.linear import labels_of, transformed, transformed_alone
-from letir.onnx.importing.values import check_elements, like, take, zeros_of
+from letir.onnx.importing.families.ml.linear import (
+    apply_post_transform,
+    apply_post_transform_alone,
+    labels_of,
+)
+from letir.onnx.importing.values import check_elements, number_like, take_elements, zeros_of
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 _COMPARE = {
@@ -56,10 +60,10 @@ class Forest:
         feature, threshold, yes, no, missing = tables
         node = zeros_of((x.shape[0], 1), np.int64, "a forest") + self.roots
         for _ in range(self.depth()):
-            value = np.take_along_axis(x, take(feature, node), axis=1)
-            goes = self._decided(value, take(threshold, node), node)
-            goes = goes | (np.isnan(value) & take(missing, node))
-            node = np.where(goes, take(yes, node), take(no, node))
+            value = np.take_along_axis(x, take_elements(feature, node), axis=1)
+            goes = self._decided(value, take_elements(threshold, node), node)
+            goes = goes | (np.isnan(value) & take_elements(missing, node))
+            node = np.where(goes, take_elements(yes, node), take_elements(no, node))
         return node
 
     def _decided(self, value: Any, threshold: Any, node: Any) -> Any:
@@ -75,7 +79,7 @@ class Forest:
                 raise MissingRule(f"there is no mode {mode!r} of tree nodes")
             if len(modes) > 1:
                 has_mode = np.array([m == mode for m in self.mode])
-                here = here & take(has_mode, node)
+                here = here & take_elements(has_mode, node)
             goes = here if goes is None else goes | here
         return goes
 
@@ -86,7 +90,7 @@ class Forest:
         for row, numbers in zip(table, self.members, strict=True):
             row[: len(numbers)] = numbers
         table = table.astype(value.dtype)
-        rows = take(table, node, axis=0)
+        rows = take_elements(table, node, axis=0)
         return (np.expand_dims(value, -1) == rows).any(axis=-1)
 
     def scores(self, x: Any, aggregate: str, base: Any) -> Any:
@@ -94,7 +98,7 @@ class Forest:
         x = x if x.dtype.kind == "f" else x.astype(np.float32)
         table = self.weights.astype(x.dtype)
         node = self.leaves(x)
-        each = take(table, node, axis=0)
+        each = take_elements(table, node, axis=0)
         combine: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
         found = combine[aggregate](each, axis=1)
         return found if base is None else found + np.array(base, x.dtype)
@@ -125,7 +129,7 @@ def _forest_of_nodes(attrs: dict[str, Any], kind: str, count: int) -> Forest:
     return Forest(
         roots,
         np.array(attrs["nodes_featureids"]),
-        np.array(_numbers(attrs, "nodes_values")),
+        np.array(_float_attribute(attrs, "nodes_values")),
         modes,
         yes,
         no,
@@ -142,7 +146,7 @@ def _weights_of_nodes(attrs: dict[str, Any], kind: str, number: dict, count: int
         attrs[f"{kind}_treeids"],
         attrs[f"{kind}_nodeids"],
         attrs[f"{kind}_ids"],
-        _numbers(attrs, f"{kind}_weights"),
+        _float_attribute(attrs, f"{kind}_weights"),
         strict=True,
     )
     for tree, node, target, weight in rows:
@@ -150,7 +154,7 @@ def _weights_of_nodes(attrs: dict[str, Any], kind: str, number: dict, count: int
     return weights
 
 
-def _numbers(attrs: dict[str, Any], name: str) -> Any:
+def _float_attribute(attrs: dict[str, Any], name: str) -> Any:
     """An attribute of floats, or of doubles as a tensor."""
     return attrs[f"{name}_as_tensor"] if f"{name}_as_tensor" in attrs else attrs[name]
 
@@ -160,7 +164,7 @@ def _tree_regressor(x: Any, **attrs: Any) -> Any:
     forest = _forest_of_nodes(attrs, "target", attrs.get("n_targets", 1))
     base = attrs.get("base_values_as_tensor", attrs.get("base_values"))
     found = forest.scores(x, attrs.get("aggregate_function", "SUM"), base)
-    return transformed(found, attrs.get("post_transform", "NONE")).astype(np.float32)
+    return apply_post_transform(found, attrs.get("post_transform", "NONE")).astype(np.float32)
 
 
 def _tree_classifier(x: Any, **attrs: Any) -> tuple:
@@ -172,13 +176,13 @@ def _tree_classifier(x: Any, **attrs: Any) -> tuple:
     if len(labels) == 2 and set(attrs["class_ids"]) == {0}:  # the score belongs to the second
         score = forest.scores(x, "SUM", None)[:, :1]
         score = score if base is None else score + np.array(base, score.dtype)[-1:]
-        second = transformed_alone(score, post)
+        second = apply_post_transform_alone(score, post)
         is_probability = post in ("LOGISTIC", "PROBIT") or bool((forest.weights >= 0).all())
-        first = like(1, second) - second if is_probability else -second
+        first = number_like(1, second) - second if is_probability else -second
         scores = np.concatenate([first, second], axis=1)
         return labels_of(scores, attrs), scores.astype(np.float32)
     scores = forest.scores(x, "SUM", base)
-    found = transformed(scores, post)
+    found = apply_post_transform(scores, post)
     return labels_of(scores, attrs), found.astype(np.float32)
 
 
@@ -210,7 +214,7 @@ def _tree_ensemble(x: Any, **attrs: Any) -> Any:
     )
     combine = ("AVERAGE", "SUM", "MIN", "MAX")[attrs.get("aggregate_function", 1)]
     post = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[attrs.get("post_transform", 0)]
-    return transformed(forest.scores(x, combine, None), post)
+    return apply_post_transform(forest.scores(x, combine, None), post)
 
 
 def _split_at_nan(numbers: Any) -> list[list[float]]:
