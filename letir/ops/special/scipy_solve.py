@@ -76,7 +76,8 @@ def body_function(call, body, captured: tuple, returns: str) -> Any:
 
     names = [f"x{i}" for i in range(len(kinds))]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    function.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    signature = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    vars(function)["__signature__"] = signature  # SciPy counts the parameters
     return function
 
 
