@@ -1,6 +1,6 @@
 """Groups of binds on the items of a batch as calls of kernels, see ``letir.kernels.batches``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,8 @@ def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
 class BatchCall:
     """The call of a kernel over a batch, which computes ``body``."""
 
+    new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
+
     def __init__(self, made: BatchKernel, body: Lambda):
         self.made, self.ufunc = made, ufunc_of(made.kernel, made.signature)
         self.kinds = [param.type for param in body.params]
@@ -136,11 +138,12 @@ class BatchCall:
 
     def new_result(self, start: int | None, kind: ArrayType, operands: Sequence) -> np.ndarray:
         """The array of a result, before the kernel writes or adds to it."""
-        if start is None:
-            return np.empty(kind.shape, kind.dtype)
-        if start < 0:
+        if start is not None and start < 0 and self.new_array is np.empty:
             return np.zeros(kind.shape, kind.dtype)
-        return np.array(operands[start], kind.dtype, order="C")
+        made = self.new_array(kind.shape, kind.dtype)
+        if start is not None:
+            made[...] = 0 if start < 0 else operands[start]
+        return made
 
     def run(self, given: list, results: list) -> bool:
         """Compute all items; returns whether an index was out of bounds."""

@@ -63,6 +63,21 @@ def test_results_own_their_memory(f):
     assert all(np.array_equal(kept[0], other) for other in kept)
 
 
+def test_kernels_on_items_of_a_batch_use_it_too():
+    points, places = RNG.normal(size=(50_000, 3)), RNG.integers(0, 50_000, 50_000)
+
+    def f(points, places):
+        turned = np.cross(points[places], points) + 1.0
+        return np.sort(turned, axis=0), turned.max(axis=0)
+
+    call = lt.jit(f)
+    found = [call(points, places) for _ in range(3)][-1]
+
+    assert 50_000 * 3 * 8 == arena.held_bytes()
+    for x, y in zip(f(points, places), found, strict=True):
+        assert np.allclose(x, y, rtol=1e-13, atol=1e-13)
+
+
 def test_a_small_result_beside_a_large_temporary_owns_its_memory():
     def f(x, y):
         z = np.maximum(x + y, 0.5) * 2.0
