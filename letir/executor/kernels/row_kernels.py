@@ -90,7 +90,9 @@ def row_calls(
         body = fn.binds[n].attrs["body"]
         shapes = [x.type.shape for x in fn.binds[n].binders]
         calls[n] = RowCall(kernel, shapes, RowCut.of(kernel, body))
-        calls[n].copies = not any(map(is_product, body.binds))
+        is_alone = len(body.binds) == 1
+        calls[n].copies = not is_alone and not any(map(is_product, body.binds))
+        calls[n].copies_rows = not is_alone
     return calls
 
 
@@ -113,6 +115,7 @@ class RowCall:
 
     ufunc: Any
     copies = True  # operands with gaps between the elements of a row
+    copies_rows = True  # operands with gaps between rows, where these have to lie side by side
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
     def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None):
@@ -142,9 +145,10 @@ class RowCall:
             x = x if type(x) is np.ndarray else np.array(x)
             x = x if x.shape == shape else x.reshape(shape)
             has_gaps = kind.endswith(("full", "column")) and x.strides[-1] != x.itemsize
-            if has_gaps and not self.copies:
-                raise LayoutError  # a copy takes longer than two products by BLAS
-            if has_gaps or (self.has_rows_in_line and not _lies_in_line(x, kind)):
+            lies_apart = self.has_rows_in_line and not _lies_in_line(x, kind)
+            if (has_gaps and not self.copies) or (lies_apart and not self.copies_rows):
+                raise LayoutError  # a copy takes longer than NumPy's own calls
+            if has_gaps or lies_apart:
                 x = np.ascontiguousarray(x)
             given.append(x)
         threads = 1 if self.cut is None else threads_of_call()

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
-from letir.kernels.row_passes import reduction_form
+from letir.kernels.row_passes import reduced_axes, reduction_form
 from letir.kernels.row_products import (
     has_pairs,
     is_product,
@@ -26,6 +26,7 @@ _MOST_OPERANDS = 20
 _MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
 _LARGE = 1 << 18  # elements of a value that takes longer to write and read than to compute
 _MOST_OF_LARGE = 250  # binds on large values
+_SHORT, _TALL = 16, 64  # columns of short rows, and the least ratio of rows to columns
 _LEVEL_OF_PRODUCTS = 4
 _MOST_LATE = 1  # large operands that a cluster may keep alive from after its first bind on
 
@@ -57,8 +58,8 @@ class RowCluster:
         return least_split(self.shape, self.splits)
 
     def pays(self, fn: Lambda, worth: int) -> bool:
-        """Whether a kernel saves the memory of a full value, and computes at least ``worth``
-        elements.
+        """Whether a kernel saves time, and computes at least ``worth`` elements: it saves the
+        memory of a full value, or adds short rows, for each of which NumPy calls a loop.
         """
         binds = [fn.binds[position] for position in self.members]
         if not has_pairs(binds):
@@ -66,7 +67,19 @@ class RowCluster:
         reduces = [b for b in binds if _is_reduction_of(b, self.shape)]
         computes = [b for b in binds if b.op.elementwise and b.binders[0].type.shape == self.shape]
         count = len(reduces) + len(computes)
-        return bool(reduces) and count > 1 and count * math.prod(self.shape) >= worth
+        is_worth = bool(reduces) and count * math.prod(self.shape) >= worth
+        return is_worth and (count > 1 or self.adds_short_rows(reduces[0]))
+
+    def adds_short_rows(self, bind: Bind) -> bool:
+        """Whether a bind reduces a tall array along its first axes."""
+        rows, columns = [math.prod(part) for part in self.parts]
+        is_tall = columns <= _SHORT and rows >= _TALL * columns
+        return is_tall and not is_product(bind) and max(reduced_axes(bind)) < self.split.rows
+
+    @property
+    def parts(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The axes before the columns, and the columns."""
+        return self.shape[: self.split.rows], self.shape[self.split.rows :]
 
 
 def row_clusters(

@@ -124,6 +124,25 @@ def test_nan_and_infinities_are_reduced_as_by_numpy():
     assert_close(expected, found, rtol=1e-13)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any"])
+@pytest.mark.parametrize("shape", [(30_000, 1), (30_000, 3), (100, 50, 7), (70_000, 16)])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "?"])
+def test_a_reduction_of_many_short_rows_is_a_kernel(name, shape, dtype):
+    x = (RNG.normal(size=shape) + 1).astype(dtype)
+    axes = tuple(range(len(shape) - 1))
+
+    def f(x):
+        return getattr(np, name)(x, axis=axes)
+
+    expected, found = f(x), lt.jit(f)(x)
+
+    assert ["kernel" if shape[-1] > 1 else name] == plan_binds(f, x)
+    assert (expected.dtype, type(expected)) == (found.dtype, type(found))
+    assert_close(expected, found, rtol=1e-4 if dtype == "f4" else 1e-11)
+    columns = np.asfortranarray(x)  # NumPy adds these faster
+    assert_close(f(columns), lt.jit(f)(columns), rtol=1e-4 if dtype == "f4" else 1e-11)
+
+
 def test_a_warning_is_numpys():
     def f(x):
         return np.log(np.exp(x).sum(axis=1))
