@@ -124,10 +124,15 @@ def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
     try:
         return in_state(QUIET, functools.partial(original, **keywords), *positional)
     except Exception as error:  # whatever SciPy raises
-        told = f"scipy.{name} raised {type(error).__name__}: {error}{at_user()}"
-        remedy = "  with these arguments there is nothing to record: call the function without"
-        note_refusal(of_unrecorded_code(TraceError(f"{told}\n{remedy} trace")))
+        note_error_of_scipy(name, error)
         raise
+
+
+def note_error_of_scipy(name: str, error: Exception) -> None:
+    """Refuse the recording, in case that the recorded function catches an error of SciPy."""
+    told = f"scipy.{name} raised {type(error).__name__}: {error}{at_user()}"
+    remedy = "with these arguments there is nothing to record: call the function without trace"
+    note_refusal(of_unrecorded_code(TraceError(f"{told}\n  {remedy}")))
 
 
 # ---- results for the recorded function ----

@@ -21,7 +21,13 @@ from letir.eval.evaluator import run_flat
 from letir.eval.float_warnings import QUIET, in_state
 from letir.ops.special.scipy_functions import described, filled
 from letir.ops.special.scipy_solve import body_function
-from letir.scipy.library_calls import Callback, concrete_values, form_of_argument, rebuilt
+from letir.scipy.library_calls import (
+    Callback,
+    concrete_values,
+    form_of_argument,
+    note_error_of_scipy,
+    rebuilt,
+)
 from letir.tracing.entry import record
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.trace_state import ABSTRACT
@@ -109,6 +115,11 @@ def _recorded_solver(
         results, _ = described(found)
     except (DTypeError, GuardError, _NotRecorded):
         results = None
+    except Exception as error:  # whatever SciPy, or the function, raises
+        known = [value for callback in callbacks for value in callback.lifted]
+        if first_traced([*operands, *known]) is not None:
+            note_error_of_scipy(name, error)
+        raise
     if results is None or any(callback.body is None for callback in callbacks):
         if refused is not None:
             raise refused

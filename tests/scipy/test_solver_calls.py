@@ -204,6 +204,25 @@ def test_a_function_is_not_called_with_numbers_of_another_kind():
         assert whole_numbers_first(1.5) == fast(1.5)
 
 
+def root_or_nan(a):
+    try:
+        return brentq(lambda t: t**3 - a, 0, 3)
+    except ValueError:
+        return np.nan
+
+
+def test_an_error_that_the_function_catches_takes_the_same_path():
+    program, fast = lt.trace(root_or_nan, 1.5), lt.jit(root_or_nan)
+
+    with pytest.raises(lt.GuardError):
+        program(-1.0)
+    with pytest.raises(lt.TraceError, match="brentq raised ValueError"):
+        lt.trace(root_or_nan, -1.0)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        for a in (1.5, -1.0, 1.25, -2.0):
+            np.testing.assert_allclose(root_or_nan(a), fast(a))
+
+
 def test_a_solver_without_traced_values_is_scipys():
     program = lt.trace(lambda x: x * brentq(lambda t: t - 1 if t > 0.5 else -1, 0, 3), 2.0)
 
