@@ -173,6 +173,16 @@ def test_untyped_programs_sum_cotangents_to_the_size_of_the_operand():
         np.testing.assert_array_equal(np.full(3, 2.0 * x.size / 3), by_y)
 
 
+@pytest.mark.parametrize("policy", ["keep_all", "min_bytes"])
+def test_rules_that_ask_for_dtypes_take_untyped_programs(policy):
+    """The rule of arcsin has another form for complex numbers, the policy keeps what is small."""
+    fn = parse("lambda %0 { %1 = arcsin(%0); %2 = mul(%1, %0); return %2 }")
+    g, x = lt.differentiate(fn, policy=policy), np.array([0.25, -0.5])
+
+    (found,) = g.backward(g.forward(x)[1], np.ones(2))
+    np.testing.assert_allclose(np.arcsin(x) + x / np.sqrt(1 - x * x), found, rtol=1e-14)
+
+
 def test_a_gradient_of_symbolic_sizes_replays_at_other_sizes():
     """[D14], [B10]."""
 

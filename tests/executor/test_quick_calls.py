@@ -81,6 +81,11 @@ def test_calls_are_counted():
     }
 
 
+def many_decisions(x, n):
+    """More decisions than one plan may have."""
+    return sum(1.0 for i in range(300) if x[0] > i) + x.sum() * n
+
+
 def test_a_branch_that_changes_for_good_is_tried_first():
     fast = warmed(lambda x: x * 2.0 if x[0, 0] > 0 else x - 1.0, -X)
     for _ in range(2 * _CALLS_BY_KEY):
@@ -189,6 +194,15 @@ def test_plans_that_alternate_are_all_quick():
         assert_same(f(X * (n % 2), n % 3), fast(X * (n % 2), n % 3))
 
     assert len(fast.quick) == before == 6
+
+
+def test_calls_that_run_python_are_known_by_the_key_of_their_arguments():
+    fast = lt.jit(many_decisions)
+    for n in range(5):
+        assert_same(many_decisions(X[0], n), fast(X[0], n))
+
+    assert {True} == {entry.runs_python for entry in fast.cache.entries.values()}
+    assert [None] == [plan for _, plan, *_ in fast.keys.values()]
 
 
 def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():

@@ -486,6 +486,10 @@ def test_exact_keeps_masks_instead_of_the_values_that_they_compare():
     )
 
 
+def test_another_value_of_the_same_size_does_not_replace_a_residual():
+    assert ["exp"] == kept_of(lambda x, w: np.exp((x @ w).T), X, W, policy="min_bytes")
+
+
 def test_a_user_policy_keeps_new_temporaries_although_they_can_be_recomputed():
     def twice(x, w):
         return (x @ w).sum(0) * np.maximum(x @ w, 0)[0]

@@ -376,3 +376,11 @@ def test_each_negative_size_of_a_reshape_stands_for_the_rest(shape):
     program = replayed(lambda x: (np.reshape(x, shape), x.reshape(shape)), X)
 
     assert lt.parse(lt.dumps(program)) == program
+
+
+def test_parts_of_a_symbolic_size_are_those_of_array_split():
+    program = lt.trace(lambda x: np.array_split(x, 4), lt.ShapeDtype((lt.Size("n"),)))
+
+    for n in range(10):
+        x = np.arange(float(n))
+        assert_same(np.array_split(x, 4), program(x))

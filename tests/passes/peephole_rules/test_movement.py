@@ -44,3 +44,9 @@ def test_broadcasts_merge_unless_numpy_would_allocate_a_result(operand, rest, is
 )
 def test_two_casts_are_one_if_nothing_is_lost_in_between(kinds, expected):
     assert is_direct(*map(np.dtype, kinds)) is expected
+
+
+def test_squeeze_of_all_axes_of_length_1_stays_after_expand_dims():
+    fn = lt.trace(lambda x: np.squeeze(np.expand_dims(x, 0)), np.ones((1, 3)))
+
+    assert ["expand_dims", "squeeze"] == [bind.op.name for bind in peephole(fn).binds]

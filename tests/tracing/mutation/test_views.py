@@ -54,6 +54,7 @@ SHARED = {
     "flipped": np.flipud,
     "rolled axis": lambda y: np.rollaxis(y, 1),
     "split": lambda y: np.vsplit(y, [1, 2])[1],
+    "split into equal parts": lambda y: np.split(y, 3)[1],
     "an ellipsis": lambda y: y[...],
     "a 0-d view": lambda y: y[1, 1, ...],
 }
