@@ -118,3 +118,46 @@ def test_decorated_functions_of_main_work_in_other_processes(method, tmp_path):
 
     assert run.stdout == "[np.float64(0.0)] [array([1., 1.])]\n", run.stderr
     assert method in multiprocessing.get_all_start_methods()
+
+
+PARALLEL = """
+import joblib
+import numpy as np
+
+import letir as lt
+
+
+@lt.jit
+def doubled(x):
+    return np.sin(x) * 2
+
+
+@lt.grad
+def slope(x):
+    return (x * x).sum()
+
+
+program = lt.trace(lambda x: x + 1.0, np.ones(3))
+cubed = lt.value_and_grad(lambda x: (x**3).sum())
+
+if __name__ == "__main__":
+    xs = [np.arange(3.0) * n for n in range(4)]
+    for f in (doubled, slope, program, lt.compile(program), cubed):
+        found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(f)(x) for x in xs)
+        for x, results in zip(xs, found, strict=True):
+            lt.testing.assert_same(f(x), results)
+"""
+
+
+def test_processes_of_joblib_run_decorated_functions_of_a_script(tmp_path):
+    """loky's processes import nothing of the script: cloudpickle sends the functions."""
+    pytest.importorskip("joblib", reason="needs joblib, for example that of scikit-learn")
+    script = tmp_path / "script.py"
+    script.write_text(PARALLEL)
+
+    run = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False
+    )
+
+    assert "" == run.stderr
+    assert 0 == run.returncode
