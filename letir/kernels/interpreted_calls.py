@@ -47,12 +47,12 @@ class InterpretedCall:
         for x, n in zip(given, own, strict=True):
             full = np.array(np.broadcast_to(x, outer + x.shape[n:]))  # may be written: scratch
             arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
-        made = self.computed(arrays, [None if y is None else y[None] for y in out])
+        made = self.compute_results(arrays, [None if y is None else y[None] for y in out])
         results = [y.reshape(outer + y.shape[1:]) for y in made]
         shaped = [y if y.shape else y[()] for y in results]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
-    def computed(self, arrays: list, made: list) -> list:
+    def compute_results(self, arrays: list, made: list) -> list:
         """The results of the kernel; ``made``: existing arrays for them, None for a new array."""
         written = [a for a in self.kernel.arrays if a.is_written]
         made = made or [None] * len(written)

@@ -70,7 +70,7 @@ class _Run:
         for one in body:
             match one:
                 case Let():
-                    self.values[one.result] = self.computed(one)
+                    self.values[one.result] = self.compute_let(one)
                 case Load():
                     self.values[one.result] = self.array_of(one)[self.place(one)]
                 case Store():
@@ -80,7 +80,7 @@ class _Run:
                 case While():
                     self.repeat(one)
                 case Call():
-                    self.values[one.result] = self.called(one)
+                    self.values[one.result] = self.run_call(one)
 
     def value(self, x: Operand) -> Any:
         return x.value if isinstance(x, Number) else self.values[x]
@@ -106,7 +106,7 @@ class _Run:
             found.append(0 if is_one else at)
         return tuple(found)
 
-    def computed(self, let: Let) -> np.ndarray:
+    def compute_let(self, let: Let) -> np.ndarray:
         operands = [self.value(x) for x in let.operands]
         compute, dtype = INSTRUCTIONS[let.name].compute, let.result.dtype
         if INSTRUCTIONS[let.name].result == "given":
@@ -146,7 +146,7 @@ class _Run:
         for (scalar, *_), value in zip(loop.carried, carried, strict=True):
             self.values[scalar] = value
 
-    def called(self, one: Call) -> Any:
+    def run_call(self, one: Call) -> Any:
         """The result of a call of a kernel's function."""
         given = [self.value(x) for x in one.operands]
         self.values.update(zip(one.function.params, given, strict=True))

@@ -20,7 +20,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError, TraceError, of_unrecorded_code
 from letir.eval.float_warnings import QUIET, in_state
-from letir.ops.special.scipy_functions import described, filled, named_fields
+from letir.ops.special.scipy_functions import describe_result, fill_form, named_fields
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
@@ -62,7 +62,7 @@ def _recorded_call(
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
         found = _computed(name, original, form, values)
-        results, _ = described(found)
+        results, _ = describe_result(found)
     except DTypeError:
         results = None
     if results is None and refused is not None:
@@ -90,7 +90,7 @@ def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
 
 
 def form_of_argument(x: Any, operands: list) -> Any:
-    """The form of an argument, see ``filled``; its arrays are appended to ``operands``."""
+    """The form of an argument, see ``fill_form``; its arrays are appended to ``operands``."""
     if isinstance(x, Value | np.generic) or type(x) is np.ndarray:
         operands.append(x)
         return Here()
@@ -120,7 +120,7 @@ def concrete_values(operands: Iterable, name: str) -> list:
 def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
     """What ``original`` returns; an error that it raises is noted, since it is not recorded."""
     copies = [x.copy() if type(x) is np.ndarray else x for x in values]
-    positional, keywords = filled(form, iter(copies))
+    positional, keywords = fill_form(form, iter(copies))
     try:
         return in_state(QUIET, functools.partial(original, **keywords), *positional)
     except Exception as error:  # whatever SciPy raises

@@ -19,7 +19,7 @@ from letir.ast.types import ShapeDtype
 from letir.errors import DTypeError, GuardError, LetirError
 from letir.eval.evaluator import run_flat
 from letir.eval.float_warnings import QUIET, in_state
-from letir.ops.special.scipy_functions import described, filled
+from letir.ops.special.scipy_functions import describe_result, fill_form
 from letir.ops.special.scipy_solve import body_function
 from letir.scipy.library_calls import (
     Callback,
@@ -110,9 +110,9 @@ def _recorded_solver(
         )
         copies = [np.copy(x)[()] for x in concrete_values(operands, name)]
         functions = [callback.as_function() for callback in callbacks]
-        given, named = filled(form, iter(copies), functions)
+        given, named = fill_form(form, iter(copies), functions)
         found = in_state(QUIET, functools.partial(original, **named), *given)
-        results, _ = described(found)
+        results, _ = describe_result(found)
     except (DTypeError, GuardError, _NotRecorded):
         results = None
     except Exception as error:  # whatever SciPy, or the function, raises

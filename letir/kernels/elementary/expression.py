@@ -45,7 +45,7 @@ def _binary(name: str) -> tuple[Callable, Callable]:
     return forward, backward
 
 
-def _compared(name: str) -> Callable:
+def _comparison(name: str) -> Callable:
     return lambda self, other: self.let(name, self, other)
 
 
@@ -85,9 +85,9 @@ class Expression:
     __xor__, __rxor__ = _binary("xor")
     __lshift__, _ = _binary("shl")
     __rshift__, _ = _binary("lshr")  # with zeros, of signed integers too
-    __lt__, __le__ = _compared("lt"), _compared("le")
-    __gt__, __ge__ = _compared("gt"), _compared("ge")
-    __eq__, __ne__ = _compared("eq"), _compared("ne")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("lt"), _comparison("le")
+    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
+    __eq__, __ne__ = _comparison("eq"), _comparison("ne")  # type: ignore[assignment]
 
     def __neg__(self):
         return self.let("neg", self)

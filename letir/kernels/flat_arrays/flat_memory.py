@@ -131,17 +131,17 @@ class Memory:
 
     def loop_over(self, shape: tuple[int, ...], body: Callable[[list[Operand]], None]) -> None:
         """Write loops over the indices of a shape around ``body(index)``."""
-        self.nested(shape, [], body)
+        self.nested_loops(shape, [], body)
 
-    def nested(self, shape: tuple, index: list[Operand], body: Callable) -> None:
+    def nested_loops(self, shape: tuple, index: list[Operand], body: Callable) -> None:
         b = self.builder
         if not shape:
             body(index)
         elif shape[0] == 1:
-            self.nested(shape[1:], [*index, b.number(0, _INDEX)], body)
+            self.nested_loops(shape[1:], [*index, b.number(0, _INDEX)], body)
         else:
             with b.loop(b.number(shape[0], _INDEX)) as i:
-                self.nested(shape[1:], [*index, i], body)
+                self.nested_loops(shape[1:], [*index, i], body)
 
     def copy(self, source: Place, target: Place) -> None:
         """Copy a value, which may broadcast."""

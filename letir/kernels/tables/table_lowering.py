@@ -124,9 +124,9 @@ class _Lowering(TableRows):
         for arg, (start, shape) in zip(body.ret.args, results, strict=True):
             target = Place(Root(start, 0), start, shape, c_strides(shape))
             self.emit("copy", target, [self.operand(arg)])
-        return self.finished(operands, results)
+        return self.finish_table(operands, results)
 
-    def finished(self, operands: list[int], results: list) -> Table:
+    def finish_table(self, operands: list[int], results: list) -> Table:
         """The table, with constants at the end of the memory."""
         if not self.rows:
             raise NoKernel

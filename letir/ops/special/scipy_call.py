@@ -1,4 +1,4 @@
-"""``scipy_call``: a function of SciPy without an operation of its own, which SciPy computes.
+"""``scipy_call``: a call of a SciPy function for which letir has no operation.
 
 The types and the number of its results may depend on the values of the operands; a program holds
 those of its recording, and another answer is a ``GuardError``. There is no derivative.
@@ -17,8 +17,8 @@ from letir.ops.special.define import by_scipy
 from letir.ops.special.scipy_functions import (
     argument_text,
     count_operands,
-    described,
-    filled,
+    describe_result,
+    fill_form,
     result_paths,
     result_types,
     split_name,
@@ -26,10 +26,10 @@ from letir.ops.special.scipy_functions import (
 
 
 def _scipy_call_impl(xp, *operands, function, arguments, results):
-    """What SciPy's function returns, as a tuple of its arrays and numbers."""
+    """The arrays and numbers in the result of SciPy's function, as a tuple."""
     part, name = split_name(function)
     given = iter([writable_copy(x) for x in operands])
-    positional, keywords = filled(arguments, given)
+    positional, keywords = fill_form(arguments, given)
     return checked_leaves(function, by_scipy(xp, part, name)(*positional, **keywords), results)
 
 
@@ -38,11 +38,11 @@ def checked_leaves(function: str, found: Any, results: Any) -> tuple:
 
     Raises GuardError unless their form is ``results``.
     """
-    form, leaves = described(found)
+    form, leaves = describe_result(found)
     if form != results:
         raise GuardError(
-            f"the program was recorded where scipy.{function} returned {_shown(results)}, "
-            f"now it returns {_shown(form)}\n"
+            f"the program was recorded where scipy.{function} returned {_form_text(results)}, "
+            f"now it returns {_form_text(form)}\n"
             "  trace again with these arguments, or call letir.jit(f), which does so"
         )
     return tuple(leaves)
@@ -53,8 +53,8 @@ def writable_copy(x: Any) -> Any:
     return x if type(x) is not np.ndarray or x.flags.writeable else x.copy()
 
 
-def _shown(form: Any) -> str:
-    """A form of results for messages."""
+def _form_text(form: Any) -> str:
+    """A short text for a form of results, for messages."""
     kinds = result_types(form)
     texts = [form] if type(form) is str else []
     return ", ".join([*map(str, kinds), *map(repr, texts)]) or "nothing"
@@ -81,7 +81,7 @@ def _refuse_derivative(*_: Any, function: str, **attrs: Any) -> NoReturn:
 
 
 def _scipy_call_source(write, *operands, function, arguments, results):
-    """A call of SciPy's function, and the places of the arrays in what it returns."""
+    """A call of SciPy's function, and the expressions of the arrays in its result."""
     part, name = split_name(function)
     called = write.writer.module.imported(f"scipy.{part}", name)
     texts = iter(operands)

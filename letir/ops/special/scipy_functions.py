@@ -109,11 +109,11 @@ def split_name(function: Any, table: dict = FUNCTIONS) -> tuple[str, str]:
 # ---- arguments ----
 
 
-def filled(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
+def fill_form(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
     """Arguments of this form, with operands in the places of ``Here``.
 
     A form is ``Here()`` for the next operand, a number, a text, None, ("function", place), or a
-    tuple that starts with "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
+    tuple that starts with "list", "tuple" or "dict"; the items of a "dict" are pairs (key, form).
     """
     if type(form) is Here:
         return next(operands)
@@ -123,8 +123,8 @@ def filled(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
     if kind == "function":
         return functions[parts[0]]
     if kind == "dict":
-        return {key: filled(part, operands, functions) for key, part in parts}
-    items = [filled(part, operands, functions) for part in parts]
+        return {key: fill_form(part, operands, functions) for key, part in parts}
+    items = [fill_form(part, operands, functions) for part in parts]
     return items if kind == "list" else tuple(items)
 
 
@@ -138,14 +138,14 @@ def count_operands(form: Any, functions: int = 0) -> int:
     if type(form) is not tuple:
         if form is None or type(form) in (str, *PYTHON_NUMBERS):
             return 0
-        raise _malformed(form)
+        raise _malformed_error(form)
     kind, *parts = form or ("",)
     if kind == "function" and len(parts) == 1 and parts[0] in range(functions):
         return 0
     if kind == "dict" and all(_is_pair(part) for part in parts):
         return sum([count_operands(part, functions) for _, part in parts])
     if kind not in ("list", "tuple"):
-        raise _malformed(form)
+        raise _malformed_error(form)
     return sum([count_operands(part, functions) for part in parts])
 
 
@@ -153,7 +153,7 @@ def _is_pair(part: Any) -> bool:
     return type(part) is tuple and len(part) == 2 and type(part[0]) is str
 
 
-def _malformed(form: Any) -> DTypeError:
+def _malformed_error(form: Any) -> DTypeError:
     return DTypeError(
         f"scipy_call: {form!r} is not a form of arguments or results\n"
         "  record the program again with letir.trace"
@@ -163,8 +163,8 @@ def _malformed(form: Any) -> DTypeError:
 # ---- results ----
 
 
-def described(found: Any) -> tuple[Any, list]:
-    """(form, arrays and numbers in order) of what a function of SciPy has returned.
+def describe_result(found: Any) -> tuple[Any, list]:
+    """(form, arrays and numbers in order) of the result of a SciPy function.
 
     The form has a type for each array or number, ("array", type) for an array without axes, and
     texts; the items of "fields" and "dict" are pairs (name, form). Raises DTypeError for objects.
@@ -198,7 +198,7 @@ def _form_of(found: Any, leaves: list) -> Any:
 
 
 def named_fields(found: Any) -> dict[str, Any] | None:
-    """The fields of a named tuple, and what else it has as attributes; None for other objects."""
+    """The fields of a named tuple, and its other attributes; None for other objects."""
     names = getattr(found, "_fields", None)
     if not isinstance(found, tuple) or not isinstance(names, list | tuple):
         return None
@@ -222,7 +222,7 @@ def result_types(form: Any) -> list[ArrayType]:
     if kind in ("fields", "dict") and all(map(_is_pair, parts)):
         parts = [part for _, part in parts]
     elif kind not in ("list", "tuple"):
-        raise _malformed(form)
+        raise _malformed_error(form)
     return [found for part in parts for found in result_types(part)]
 
 

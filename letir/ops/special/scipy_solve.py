@@ -1,4 +1,4 @@
-"""``scipy_solve``: a solver of SciPy, such as ``brentq``, which calls functions of the user's.
+"""``scipy_solve``: a call of a SciPy solver, such as ``brentq``, that calls functions of the user.
 
 The functions are bodies. Roots have the derivative of the implicit function theorem: where
 f(x, a) = 0, dx/da = -(df/dx)^-1 df/da. Other results have none.
@@ -24,13 +24,13 @@ from letir.ops.special.scipy_call import checked_leaves, writable_copy
 from letir.ops.special.scipy_functions import (
     SOLVERS,
     count_operands,
-    filled,
+    fill_form,
     result_paths,
     result_types,
     split_name,
 )
 
-# the path of the root in what a function returns, see ``result_paths``
+# the path of the root in the result of a solver, see ``result_paths``
 _ROOTS = {
     **dict.fromkeys(
         ["bisect", "brenth", "brentq", "fsolve", "newton", "ridder", "toms748"],
@@ -42,14 +42,14 @@ _ROOTS = {
 
 
 def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies, captures, returns):
-    """What SciPy's solver returns, as a tuple of its arrays and numbers."""
+    """The arrays and numbers in the result of SciPy's solver, as a tuple."""
     part, name = split_name(function, SOLVERS)
     place = len(operands) - sum(captures)
     given, functions = iter([writable_copy(x) for x in operands[:place]]), []
     for body, count, kind in zip(bodies, captures, returns, strict=True):
         functions.append(body_function(call, body, operands[place : place + count], kind))
         place += count
-    positional, keywords = filled(arguments, given, functions)
+    positional, keywords = fill_form(arguments, given, functions)
     found = by_scipy(xp, part, name)(*positional, **keywords)
     return checked_leaves(function, found, results)
 
@@ -128,7 +128,9 @@ def _place_of_root(function: str, results: Any, directions: tuple) -> int:
 def _scipy_solve_vjp(
     cts, outs, *args, function, arguments, results, bodies, captures, returns, transform
 ):
-    """The cotangents of what the first function captures, by the implicit function theorem."""
+    """The cotangents of the values that the first function captures, by the implicit function
+    theorem.
+    """
     place = _place_of_root(function, results, cts)
     root, ct = outs[place], cts[place]
     first = len(args) - sum(captures)
@@ -138,8 +140,8 @@ def _scipy_solve_vjp(
         return tuple(nothing)
     point = [_as_first(root, bodies[0]), *captured]
     rest = [None] * (len(bodies[0].ret.args) - 1)
-    rows = [transform(bodies[0], point, [unit, *rest])[0] for unit in _units(point[0])]
-    step = _solved(rows, ct.reshape(point[0].shape))  # of the transposed system
+    rows = [transform(bodies[0], point, [unit, *rest])[0] for unit in _unit_vectors(point[0])]
+    step = _solve_columns(rows, ct.reshape(point[0].shape))  # of the transposed system
     found = transform(bodies[0], point, [-step, *rest])[1:]
     return (*nothing[:first], *found, *nothing[first + captures[0] :])
 
@@ -156,17 +158,19 @@ def _scipy_solve_jvp(
     if any(g is not None for g in along):
         point = [_as_first(root, bodies[0]), *captured]
         none = [None] * len(captured)
-        columns = [transform(bodies[0], point, [unit, *none])[0] for unit in _units(point[0])]
+        columns = [
+            transform(bodies[0], point, [unit, *none])[0] for unit in _unit_vectors(point[0])
+        ]
         change = transform(bodies[0], point, [None, *along])[0]
-        found[place] = _solved(columns, -change).reshape(root.shape)
+        found[place] = _solve_columns(columns, -change).reshape(root.shape)
     else:
         found[place] = None
     return tuple(found)
 
 
 def _tangent_of_other(out: Value, path: str) -> Value | None:
-    """The tangent of a result other than the root: not a number, where it is not known."""
-    # the function is zero at the root, wherever the root is
+    """The tangent of a result other than the root: nan, because it is not known."""
+    # the value of the function at the root stays zero
     return None if path == "['fun']" or not out.type.inexact else zeros_like(out) + np.nan
 
 
@@ -175,14 +179,14 @@ def _as_first(root: Value, body) -> Value:
     return root.reshape(body.params[0].type.shape)
 
 
-def _units(like: Value) -> list:
+def _unit_vectors(like: Value) -> list:
     """The unit vectors of the shape of ``like``; for a number, one."""
     if not like.shape:
         return [zeros_like(like) + 1.0]
     return [zeros_like(like) + row for row in np.eye(like.shape[0])]
 
 
-def _solved(columns: list, right: Value) -> Value:
+def _solve_columns(columns: list, right: Value) -> Value:
     """The solution of the linear system with these columns."""
     if not right.shape:
         return right / columns[0]

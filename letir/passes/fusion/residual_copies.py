@@ -1,12 +1,12 @@
-"""``recompute_residuals``: groups compute cheap values of earlier groups again, in place of reading
-them from memory.
+"""``recompute_residuals``: groups recompute cheap values of earlier groups instead of reading them
+from memory.
 
 A value that one kernel computes and a later one reads, such as a residual of a gradient, is written
 to memory and read again. If a few instructions compute it from operands that are much smaller, or
 that the later kernel reads anyway, both kernels are faster without the array.
 
-``_Group`` is a group, or a single elementwise bind, whose body changes; ``_Recomputation`` decides
-what is copied; ``_rebuilt`` makes the program.
+``_Group`` is a group, or a single elementwise bind, to which binds are added; ``_Recomputation``
+decides which binds are copied, and makes the new program.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.passes.fusion.clustering import bytes_of, elements_of
 
 _LARGE = 1 << 16  # bytes of a value that may not stay in the cache until it is read
-_MOST_BINDS = 8  # that compute one value
-_MOST_ARRAYS = 24  # operands and results of a group
+_MOST_BINDS = 8  # the most binds that compute one value
+_MOST_ARRAYS = 24  # the most operands and results of a group
 _WRITTEN = 2  # the cost of writing a byte, which is first read into the cache, in bytes read
 _MARGIN = 1.5  # by which the memory traffic that is saved has to exceed the cost
 
@@ -51,8 +51,10 @@ class _Group:
             bind, operands, [*body.binds], dict(zip(bind.binders, body.ret.args, strict=True))
         )
 
-    def chain(self, value: Arg) -> list[Bind] | None:
-        """The cheap binds that compute a value of the group; None if others do, or many."""
+    def cheap_chain(self, value: Arg) -> list[Bind] | None:
+        """The binds that compute a value of the group; None if they are many, or one is not
+        cheap.
+        """
         made = {binder: bind for bind in self.binds for binder in bind.binders}
         found: dict[Local, Bind] = {}
         todo = [value]
@@ -66,13 +68,13 @@ class _Group:
             todo += bind.args
         return [bind for bind in self.binds if bind.binders[0] in found]
 
-    def reads(self, chain: list[Bind]) -> list[Local]:
+    def operands_read(self, chain: list[Bind]) -> list[Local]:
         """The group's operands that a chain of its binds reads."""
         args = dict.fromkeys([arg for bind in chain for arg in bind.args if arg in self.operands])
         found = [self.operands[arg] for arg in args]  # type: ignore[index]
         return [*dict.fromkeys([arg for arg in found if type(arg) is Local])]
 
-    def take(self, value: Local, other: "_Group", chain: list[Bind]) -> None:
+    def copy_value(self, value: Local, other: "_Group", chain: list[Bind]) -> None:
         """Compute ``value``, a result of another group, by copies of that group's binds."""
         params = {arg: param for param, arg in self.operands.items()}
         copied = {origin: local for local, origin in self.origins.items()}
@@ -122,7 +124,7 @@ def recompute_residuals(
     if not any(bind.op.role == "fused" and any(map(_is_large, bind.args)) for bind in fn.binds):
         return fn, {}
     found = _Recomputation(fn, is_kernel, fits)
-    return found.rebuilt() if found.run() else (fn, {})
+    return found.rebuild_program() if found.run() else (fn, {})
 
 
 def _is_large(value: Arg) -> bool:
@@ -133,10 +135,10 @@ def _is_large(value: Arg) -> bool:
 class _Recomputation:
     """The search for values to compute again.
 
-    ``groups``: by the position of their binds, those that are needed so far. ``made``: value -> the
-    position of its group. ``users``: value -> the positions of binds that read it. ``last``: the
-    last position at which an array that owns memory is read, through views too; ``roots``: view ->
-    that array. ``kernels``: position -> whether the bind becomes a kernel.
+    ``groups``: the groups that are needed so far, by the position of their bind. ``made``: value ->
+    the position of its group. ``users``: value -> the positions of binds that read it. ``last``:
+    the last position at which an array that owns memory is read, through views too; ``roots``: view
+    -> that array. ``kernels``: position -> whether the bind becomes a kernel.
     """
 
     fn: Lambda
@@ -150,7 +152,7 @@ class _Recomputation:
     kernels: dict[int, bool] = field(factory=dict)
 
     def run(self) -> bool:
-        """Copy what pays; whether anything was copied."""
+        """Copy all binds for which it pays; returns whether any was copied."""
         self.find_uses()
         copied = False
         for position, bind in enumerate(self.fn.binds):
@@ -158,10 +160,10 @@ class _Recomputation:
                 continue
             for value in dict.fromkeys(bind.locals()):
                 if value in self.made and _is_large(value) and self.becomes_kernel(position):
-                    copied |= self.copy(value, position)
+                    copied |= self.copy_if_it_pays(value, position)
         return copied
 
-    def group(self, position: int) -> _Group:
+    def group_at(self, position: int) -> _Group:
         """The group at a position."""
         if position not in self.groups:
             self.groups[position] = _Group.of(self.fn.binds[position])
@@ -176,7 +178,7 @@ class _Recomputation:
         return self.kernels[position]
 
     def find_uses(self) -> None:
-        """Fill the tables."""
+        """Fill ``made``, ``users``, ``last`` and ``roots``."""
         end = len(self.fn.binds)
         terms: tuple[Any, ...] = (*self.fn.binds, self.fn.ret)
         for position, bind in enumerate(terms):
@@ -190,18 +192,18 @@ class _Recomputation:
                 self.made.update(dict.fromkeys(bind.binders, position))
         self.last.update(dict.fromkeys(self.fn.params, end))  # the caller keeps them
 
-    def copy(self, value: Local, position: int) -> bool:
+    def copy_if_it_pays(self, value: Local, position: int) -> bool:
         """Let the group at ``position`` compute one of its operands if that pays."""
-        group, source = self.group(position), self.group(self.made[value])
-        chain = source.chain(source.results[value])
+        group, source = self.group_at(position), self.group_at(self.made[value])
+        chain = source.cheap_chain(source.results[value])
         if not chain:
             return False
-        new = [x for x in source.reads(chain) if x not in group.operands.values()]
+        new = [x for x in source.operands_read(chain) if x not in group.operands.values()]
         if len(group.operands) + len(group.results) + len(new) - 1 > _MOST_ARRAYS:
             return False
-        if not self.pays(value, position, chain, new) or not self.fit(group, source, chain):
+        if not self.pays(value, position, chain, new) or not self.chain_fits(group, source, chain):
             return False
-        group.take(value, source, chain)
+        group.copy_value(value, source, chain)
         self.users[value].discard(position)
         for arg in new:
             self.users.setdefault(arg, set()).add(position)
@@ -209,7 +211,7 @@ class _Recomputation:
             self.last[root] = max(self.last.get(root, 0), position)
         return True
 
-    def fit(self, group: _Group, source: _Group, chain: list[Bind]) -> bool:
+    def chain_fits(self, group: _Group, source: _Group, chain: list[Bind]) -> bool:
         """Whether all binds of a chain fit into a group."""
         made = {binder for bind in chain for binder in bind.binders}
         outer = [bind.substitute(source.operands) for bind in chain]
@@ -227,8 +229,10 @@ class _Recomputation:
 
     # ---- the new program ----
 
-    def rebuilt(self) -> tuple[Lambda, dict[Local, int]]:
-        """The program without the results that nothing reads any more, and the repeated binds."""
+    def rebuild_program(self) -> tuple[Lambda, dict[Local, int]]:
+        """The program without unused results of groups, and the numbers of repeated binds (see
+        ``recompute_residuals``).
+        """
         needed: set[Arg] = set(self.fn.ret.locals())
         kept: list[tuple[Bind, _Group | None]] = []
         for position in reversed(range(len(self.fn.binds))):
@@ -236,8 +240,8 @@ class _Recomputation:
             if bind.op.role == "fused" or bind.op.elementwise:
                 if needed.isdisjoint(bind.binders):
                     continue
-                group = self.group(position)
-                bind = _trimmed(group, needed) if bind.op.role == "fused" else bind
+                group = self.group_at(position)
+                bind = _with_needed_results(group, needed) if bind.op.role == "fused" else bind
             needed.update(bind.locals())
             kept.append((bind, group))
         computed: set[Local] = set()
@@ -250,7 +254,7 @@ class _Recomputation:
         return self.fn.with_binds(binds), repeated
 
 
-def _trimmed(group: _Group, needed: set[Arg]) -> Bind:
+def _with_needed_results(group: _Group, needed: set[Arg]) -> Bind:
     """The bind of a group with the results that are needed."""
     results = {k: v for k, v in group.results.items() if k in needed}
     if not group.origins and len(results) == len(group.bind.binders):
@@ -264,9 +268,10 @@ def _trimmed(group: _Group, needed: set[Arg]) -> Bind:
 
 
 def _sorted_copies(bind: Bind, group: _Group, computed: set[Local]) -> tuple[Bind, int]:
-    """The bind of a group with the copies of what was ``computed`` before at first; their number.
+    """(the bind of a group with its repeated binds first, the number of these).
 
-    Adds what this group computes. Operands of a bind that was computed before were so too.
+    ``computed``: the values of the groups before; those of this group are added. The operands of a
+    repeated bind are repeated too, so that the order is valid.
     """
     if bind.op.role != "fused":
         computed.update(bind.binders)
