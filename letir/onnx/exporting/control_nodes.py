@@ -20,7 +20,7 @@ from letir.onnx.exporting.node_graph import (
     UNDEFINED,
     Graph,
     Unexportable,
-    exports_operations,
+    exports_op,
     is_undefined,
     result_types,
     value_info,
@@ -35,7 +35,7 @@ _BOOL = ArrayType(bool, ())
 # ---- choices ----
 
 
-@exports_operations("cond")
+@exports_op("cond")
 def _cond(g: Graph, bind: Bind) -> Sequence[str]:
     test, *operands = bind.args
     bodies = bind.attrs["on_true"], bind.attrs["on_false"]
@@ -45,7 +45,7 @@ def _cond(g: Graph, bind: Bind) -> Sequence[str]:
     return _if_node(g, bind, truth, [_emitter_of_body(g, body, operands) for body in bodies])
 
 
-@exports_operations("switch")
+@exports_op("switch")
 def _switch(g: Graph, bind: Bind) -> Sequence[str]:
     number, *operands = bind.args
     branches = bind.attrs["branches"]
@@ -161,7 +161,7 @@ def _with_symbolic_rows(g: Graph, name: str, kind: ArrayType) -> str:
     return g("Reshape", name, g("Concat", g("Shape", name, end=1), sizes, axis=0), allowzero=1)
 
 
-@exports_operations("fori_loop")
+@exports_op("fori_loop")
 def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
     body, types = bind.attrs["body"], result_types(bind)
     lower, upper = (g.operand(arg, _INT) for arg in bind.args[:2])
@@ -177,7 +177,7 @@ def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
     return loop_node(g, first, step, [], count=trips)
 
 
-@exports_operations("while_loop")
+@exports_op("while_loop")
 def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
     body, test, types = bind.attrs["body"], bind.attrs["test"], result_types(bind)
     captured = [g.operand(arg) for arg in bind.args[len(types) :]]
@@ -199,7 +199,7 @@ def _loop_test(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
     return g.squeeze(truth, list(range(kind.ndim)))
 
 
-@exports_operations("while_scan")
+@exports_op("while_scan")
 def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     body, test, n_carry = (bind.attrs[name] for name in ("body", "test", "n_carry"))
     numbered = bind.attrs["numbered"]
@@ -218,7 +218,7 @@ def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     return loop_node(g, first, step, rows, test=going)
 
 
-@exports_operations("scan")
+@exports_op("scan")
 def _scan(g: Graph, bind: Bind) -> Sequence[str]:
     body, n_carry, n_xs = (bind.attrs[name] for name in ("body", "n_carry", "n_xs"))
     length, is_reverse = bind.attrs["length"], bind.attrs["reverse"]
@@ -330,7 +330,7 @@ def _scan_node(
     return paired_values(g, [found] if len(outputs) == 1 else found, types)
 
 
-@exports_operations("looped")
+@exports_op("looped")
 def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     body, mapped = bind.attrs["body"], bind.attrs["mapped"]
     operands = g.operands(bind)
@@ -356,12 +356,12 @@ def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
 # ---- bodies that run once ----
 
 
-@exports_operations("fused", "errstate")
+@exports_op("fused", "errstate")
 def _body_itself(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, bind.attrs["body"], bind.args)
 
 
-@exports_operations("grad_of", "when_defined")
+@exports_op("grad_of", "when_defined")
 def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     body, defined = bind.attrs["body"], [not is_undefined(arg) for arg in bind.args]
     if not any(defined[: bind.attrs["n_cts"]]):
@@ -370,12 +370,12 @@ def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, specialize_undef(body, defined), given)
 
 
-@exports_operations("differentiable_graph")
+@exports_op("differentiable_graph")
 def _differentiable_graph(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.body(g, bind.attrs["f"], bind.args)[: len(bind.binders)]
 
 
-@exports_operations("autograd_add")
+@exports_op("autograd_add")
 def _autograd_add(g: Graph, bind: Bind) -> str:
     x, y = bind.args
     if is_undefined(x) or is_undefined(y):

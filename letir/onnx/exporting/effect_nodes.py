@@ -11,7 +11,7 @@ from letir.onnx.exporting.error_conditions import ERRORS, raises_nothing
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
-    exports_operations,
+    exports_op,
     refuses_operations,
 )
 from letir.onnx.package import onnx_package
@@ -19,7 +19,7 @@ from letir.onnx.package import onnx_package
 # ---- effects ----
 
 
-@exports_operations("guard")
+@exports_op("guard")
 def _guard(g: Graph, bind: Bind) -> tuple:
     """A condition under which the model is valid; if it is false, running the model fails."""
     if g.parent is not None:
@@ -46,13 +46,13 @@ def _guard(g: Graph, bind: Bind) -> tuple:
     return ()
 
 
-@exports_operations("write_back")
+@exports_op("write_back")
 def _write_back(g: Graph, bind: Bind) -> str:
     """The new value of the argument: a model does not change its inputs."""
     return g.operand(bind.args[1])
 
 
-@exports_operations("print", "guard_order")
+@exports_op("print", "guard_order")
 def _without_nodes(g: Graph, bind: Bind) -> tuple:
     """No nodes: models have neither prints nor memory orders."""
     return ()
@@ -61,7 +61,7 @@ def _without_nodes(g: Graph, bind: Bind) -> tuple:
 refuses_operations(ERRORS, "guard_raised")
 
 
-@exports_operations("guard_computed")
+@exports_op("guard_computed")
 def _guard_computed(g: Graph, bind: Bind) -> tuple:
     """A condition that fails where the operation inside ``try`` raises an error in Python."""
     (x,) = bind.args
@@ -80,14 +80,14 @@ def _guard_computed(g: Graph, bind: Bind) -> tuple:
 # ---- operations of Python numbers ----
 
 
-@exports_operations("math_function")
+@exports_op("math_function")
 def _math_function(g: Graph, bind: Bind) -> Any:
     scalar: Any = bind.op.scalar
     op = PRIMITIVES[scalar(**bind.attrs)]
     return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
 
 
-@exports_operations("python_operator")
+@exports_op("python_operator")
 def _python_operator(g: Graph, bind: Bind) -> Any:
     operator, kind = bind.attrs["operator"], bind.attrs["kind"]
     if operator == "round" or kind == "complex":

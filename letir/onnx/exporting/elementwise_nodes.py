@@ -10,7 +10,7 @@ from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
     exports_as,
-    exports_operations,
+    exports_op,
     refuses_operations,
 )
 
@@ -77,7 +77,7 @@ def loop_operands(g: Graph, bind: Bind) -> tuple[list[str], np.dtype]:
 # ---- casts and identities ----
 
 
-@exports_operations("cast")
+@exports_op("cast")
 def _cast(g: Graph, bind: Bind) -> str:
     made = bind.attrs["dtype"]
     have = bind.args[0].type.dtype
@@ -88,19 +88,19 @@ def _cast(g: Graph, bind: Bind) -> str:
     return g.cast(name, have, made)
 
 
-@exports_operations("weaken", "copy", "stop_gradient", "barrier", "positive", "conj", "real")
+@exports_op("weaken", "copy", "stop_gradient", "barrier", "positive", "conj", "real")
 def _identity(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type
     arg = bind.args[0]
     return g.cast(g.operand(arg), arg.type.dtype, made.dtype)
 
 
-@exports_operations("special_round")
+@exports_op("special_round")
 def _special_round(g: Graph, bind: Bind) -> str:
     return g("Round", g.operand(bind.args[0], bind.binders[0].type.dtype))
 
 
-@exports_operations("imag")
+@exports_op("imag")
 def _imag(g: Graph, bind: Bind) -> str:
     zero = g.array(0, bind.binders[0].type.dtype)
     return g("Mul", g.operand(bind.args[0]), zero)
@@ -116,7 +116,7 @@ def _equal(g: Graph, bind: Bind, word: str) -> str:
     return found if word == "Equal" else g("Not", found)
 
 
-@exports_operations("where")
+@exports_op("where")
 def _where(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     test, *parts = bind.args
@@ -137,20 +137,20 @@ def _bitwise(g: Graph, bind: Bind, word: str) -> str:
     return g(word if dtype.kind == "b" else f"Bitwise{word}", *names)
 
 
-@exports_operations("isfinite")
+@exports_op("isfinite")
 def _isfinite(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     x = g.cast(x, dtype, _floating(dtype))
     return g("Not", g("Or", g("IsNaN", x), _is_infinite(g, x, _floating(dtype))))
 
 
-@exports_operations("isnan")
+@exports_op("isnan")
 def _isnan(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return g("IsNaN", g.cast(x, dtype, _floating(dtype)))
 
 
-@exports_operations("isinf")
+@exports_op("isinf")
 def _isinf(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return _is_infinite(g, g.cast(x, dtype, _floating(dtype)), _floating(dtype))
@@ -164,7 +164,7 @@ def _floating(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-@exports_operations("signbit")
+@exports_op("signbit")
 def _signbit(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return _sign_bit(g, x, dtype)
@@ -178,7 +178,7 @@ def _sign_bit(g: Graph, x: str, dtype: np.dtype) -> str:
     return g("Less", whole, zero)
 
 
-@exports_operations("copysign")
+@exports_op("copysign")
 def _copysign(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     size = g("Abs", x)
@@ -188,7 +188,7 @@ def _copysign(g: Graph, bind: Bind) -> str:
 # ---- division ----
 
 
-@exports_operations("quotient")
+@exports_op("quotient")
 def _quotient(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     x, y = g.operands(bind, made)
@@ -197,7 +197,7 @@ def _quotient(g: Graph, bind: Bind) -> str:
     return g("Where", is_zero, zero, g("Div", x, g("Where", is_zero, g.array(1, made), y)))
 
 
-@exports_operations("floor_divide")
+@exports_op("floor_divide")
 def _floor_divide(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     return floor_quotient(g, x, y, dtype)
@@ -219,7 +219,7 @@ def floor_quotient(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
     return g.cast(g("Where", is_zero, zero, found), wide, dtype)
 
 
-@exports_operations("remainder")
+@exports_op("remainder")
 def _remainder(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     if dtype.kind == "f":
@@ -227,7 +227,7 @@ def _remainder(g: Graph, bind: Bind) -> str:
     return _integer_mod(g, x, y, dtype, 0)
 
 
-@exports_operations("fmod")
+@exports_op("fmod")
 def _fmod(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     return g("Mod", x, y, fmod=1) if dtype.kind == "f" else _integer_mod(g, x, y, dtype, 1)
@@ -251,7 +251,7 @@ def _remainder_of(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
     return g("Where", g("And", differs, is_rest), g("Add", rest, y), rest)
 
 
-@exports_operations("divmod")
+@exports_op("divmod")
 def _divmod(g: Graph, bind: Bind) -> tuple[str, ...]:
     dtype = bind.binders[0].type.dtype
     x, y = g.operands(bind, dtype)
@@ -264,7 +264,7 @@ def _divmod(g: Graph, bind: Bind) -> tuple[str, ...]:
 # ---- powers, minima and maxima ----
 
 
-@exports_operations("power", "float_power")
+@exports_op("power", "float_power")
 def _power(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     exponent = bind.args[1]
@@ -287,13 +287,13 @@ def _integer_power(g: Graph, x: str, count: int, dtype: np.dtype) -> str:
     return found or x
 
 
-@exports_operations("square")
+@exports_op("square")
 def _square(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     return node_on(g, "Mul", [x, x], dtype, dtype)
 
 
-@exports_operations("reciprocal")
+@exports_op("reciprocal")
 def _reciprocal(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     if dtype.kind == "f":
@@ -301,7 +301,7 @@ def _reciprocal(g: Graph, bind: Bind) -> str:
     return g("Div", g.array(1, dtype), x)
 
 
-@exports_operations("round")
+@exports_op("round")
 def _round(g: Graph, bind: Bind) -> str:
     dtype, decimals = bind.binders[0].type.dtype, bind.attrs["decimals"]
     x = g.operand(bind.args[0], dtype)
@@ -316,7 +316,7 @@ def _round(g: Graph, bind: Bind) -> str:
     return g(back, g("Round", g(to, x, scale)), scale)
 
 
-@exports_operations("trunc")
+@exports_op("trunc")
 def _trunc(g: Graph, bind: Bind) -> str:
     (x,), dtype = loop_operands(g, bind)
     if dtype.kind != "f":
@@ -339,7 +339,7 @@ def _sign(g: Graph, bind: Bind, word: str) -> str:
     return x if dtype.kind == "b" else node_on(g, word, [x], dtype, dtype)
 
 
-@exports_operations("heaviside")
+@exports_op("heaviside")
 def _heaviside(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     zero, one = g.array(0, dtype), g.array(1, dtype)
@@ -348,7 +348,7 @@ def _heaviside(g: Graph, bind: Bind) -> str:
     return g("Where", g("IsNaN", x), x, found)
 
 
-@exports_operations("modf")
+@exports_op("modf")
 def _modf(g: Graph, bind: Bind) -> tuple[str, str]:
     dtype = bind.binders[0].type.dtype
     x = g.operand(bind.args[0], dtype)

@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.terms import Bind, Const
 from letir.onnx.exporting.elementwise_nodes import loop_operands, node_on
-from letir.onnx.exporting.node_graph import Graph, exports_as, exports_operations
+from letir.onnx.exporting.node_graph import Graph, exports_as, exports_op
 
 
 @exports_as(fmax="Max", fmin="Min")
@@ -50,7 +50,7 @@ def _known_number(g: Graph, name: str) -> Any:
     return array if is_number else None
 
 
-@exports_operations("clip")
+@exports_op("clip")
 def _clip(g: Graph, bind: Bind) -> str:
     made = bind.binders[0].type.dtype
     x, low, high = (

@@ -19,7 +19,7 @@ from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
     exports_as,
-    exports_operations,
+    exports_op,
     result_types,
 )
 from letir.onnx.exporting.reduction_nodes import wide_dtype
@@ -91,7 +91,7 @@ def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
 # ---- reading ----
 
 
-@exports_operations("index")
+@exports_op("index")
 def _index(g: Graph, bind: Bind) -> str:
     x, *arrays = bind.args
     return read_item(g, g.operand(x), x.type, bind.attrs["item"], arrays)
@@ -209,7 +209,7 @@ _REDUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "div": "mul"}
 _REDUCTIONS |= {"maximum": "max", "minimum": "min"}
 
 
-@exports_operations("ufunc_at")
+@exports_op("ufunc_at")
 def _ufunc_at(g: Graph, bind: Bind) -> str:
     x, *rest = bind.args
     dtype, how = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
@@ -223,7 +223,7 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
     return write_item(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
 
 
-@exports_operations("assemble")
+@exports_op("assemble")
 def _assemble(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     shape = bind.attrs["shape"]
@@ -324,7 +324,7 @@ def _in_canonical_order(g: Graph, new: str, place: IndexLayout) -> str:
     return g.squeeze(moved, list(range(len(order), at)))
 
 
-@exports_operations("first_places")
+@exports_op("first_places")
 def _first_places(g: Graph, bind: Bind) -> str:
     x, values = bind.args
     dtype = np.result_type(x.type.dtype, values.type.dtype)
@@ -334,7 +334,7 @@ def _first_places(g: Graph, bind: Bind) -> str:
     return g("ArgMax", is_there, axis=1, keepdims=0)
 
 
-@exports_operations("unique")
+@exports_op("unique")
 def _unique(g: Graph, bind: Bind) -> list[str]:
     """The results of the node Unique; a guard after it checks how many values there are."""
     (x,), attrs, made = bind.args, bind.attrs, result_types(bind)

@@ -12,8 +12,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Bind
 from letir.onnx.exporting.node_graph import (
     Graph,
-    computes_operations,
-    exports_operations,
+    computes_op,
+    exports_op,
     result_types,
 )
 from letir.onnx.exporting.reduction_nodes import wide_dtype
@@ -35,9 +35,7 @@ def _present(bind: Bind) -> list:
     return [arg for arg in bind.args if arg.type is not NO_TYPE]
 
 
-def layer_rule(
-    kind: str, attributes: Callable = lambda bind: {}, *, double: bool = True
-) -> Callable:
+def layer_rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> Callable:
     """The rule of an operation that is one node of this kind, or else its decomposition.
 
     ``attributes(bind)``: the attributes of the node, or None if the bind needs the decomposition.
@@ -65,31 +63,27 @@ def _along_axis(bind: Bind) -> dict | None:
     return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
 
 
-exports_operations("softmax")(layer_rule("Softmax", _along_axis))
-exports_operations("log_softmax")(layer_rule("LogSoftmax", _along_axis))
-exports_operations("relu")(layer_rule("Relu"))
-exports_operations("sigmoid", "expit")(layer_rule("Sigmoid"))
-exports_operations("selu")(layer_rule("Selu", double=False))
-exports_operations("hardswish")(layer_rule("HardSwish", double=False))
-exports_operations("mish")(layer_rule("Mish"))
-exports_operations("softsign")(layer_rule("Softsign", double=False))
-exports_operations("elu")(layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
-exports_operations("celu")(
+exports_op("softmax")(layer_rule("Softmax", _along_axis))
+exports_op("log_softmax")(layer_rule("LogSoftmax", _along_axis))
+exports_op("relu")(layer_rule("Relu"))
+exports_op("sigmoid", "expit")(layer_rule("Sigmoid"))
+exports_op("selu")(layer_rule("Selu", double=False))
+exports_op("hardswish")(layer_rule("HardSwish", double=False))
+exports_op("mish")(layer_rule("Mish"))
+exports_op("softsign")(layer_rule("Softsign", double=False))
+exports_op("elu")(layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
+exports_op("celu")(
     layer_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False)
 )
-exports_operations("softplus")(
-    layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None)
-)
-exports_operations("leaky_relu")(
+exports_op("softplus")(layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
+exports_op("leaky_relu")(
     layer_rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
-exports_operations("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
-exports_operations("hardsigmoid")(
-    layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5})
-)
+exports_op("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
+exports_op("hardsigmoid")(layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
-@exports_operations("gelu")
+@exports_op("gelu")
 def _gelu(g: Graph, bind: Bind) -> Any:
     is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
     if g.opset < 20 or not _is_floating(bind) or is_double:
@@ -97,7 +91,7 @@ def _gelu(g: Graph, bind: Bind) -> Any:
     return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
 
 
-@exports_operations("prelu")
+@exports_op("prelu")
 def _prelu(g: Graph, bind: Bind) -> Any:
     x, weight = (arg.type for arg in bind.args)
     if not _is_floating(bind):
@@ -111,19 +105,19 @@ def _prelu(g: Graph, bind: Bind) -> Any:
 # ---- layers with weights ----
 
 
-@exports_operations("linear")
+@exports_op("linear")
 def _linear(g: Graph, bind: Bind) -> Any:
     if not _is_floating(bind) or [arg.type.ndim for arg in bind.args[:2]] != [2, 2]:
         return _by_parts(g, bind)
     return g("Gemm", *g.operands(bind), transB=1)
 
 
-@exports_operations("layer_norm")
+@exports_op("layer_norm")
 def _layer_norm(g: Graph, bind: Bind) -> Any:
     return _last_axes_node(g, bind, "LayerNormalization")
 
 
-@exports_operations("rms_norm")
+@exports_op("rms_norm")
 def _rms_norm(g: Graph, bind: Bind) -> Any:
     return _by_parts(g, bind) if g.opset < 23 else _last_axes_node(g, bind, "RMSNormalization")
 
@@ -151,7 +145,7 @@ def _last_axes(bind: Bind) -> int | None:
     return len(axes) if axes == list(range(rank - len(axes), rank)) else None
 
 
-@exports_operations("group_norm")
+@exports_op("group_norm")
 def _group_norm(g: Graph, bind: Bind) -> Any:
     x, epsilon = bind.args[0].type, float(bind.attrs["eps"])
     is_whole = len(_present(bind)) == 3 and _is_floating(bind) and x.dtype == np.float32
@@ -161,7 +155,7 @@ def _group_norm(g: Graph, bind: Bind) -> Any:
     return g("GroupNormalization", *g.operands(bind), **attrs)
 
 
-@exports_operations("batch_norm")
+@exports_op("batch_norm")
 def _batch_norm(g: Graph, bind: Bind) -> Any:
     x = bind.args[0].type
     is_whole = len(_present(bind)) == 5 and _is_floating(bind) and x.dtype == np.float32
@@ -173,7 +167,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
     return found, mean, variance
 
 
-@exports_operations("attention")
+@exports_op("attention")
 def _attention(g: Graph, bind: Bind) -> Any:
     if g.opset < 23 or not _is_attention_node(bind):
         return _by_parts(g, bind)
@@ -203,7 +197,7 @@ def _is_attention_node(bind: Bind) -> bool:
     return all(fits)
 
 
-@exports_operations("embedding")
+@exports_op("embedding")
 def _embedding(g: Graph, bind: Bind) -> Any:
     if bind.attrs["max_norm"] is not None or bind.args[1].type.dtype.kind not in "iu":
         return _by_parts(g, bind)
@@ -229,7 +223,7 @@ def _is_static(bind: Bind, *names: str) -> bool:
     return all(type(n) is not Size and n >= 0 for n in pads)
 
 
-@exports_operations("conv")
+@exports_op("conv")
 def _conv(g: Graph, bind: Bind) -> Any:
     x, w = (arg.type for arg in bind.args)
     if not _is_floating(bind) or not _is_static(bind) or x.ndim < 3:
@@ -238,7 +232,7 @@ def _conv(g: Graph, bind: Bind) -> Any:
     return g("Conv", *g.operands(bind), kernel_shape=list(w.shape[2:]), **attrs)
 
 
-@exports_operations("conv_transpose")
+@exports_op("conv_transpose")
 def _conv_transpose(g: Graph, bind: Bind) -> Any:
     y, w = (arg.type for arg in bind.args)
     attrs = bind.attrs
@@ -268,25 +262,23 @@ def window_slices(
     return tuple(slice(i * d, i * d + (m - 1) * s + 1, s) for i, m, s, d in rows)
 
 
-def _window_counts(
-    sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence
-) -> tuple:
+def _window_count(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
     """The number of positions of a window along each axis."""
     rows = zip(sizes, window, stride, dilation, strict=True)
     return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in rows)
 
 
-@computes_operations("unfold")
+@computes_op("unfold")
 def _unfold(x, *, window, stride, padding, dilation, value=0.0):
     lead = x.ndim - len(window)
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0),) * lead + tuple(padding), constant_values=value)
-    places = _window_counts(x.shape[lead:], window, stride, dilation)
+    places = _window_count(x.shape[lead:], window, stride, dilation)
     rows = [x[(..., *window_slices(at, places, stride, dilation))] for at in np.ndindex(*window)]
     return np.stack(rows).reshape(*window, *rows[0].shape)
 
 
-@computes_operations("fold")
+@computes_op("fold")
 def _fold(y, *, sizes, stride, padding, dilation):
     n = len(sizes)
     padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
@@ -298,20 +290,20 @@ def _fold(y, *, sizes, stride, padding, dilation):
     return out[(..., *inner)] * 1
 
 
-def _split_groups(x, groups: int):
+def _by_group(x, groups: int):
     """(N, channels, ...) as (N, groups, channels of a group, ...)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
-@computes_operations("conv_weight")
+@computes_op("conv_weight")
 def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    y = _split_groups(y, groups)
+    y = _by_group(y, groups)
     y = y.reshape(*y.shape[:3], math.prod(y.shape[3:]))
     found = []
     for at in np.ndindex(*kernel):
-        seen = _split_groups(
+        seen = _by_group(
             x[(..., *window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
             groups,
         )
@@ -323,7 +315,7 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
 
 
 def _spatial(x, kernel, stride, dilation) -> tuple:
-    return _window_counts(x.shape[2:], kernel, stride, dilation)
+    return _window_count(x.shape[2:], kernel, stride, dilation)
 
 
 def _conv_by_windows(
@@ -332,11 +324,11 @@ def _conv_by_windows(
     """A convolution as the sum over the elements of its kernel."""
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    places = _window_counts(x.shape[2:], w.shape[2:], stride, dilation)
+    places = _window_count(x.shape[2:], w.shape[2:], stride, dilation)
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):
-        seen = _split_groups(x[(..., *window_slices(at, places, stride, dilation))], groups)
+        seen = _by_group(x[(..., *window_slices(at, places, stride, dilation))], groups)
         total = total + np.einsum("ngi...,goi->ngo...", seen, kernel[(..., *at)])
     return total.reshape(total.shape[0], w.shape[0], *places)
 
@@ -358,7 +350,7 @@ def _conv_transpose_by_windows(
     corner = np.zeros_like(y[(slice(None), *[slice(0, 1)] * (y.ndim - 1))])
     out: Any = corner + np.zeros((groups * w.shape[1], *padded), made)
     for at in np.ndindex(*w.shape[2:]):
-        part = np.einsum("ngo...,goi->ngi...", _split_groups(y, groups), kernel[(..., *at)])
+        part = np.einsum("ngo...,goi->ngi...", _by_group(y, groups), kernel[(..., *at)])
         part = part.reshape(y.shape[0], -1, *y.shape[2:])
         out = index_add(out, (..., *window_slices(at, y.shape[2:], stride, dilation)), part)
     inner = (slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
@@ -368,7 +360,7 @@ def _conv_transpose_by_windows(
 # ---- pools ----
 
 
-@exports_operations("max_pool", "avg_pool")
+@exports_op("max_pool", "avg_pool")
 def _pool(g: Graph, bind: Bind) -> Any:
     x, window = bind.args[0].type, bind.attrs["window"]
     is_max = "dilation" in bind.attrs
@@ -387,7 +379,7 @@ def _pool(g: Graph, bind: Bind) -> Any:
     return g.squeeze(found, list(range(2 - lead)))
 
 
-@exports_operations("pad")
+@exports_op("pad")
 def _pad(g: Graph, bind: Bind) -> Any:
     kind, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
     if not width:

@@ -30,7 +30,7 @@ class Unexportable(Exception):
     """Raised by a rule for a bind that ONNX cannot express, with the reason."""
 
 
-def exports_operations(*names: str) -> Callable[[Callable], Callable]:
+def exports_op(*names: str) -> Callable[[Callable], Callable]:
     """Register ``rule(graph, bind)``, which returns the names of the results, for operations."""
 
     def registered(rule: Callable) -> Callable:
@@ -51,7 +51,7 @@ def exports_as(**words: str) -> Callable[[Callable], Callable]:
     return registered
 
 
-def computes_operations(*names: str) -> Callable[[Callable], Callable]:
+def computes_op(*names: str) -> Callable[[Callable], Callable]:
     """Register ``program(*values, **attrs)``, which computes the named operations with letir
     operations that can be exported.
     """

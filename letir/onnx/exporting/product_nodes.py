@@ -7,16 +7,16 @@ import numpy as np
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind
 from letir.onnx.exporting.elementwise_nodes import is_not
-from letir.onnx.exporting.node_graph import Graph, exports_operations, result_types
+from letir.onnx.exporting.node_graph import Graph, exports_op, result_types
 from letir.onnx.exporting.reduction_nodes import wide_dtype
 
 
-@exports_operations("matmul")
+@exports_op("matmul")
 def _matmul(g: Graph, bind: Bind) -> str:
     return _product(g, bind, "MatMul")
 
 
-@exports_operations("dot")
+@exports_op("dot")
 def _dot(g: Graph, bind: Bind) -> str:
     x, y = (arg.type.ndim for arg in bind.args)
     if min(x, y) == 0:
@@ -30,7 +30,7 @@ def _dot(g: Graph, bind: Bind) -> str:
     return _product(g, bind, "Einsum", equation=equation)
 
 
-@exports_operations("einsum")
+@exports_op("einsum")
 def _einsum(g: Graph, bind: Bind) -> str:
     (made,) = result_types(bind)
     is_static = all(is_static_shape(kind.shape) for kind in (made, *[a.type for a in bind.args]))

@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.terms import NO_TYPE, Arg, Bind
 from letir.onnx.exporting.elementwise_nodes import as_truth, is_not
 from letir.onnx.exporting.extremum_nodes import extremum_node
-from letir.onnx.exporting.node_graph import Graph, exports_as, exports_operations, result_types
+from letir.onnx.exporting.node_graph import Graph, exports_as, exports_op, result_types
 
 
 def reduced_axes(bind: Bind) -> list[int]:
@@ -54,7 +54,7 @@ def _sum(g: Graph, bind: Bind, word: str) -> str:
     return g.cast(found, wide, made)
 
 
-@exports_operations("mean")
+@exports_op("mean")
 def _mean(g: Graph, bind: Bind) -> str:
     made, axes = result_types(bind)[0].dtype, reduced_axes(bind)
     wide = np.dtype(np.float32) if made == np.float16 else made
@@ -116,7 +116,7 @@ def _any(g: Graph, bind: Bind, word: str) -> str:
     return some if is_any else g("Not", some)
 
 
-@exports_operations("count_nonzero")
+@exports_op("count_nonzero")
 def _count_nonzero(g: Graph, bind: Bind) -> str:
     counted = g.cast(as_truth(g, bind.args[0]), np.dtype(bool), np.int64)
     found = reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
@@ -142,7 +142,7 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
     return g.reshape(found, made.shape) if bind.attrs["axis"] is None else found
 
 
-@exports_operations("cumsum")
+@exports_op("cumsum")
 def _cumsum(g: Graph, bind: Bind) -> str:
     made, axis = result_types(bind)[0], bind.attrs["axis"]
     wide = wide_dtype(made.dtype)
@@ -156,12 +156,12 @@ def _cumsum(g: Graph, bind: Bind) -> str:
 # ---- sorting ----
 
 
-@exports_operations("sort", "partition")
+@exports_op("sort", "partition")
 def _sort(g: Graph, bind: Bind) -> str:
     return _sort_with_places(g, bind)[0]
 
 
-@exports_operations("argsort", "argpartition")
+@exports_op("argsort", "argpartition")
 def _argsort(g: Graph, bind: Bind) -> str:
     return _sort_with_places(g, bind)[1]
 
@@ -197,7 +197,7 @@ def _with_other_sign(g: Graph, x: str) -> str:
     return g("BitwiseXor", x, g.array(np.iinfo(np.int64).min, np.int64))
 
 
-@exports_operations("searchsorted")
+@exports_op("searchsorted")
 def _searchsorted(g: Graph, bind: Bind) -> str:
     edges, x = bind.args[:2]
     order = bind.args[2] if len(bind.args) > 2 else None
@@ -205,7 +205,7 @@ def _searchsorted(g: Graph, bind: Bind) -> str:
     return _edges_below(g, edges, x, bind.attrs["side"], g.operand(order) if has_order else None)
 
 
-@exports_operations("digitize")
+@exports_op("digitize")
 def _digitize(g: Graph, bind: Bind) -> str:
     x, edges = bind.args
     below = _edges_below(g, edges, x, "left" if bind.attrs["right"] else "right", None)
@@ -236,7 +236,7 @@ def _edges_below(g: Graph, edges: Arg, x: Arg, side: str, order: str | None) -> 
     return g("ReduceSum", counted, g.array([-1], np.int64), keepdims=0)
 
 
-@exports_operations("nonzero")
+@exports_op("nonzero")
 def _nonzero(g: Graph, bind: Bind) -> tuple[str, ...]:
     found = g("NonZero", as_truth(g, bind.args[0]))
     rank = len(bind.binders) - 1  # the last result is their number

@@ -10,7 +10,7 @@ from letir.ast.terms import NO_TYPE, Bind
 from letir.onnx.exporting.node_graph import (
     Graph,
     exports_as,
-    exports_operations,
+    exports_op,
     is_undefined,
     result_types,
 )
@@ -24,19 +24,19 @@ def _shape_name(g: Graph, bind: Bind, first: int = 1) -> str:
     return g.ints(result_types(bind)[0].shape)
 
 
-@exports_operations("size")
+@exports_op("size")
 def _size(g: Graph, bind: Bind) -> str:
     return g("Shape", g.operand(bind.args[0]))
 
 
-@exports_operations("length")
+@exports_op("length")
 def _length(g: Graph, bind: Bind) -> str:
     axis = bind.attrs["axis"]
     found = g("Shape", g.operand(bind.args[0]), start=axis, end=axis + 1)
     return g.squeeze(found, [0])
 
 
-@exports_operations("reshape")
+@exports_op("reshape")
 def _reshape(g: Graph, bind: Bind) -> str:
     x, kind = bind.args[0], result_types(bind)[0]
     name = g.operand(x)
@@ -48,7 +48,7 @@ def _reshape(g: Graph, bind: Bind) -> str:
     return g.transpose(name, range(kind.ndim)[::-1])
 
 
-@exports_operations("broadcast_to")
+@exports_op("broadcast_to")
 def _broadcast_to(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     if 0 in kind.shape and is_static_shape(kind.shape):  # onnxruntime drops such an Expand
@@ -56,7 +56,7 @@ def _broadcast_to(g: Graph, bind: Bind) -> str:
     return g("Expand", g.operand(bind.args[0]), _shape_name(g, bind))
 
 
-@exports_operations("sum_to_size")
+@exports_op("sum_to_size")
 def _sum_to_size(g: Graph, bind: Bind) -> str:
     x, kind = bind.args[0], result_types(bind)[0]
     name, lead = g.operand(x), x.type.ndim - kind.ndim
@@ -79,12 +79,12 @@ def filled_array(g: Graph, shape: str, number: float, dtype: np.dtype) -> str:
     return g("ConstantOfShape", shape, value=value)
 
 
-@exports_operations("full")
+@exports_op("full")
 def _full(g: Graph, bind: Bind) -> str:
     return g("Expand", g.operand(bind.args[0], bind.attrs["dtype"]), _shape_name(g, bind))
 
 
-@exports_operations("instantiate")
+@exports_op("instantiate")
 def _instantiate(g: Graph, bind: Bind) -> str:
     x = bind.args[0]
     if is_undefined(x):
@@ -92,19 +92,19 @@ def _instantiate(g: Graph, bind: Bind) -> str:
     return g.operand(x)
 
 
-@exports_operations("constant")
+@exports_op("constant")
 def _constant(g: Graph, bind: Bind) -> str:
     return g.array(bind.attrs["value"])
 
 
-@exports_operations("transpose")
+@exports_op("transpose")
 def _transpose(g: Graph, bind: Bind) -> str:
     rank, axes = bind.args[0].type.ndim, bind.attrs["axes"]
     order = range(rank)[::-1] if axes is None else [axis % rank for axis in axes]
     return g.transpose(g.operand(bind.args[0]), order)
 
 
-@exports_operations("expand_dims", "squeeze")
+@exports_op("expand_dims", "squeeze")
 def _unit_axes(g: Graph, bind: Bind) -> str:
     # a reshape would lose the names of sizes
     x, kind = bind.args[0].type, result_types(bind)[0]
@@ -119,7 +119,7 @@ def _unit_axes(g: Graph, bind: Bind) -> str:
     return g.unsqueeze(name, axes) if kind.ndim > x.ndim else g.squeeze(name, axes)
 
 
-@exports_operations("flip")
+@exports_op("flip")
 def _flip(g: Graph, bind: Bind) -> str:
     rank, axis = bind.args[0].type.ndim, bind.attrs["axis"]
     axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
@@ -139,7 +139,7 @@ def flip_axes(g: Graph, name: str, axes: list[int]) -> str:
 # ---- joining and splitting ----
 
 
-@exports_operations("concatenate")
+@exports_op("concatenate")
 def _concatenate(g: Graph, bind: Bind) -> str:
     kind, axis = result_types(bind)[0], bind.attrs["axis"]
     names = g.operands(bind, kind.dtype)
@@ -148,7 +148,7 @@ def _concatenate(g: Graph, bind: Bind) -> str:
     return g("Concat", *names, axis=0 if axis is None else axis % kind.ndim)
 
 
-@exports_operations("stack")
+@exports_op("stack")
 def _stack(g: Graph, bind: Bind) -> str:
     kind = result_types(bind)[0]
     axis = bind.attrs["axis"] % kind.ndim
@@ -156,7 +156,7 @@ def _stack(g: Graph, bind: Bind) -> str:
     return g("Concat", *names, axis=axis)
 
 
-@exports_operations("split")
+@exports_op("split")
 def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
     axis = bind.attrs["axis"] % bind.args[0].type.ndim
     extents = [kind.shape[axis] for kind in result_types(bind)]
@@ -185,7 +185,7 @@ def slice_axis(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int 
     return g("Slice", name, *ends, g.array([axis], np.int64), g.array([step], np.int64))
 
 
-@exports_operations("roll")
+@exports_op("roll")
 def _roll(g: Graph, bind: Bind) -> str:
     kind, axis, shift = result_types(bind)[0], bind.attrs["axis"], bind.attrs["shift"]
     name = g.operand(bind.args[0])
@@ -227,7 +227,7 @@ def _triangle(g: Graph, bind: Bind, word: str) -> str:
 # ---- numbers in order ----
 
 
-@exports_operations("arange")
+@exports_op("arange")
 def _arange(g: Graph, bind: Bind) -> str:
     start, stop, step = (bind.attrs[name] for name in ("start", "stop", "step"))
     kind = result_types(bind)[0]
@@ -238,7 +238,7 @@ def _arange(g: Graph, bind: Bind) -> str:
     return g.cast(found, np.dtype(np.int64), kind.dtype)
 
 
-@exports_operations("eye")
+@exports_op("eye")
 def _eye(g: Graph, bind: Bind) -> str:
     n, m, k = (bind.attrs[name] for name in ("n", "m", "k"))
     kind = result_types(bind)[0]

@@ -15,7 +15,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import real_type
 from letir.onnx.exporting.node_graph import (
     COMPLEX,
     Graph,
-    exports_operations,
+    exports_op,
     is_complex,
     is_undefined,
     real_dtype,
@@ -249,7 +249,7 @@ def _as_one(g: Graph, bind: Bind) -> Any:
 
 
 refuses_operations(COMPLEX, "wofz")
-exports_operations("complex_of")(_complex_of)
+exports_op("complex_of")(_complex_of)
 _for_complex(_complex_of, "complex_of")
 _for_complex(_cast, "cast")
 _for_complex(_real, "real")

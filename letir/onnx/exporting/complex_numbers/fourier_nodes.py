@@ -11,7 +11,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import joined_parts, pa
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
-    exports_operations,
+    exports_op,
     is_complex,
     real_dtype,
     result_types,
@@ -111,7 +111,7 @@ def _mirror_elements(g: Graph, name: str, axis: int, stop: int) -> str:
     return g("Slice", name, *bounds)
 
 
-exports_operations("fftn")(_fftn)
-exports_operations("ifftn")(partial(_fftn, is_inverse=True))
-exports_operations("rfftn")(_rfftn)
-exports_operations("irfftn")(_irfftn)
+exports_op("fftn")(_fftn)
+exports_op("ifftn")(partial(_fftn, is_inverse=True))
+exports_op("rfftn")(_rfftn)
+exports_op("irfftn")(_irfftn)

@@ -9,8 +9,8 @@ from letir.ast.terms import Bind
 from letir.ast.types import ShapeDtype
 from letir.onnx.exporting.node_graph import (
     Graph,
-    computes_operations,
-    exports_operations,
+    computes_op,
+    exports_op,
     refuses_operations,
     result_types,
 )
@@ -45,12 +45,12 @@ def _with_axis_and_dtype(found, axis: int, dtype):
     return (np.floor(found) if np.dtype(dtype).kind in "iu" else found).astype(dtype)
 
 
-@computes_operations("linspace")
+@computes_op("linspace")
 def _linspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     return _with_axis_and_dtype(_in_steps(start, stop, num, endpoint), axis, dtype)
 
 
-@exports_operations("linspace")
+@exports_op("linspace")
 def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
     """The program above; with a symbolic number of samples it gets their positions, too."""
     num = bind.attrs["num"]
@@ -74,14 +74,14 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
     return g.emitter.recorded(g, trace(program, *kinds, count), [*operands, places])
 
 
-@computes_operations("logspace")
+@computes_op("logspace")
 def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0):
     found = np.power(base, _in_steps(start, stop, num, endpoint))
     found = np.moveaxis(found, 0, axis)
     return found if dtype is None else found.astype(dtype)
 
 
-@computes_operations("geomspace")
+@computes_op("geomspace")
 def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     made = np.result_type(start.dtype, stop.dtype, np.float64)
     start, stop = start.astype(made) + 0 * stop, stop.astype(made) + 0 * start
@@ -97,7 +97,7 @@ def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
 # ---- windows ----
 
 
-@computes_operations("sliding_window_view")
+@computes_op("sliding_window_view")
 def _sliding_window_view(x, *, window, axis=None):
     sizes = window if isinstance(window, tuple) else (window,)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis).tolist()
@@ -135,7 +135,7 @@ def _cut_to_mode(full, longer: int, shorter: int, mode: str):
     return full[shorter - 1 : longer]
 
 
-@computes_operations("convolve")
+@computes_op("convolve")
 def _convolve(a, v, *, mode="full"):
     a, v = np.atleast_1d(a), np.atleast_1d(v)
     longer, shorter = max(a.shape[0], v.shape[0]), min(a.shape[0], v.shape[0])
@@ -145,7 +145,7 @@ def _convolve(a, v, *, mode="full"):
 # ---- indices ----
 
 
-@computes_operations("unravel_index")
+@computes_op("unravel_index")
 def _unravel_index(indices, *, shape, order="C"):
     rest, found = indices.astype(np.int64), []
     for n in shape[::-1] if order == "C" else shape:
@@ -154,7 +154,7 @@ def _unravel_index(indices, *, shape, order="C"):
     return tuple(found[::-1] if order == "C" else found)
 
 
-@computes_operations("ravel_multi_index")
+@computes_op("ravel_multi_index")
 def _ravel_multi_index(*indices, dims, mode="raise", order="C"):
     modes = mode if isinstance(mode, tuple) else (mode,) * len(dims)
     rows = list(zip(indices, dims, modes, strict=True))
@@ -166,7 +166,7 @@ def _ravel_multi_index(*indices, dims, mode="raise", order="C"):
     return total
 
 
-@computes_operations("lexsort")
+@computes_op("lexsort")
 def _lexsort(*keys, axis=-1):
     order = None
     for key in keys:  # the last key is the first criterion; the sorting is stable
@@ -176,11 +176,11 @@ def _lexsort(*keys, axis=-1):
     return order
 
 
-@computes_operations("nanargmax")
+@computes_op("nanargmax")
 def _nanargmax(x, *, axis=None, keepdims=False):
     return np.argmax(np.where(np.isnan(x), -np.inf, x), axis=axis, keepdims=keepdims)
 
 
-@computes_operations("nanargmin")
+@computes_op("nanargmin")
 def _nanargmin(x, *, axis=None, keepdims=False):
     return np.argmin(np.where(np.isnan(x), np.inf, x), axis=axis, keepdims=keepdims)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 from letir.onnx.exporting.programs.gamma_programs import gammaln, gammasgn
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(240)
@@ -78,7 +78,7 @@ def _order_and_argument(v, x):
     return v, np.where(x == 0, 1e-300 if x.dtype == np.float64 else 1e-30, np.abs(x) + 0 * v)
 
 
-@computes_operations("jv")
+@computes_op("jv")
 def jv(v: Any, x: Any) -> Any:
     """The Bessel function of the first kind."""
     v, y = _order_and_argument(v, x)
@@ -104,7 +104,7 @@ def jv(v: Any, x: Any) -> Any:
     return _value_at_negative(v, x, turned * found)
 
 
-@computes_operations("yv", "yn")
+@computes_op("yv", "yn")
 def yv(v: Any, x: Any) -> Any:
     """The Bessel function of the second kind."""
     v, y = _order_and_argument(v, x)
@@ -129,7 +129,7 @@ def yv(v: Any, x: Any) -> Any:
     return np.where(x > 0, found, np.where(x == 0, -np.inf, np.nan))
 
 
-@computes_operations("kve")
+@computes_op("kve")
 def kve(v: Any, x: Any) -> Any:
     """The modified Bessel function of the second kind, times exp(x)."""
     v, y = _order_and_argument(v, x)
@@ -144,13 +144,13 @@ def kve(v: Any, x: Any) -> Any:
     return np.where(x > 0, found, np.where(x == 0, np.inf, np.nan))
 
 
-@computes_operations("kv", "kn")
+@computes_op("kv", "kn")
 def kv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the second kind."""
     return np.where(x > 0, kve(v, x) * np.exp(-x), kve(v, x))
 
 
-@computes_operations("ive")
+@computes_op("ive")
 def ive(v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind, times exp(-abs(x))."""
     v, y = _order_and_argument(v, x)
@@ -177,7 +177,7 @@ def ive(v: Any, x: Any) -> Any:
     return _value_at_negative(v, x, np.where(np.abs(v) > _FAR, np.nan, found))
 
 
-@computes_operations("iv")
+@computes_op("iv")
 def iv(v: Any, x: Any) -> Any:
     """The modified Bessel function of the first kind."""
     return ive(v, x) * np.exp(np.abs(x))
@@ -190,9 +190,9 @@ def _of_order(function, order: float):
 for _name, _function in (("j", jv), ("y", yv), ("i", iv), ("k", kv)):
     for _number in (0, 1):
         _written = f"bessel_i{_number}" if _name + str(_number) == "i0" else f"{_name}{_number}"
-        computes_operations(_written)(_of_order(_function, float(_number)))
+        computes_op(_written)(_of_order(_function, float(_number)))
 for _name, _function in (("i", ive), ("k", kve)):
     for _number in (0, 1):
-        computes_operations(f"{_name}{_number}e")(_of_order(_function, float(_number)))
-computes_operations("i0")(_of_order(iv, 0.0))
-computes_operations("i0_slope")(_of_order(iv, 1.0))
+        computes_op(f"{_name}{_number}e")(_of_order(_function, float(_number)))
+computes_op("i0")(_of_order(iv, 0.0))
+computes_op("i0_slope")(_of_order(iv, 1.0))

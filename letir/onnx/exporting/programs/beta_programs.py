@@ -4,23 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 from letir.onnx.exporting.programs.gamma_programs import gammaln, gammasgn
 from letir.tracing.control_flow.while_and_fori import while_loop
 
 
-@computes_operations("betaln")
+@computes_op("betaln")
 def betaln(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b)))."""
     return gammaln(a) + gammaln(b) - gammaln(a + b)
 
 
-@computes_operations("beta")
+@computes_op("beta")
 def _beta(a, b):
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * np.exp(betaln(a, b))
 
 
-@computes_operations("binom")
+@computes_op("binom")
 def _binom(n, k):
     sign = gammasgn(n + 1) * gammasgn(k + 1) * gammasgn(n - k + 1)
     size = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
@@ -30,7 +30,7 @@ def _binom(n, k):
     return np.where((n >= 0) & whole & (k > n) & (np.floor(n) == n), 0.0, rounded)
 
 
-@computes_operations("poch")
+@computes_op("poch")
 def _poch(z, m):
     return gammasgn(z) * gammasgn(z + m) * np.exp(gammaln(z + m) - gammaln(z))
 
@@ -81,7 +81,7 @@ def _beta_inside(a, b, x):
     return inside, np.where(inside, a, 1.0), np.where(inside, b, 1.0), x
 
 
-@computes_operations("betainc")
+@computes_op("betainc")
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function."""
     inside, p, q, y = _beta_inside(a, b, x)
@@ -90,7 +90,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return np.where(inside, found, np.where(valid, np.where(x == 0, 0.0, 1.0), np.nan))
 
 
-@computes_operations("betaincc")
+@computes_op("betaincc")
 def _betaincc(a, b, x):
     inside, p, q, y = _beta_inside(a, b, x)
     found = _beta_parts(p, q, y, 1 - y)[1]
@@ -98,7 +98,7 @@ def _betaincc(a, b, x):
     return np.where(inside, found, np.where(valid, np.where(x == 0, 1.0, 0.0), np.nan))
 
 
-@computes_operations("betaincinv")
+@computes_op("betaincinv")
 def betaincinv(a: Any, b: Any, p: Any) -> Any:
     """x at which ``betainc`` is p: bisection of the logit, then two steps of Newton's."""
     a, b, p = (v.astype(np.float64) for v in (a, b, p))  # the bisection needs the range
@@ -125,13 +125,13 @@ def betaincinv(a: Any, b: Any, p: Any) -> Any:
     return np.where(inside, both(u)[0], np.where(valid, np.where(p == 0, 0.0, 1.0), np.nan))
 
 
-@computes_operations("stdtr")
+@computes_op("stdtr")
 def _stdtr(df, t):
     tail = 0.5 * betainc(0.5 * df, 0.5 + 0 * t, df / (df + t * t))
     return np.where(t < 0, tail, 1 - tail)
 
 
-@computes_operations("stdtrit")
+@computes_op("stdtrit")
 def _stdtrit(df, p):
     x = betaincinv(0.5 * df + 0 * p, 0.5 + 0 * p, 2 * np.minimum(p, 1 - p))
     size = np.sqrt(df * (1 - x) / x)

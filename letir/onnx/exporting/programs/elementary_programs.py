@@ -8,20 +8,20 @@ import math
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 
 
-@computes_operations("exp2", "special_exp2")
+@computes_op("exp2", "special_exp2")
 def _exp2(x):
     return np.power(np.asarray(2, x.dtype), x)
 
 
-@computes_operations("exp10")
+@computes_op("exp10")
 def _exp10(x):
     return np.power(np.asarray(10, x.dtype), x)
 
 
-@computes_operations("expm1", "special_expm1")
+@computes_op("expm1", "special_expm1")
 def _expm1(x):
     u = np.exp(x)
     v = u - 1
@@ -29,7 +29,7 @@ def _expm1(x):
     return np.where(u == 1, x, np.where((v == -1) | np.isinf(u), v, v * x / np.log(inner)))
 
 
-@computes_operations("log1p", "special_log1p")
+@computes_op("log1p", "special_log1p")
 def _log1p(x):
     u = 1 + x
     plain = (u == 1) | np.isinf(u)
@@ -37,17 +37,17 @@ def _log1p(x):
     return np.where(u == 1, x, np.where(np.isinf(u), u, np.log(u) * factor))
 
 
-@computes_operations("log2")
+@computes_op("log2")
 def _log2(x):
     return np.log(x) * (1 / math.log(2))
 
 
-@computes_operations("log10")
+@computes_op("log10")
 def _log10(x):
     return np.log(x) * (1 / math.log(10))
 
 
-@computes_operations("cbrt", "special_cbrt")
+@computes_op("cbrt", "special_cbrt")
 def _cbrt(x):
     size = np.abs(x)
     plain = (size == 0) | np.isinf(size) | np.isnan(size)
@@ -56,7 +56,7 @@ def _cbrt(x):
     return np.where(plain, x, np.copysign(y, x))
 
 
-@computes_operations("hypot")
+@computes_op("hypot")
 def _hypot(x, y):
     x, y = np.abs(x), np.abs(y)
     large, small = np.maximum(x, y), np.minimum(x, y)
@@ -66,7 +66,7 @@ def _hypot(x, y):
     return np.where(infinite, np.inf, np.where(plain, large, large * np.sqrt(1 + ratio * ratio)))
 
 
-@computes_operations("arctan2")
+@computes_op("arctan2")
 def _arctan2(y, x):
     both = np.isinf(x) & np.isinf(y)  # two infinities: the angle of the diagonal
     x, y = np.where(both, np.sign(x), x), np.where(both, np.sign(y), y)
@@ -80,38 +80,38 @@ def _arctan2(y, x):
     return np.copysign(angle, y)
 
 
-@computes_operations("logaddexp")
+@computes_op("logaddexp")
 def _logaddexp(x, y):
     larger = np.maximum(x, y)
     gap = np.where(x == y, 0, -np.abs(x - y))
     return larger + np.log1p(np.exp(gap))
 
 
-@computes_operations("logaddexp2")
+@computes_op("logaddexp2")
 def _logaddexp2(x, y):
     larger = np.maximum(x, y)
     gap = np.where(x == y, 0, -np.abs(x - y))
     return larger + np.log1p(np.exp2(gap)) * (1 / math.log(2))
 
 
-@computes_operations("radians")
+@computes_op("radians")
 def _radians(x):
     return x * (math.pi / 180)
 
 
-@computes_operations("degrees")
+@computes_op("degrees")
 def _degrees(x):
     return x * (180 / math.pi)
 
 
-@computes_operations("ldexp")
+@computes_op("ldexp")
 def _ldexp(x, n):
     half = n // 2  # in two steps: 2 ** n may overflow where the result does not
     one = x * np.power(np.asarray(2, x.dtype), half.astype(x.dtype))
     return one * np.power(np.asarray(2, x.dtype), (n - half).astype(x.dtype))
 
 
-@computes_operations("frexp")
+@computes_op("frexp")
 def _frexp(x):
     plain = (x == 0) | ~np.isfinite(x)
     size = np.abs(np.where(plain, 1, x))
@@ -126,7 +126,7 @@ def _frexp(x):
     return found, np.where(plain, 0, power).astype(np.int32)
 
 
-@computes_operations("nan_to_num")
+@computes_op("nan_to_num")
 def _nan_to_num(x, *, nan=0.0, posinf=None, neginf=None):
     if x.dtype.kind != "f":
         return x * 1
@@ -138,14 +138,14 @@ def _nan_to_num(x, *, nan=0.0, posinf=None, neginf=None):
     return np.where(x == -np.inf, np.asarray(low, x.dtype), x)
 
 
-@computes_operations("isclose")
+@computes_op("isclose")
 def _isclose(x, y, rtol=1e-5, atol=1e-8, *, equal_nan=False):
     near = np.abs(x - y) <= atol + rtol * np.abs(y)
     found = np.where(np.isfinite(y), near, x == y)
     return found | (np.isnan(x) & np.isnan(y)) if equal_nan else found
 
 
-@computes_operations("unwrap")
+@computes_op("unwrap")
 def _unwrap(x, *, discont=None, axis=-1, period=2 * math.pi):
     discont = period / 2 if discont is None else discont
     if type(x.shape[axis]) is int and x.shape[axis] < 2:
@@ -159,7 +159,7 @@ def _unwrap(x, *, discont=None, axis=-1, period=2 * math.pi):
     return x + np.concatenate([first * 0, np.cumsum(correction, axis=axis)], axis=axis)
 
 
-@computes_operations("bitwise_count")
+@computes_op("bitwise_count")
 def _bitwise_count(x):
     rest, count = np.abs(x.astype(np.int64)), 0
     for _ in range(8 * x.dtype.itemsize):
@@ -168,7 +168,7 @@ def _bitwise_count(x):
     return count
 
 
-@computes_operations("gcd")
+@computes_op("gcd")
 def _gcd(x, y):
     x, y = np.abs(x) + 0 * y, np.abs(y) + 0 * x
     # Euclid: the numbers shrink by the golden ratio
@@ -177,7 +177,7 @@ def _gcd(x, y):
     return x
 
 
-@computes_operations("lcm")
+@computes_op("lcm")
 def _lcm(x, y):
     common = np.gcd(x, y)
     return np.abs(x // np.where(common == 0, 1, common) * y)

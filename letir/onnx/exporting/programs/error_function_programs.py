@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 
 _ROOT_PI = math.sqrt(math.pi)
 _ROOT_2 = math.sqrt(2)
@@ -59,7 +59,7 @@ def _exp_minus_square(y):
     return np.exp(-short * short) * np.exp(-(y - short) * (y + short))
 
 
-@computes_operations("erf")
+@computes_op("erf")
 def erf(x: Any) -> Any:
     """2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     y = np.abs(x)
@@ -67,7 +67,7 @@ def erf(x: Any) -> Any:
     return np.where(y <= 0.46875, _small_erf(np.clip(x, -0.5, 0.5)), np.copysign(tail, x))
 
 
-@computes_operations("erfc")
+@computes_op("erfc")
 def erfc(x: Any) -> Any:
     """1 - erf(x), also where that is tiny."""
     y = np.abs(x)
@@ -76,7 +76,7 @@ def erfc(x: Any) -> Any:
     return np.where(y <= 0.46875, 1 - _small_erf(np.clip(x, -0.5, 0.5)), tail)
 
 
-@computes_operations("erfcx")
+@computes_op("erfcx")
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x)."""
     y = np.abs(x)
@@ -88,7 +88,7 @@ def erfcx(x: Any) -> Any:
     return np.where(y <= 0.46875, small, tail)
 
 
-@computes_operations("dawsn")
+@computes_op("dawsn")
 def dawsn(x: Any) -> Any:
     """Dawson's integral, by Rybicki's sum (Computers in Physics 3, 1989) with steps of 0.2."""
     infinite = np.isinf(x)
@@ -106,7 +106,7 @@ def dawsn(x: Any) -> Any:
     return np.where(infinite, 0.0, found)
 
 
-@computes_operations("erfi")
+@computes_op("erfi")
 def _erfi(x):
     found = 2 / _ROOT_PI * np.exp(x * x) * dawsn(x)
     return np.where(np.abs(x) > 27, np.copysign(np.inf, x), found)
@@ -115,13 +115,13 @@ def _erfi(x):
 # ---- the normal distribution ----
 
 
-@computes_operations("ndtr", "normal_cdf")
+@computes_op("ndtr", "normal_cdf")
 def ndtr(x: Any) -> Any:
     """The distribution function of the normal distribution."""
     return 0.5 * erfc(-x * (1 / _ROOT_2))
 
 
-@computes_operations("log_ndtr")
+@computes_op("log_ndtr")
 def log_ndtr(x: Any) -> Any:
     """The logarithm of ``ndtr``, accurate far below 0 too."""
     low = np.minimum(x, 0.0)
@@ -144,7 +144,7 @@ def _upper_quantile(log_p):
     return x
 
 
-@computes_operations("ndtri")
+@computes_op("ndtri")
 def _ndtri(p):
     tail = np.minimum(p, 1 - p)
     inside = (p > 0) & (p < 1)
@@ -153,7 +153,7 @@ def _ndtri(p):
     return np.where(inside, np.where(p < 0.5, -x, x), outside)
 
 
-@computes_operations("ndtri_exp")
+@computes_op("ndtri_exp")
 def _ndtri_exp(y):
     low = y < -math.log(2)
     inside = y < 0
@@ -163,7 +163,7 @@ def _ndtri_exp(y):
     return np.where(inside, np.where(low, -x, x), outside)
 
 
-@computes_operations("erfinv")
+@computes_op("erfinv")
 def _erfinv(y):
     size = np.abs(y)
     inside = size < 1
@@ -175,7 +175,7 @@ def _erfinv(y):
     return np.where(inside, x, np.where(size == 1, np.copysign(np.inf, y), np.nan))
 
 
-@computes_operations("erfcinv")
+@computes_op("erfcinv")
 def _erfcinv(p):
     inside = (p > 0) & (p < 2)
     tail = np.where(inside, 0.5 * np.minimum(p, 2 - p), 0.25)
@@ -187,48 +187,48 @@ def _erfcinv(p):
 # ---- logarithms and exponentials ----
 
 
-@computes_operations("logit")
+@computes_op("logit")
 def _logit(x):
     return np.log(x) - np.log1p(-x)
 
 
-@computes_operations("log_expit")
+@computes_op("log_expit")
 def _log_expit(x):
     return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
 
 
-@computes_operations("exprel")
+@computes_op("exprel")
 def _exprel(x):
     zero = x == 0
     found = np.expm1(x) / np.where(zero, 1.0, x)
     return np.where(zero, 1.0, np.where(np.isposinf(x), x, found))
 
 
-@computes_operations("cosm1")
+@computes_op("cosm1")
 def _cosm1(x):
     half = np.sin(0.5 * x)
     return -2 * half * half
 
 
-@computes_operations("xlogy")
+@computes_op("xlogy")
 def _xlogy(x, y):
     zero = (x == 0) & ~np.isnan(y)
     return np.where(zero, 0.0, x * np.log(np.where(zero, 1.0, y)))
 
 
-@computes_operations("xlog1py")
+@computes_op("xlog1py")
 def _xlog1py(x, y):
     zero = (x == 0) & ~np.isnan(y)
     return np.where(zero, 0.0, x * np.log1p(np.where(zero, 0.0, y)))
 
 
-@computes_operations("entr")
+@computes_op("entr")
 def _entr(x):
     found = -x * np.log(np.where(x > 0, x, 1.0))
     return np.where(np.isnan(x) | (x > 0), found, np.where(x == 0, 0.0, -np.inf))
 
 
-@computes_operations("rel_entr")
+@computes_op("rel_entr")
 def _rel_entr(x, y):
     inside = (x > 0) & (y > 0)
     found = x * np.log(np.where(inside, x, 1.0) / np.where(inside, y, 1.0))
@@ -236,19 +236,19 @@ def _rel_entr(x, y):
     return np.where(np.isnan(x) | np.isnan(y), np.nan, found)
 
 
-@computes_operations("special_kl_div")
+@computes_op("special_kl_div")
 def _kl_div(x, y):
     return _rel_entr(x, y) - x + y
 
 
-@computes_operations("huber")
+@computes_op("huber")
 def _huber(delta, r):
     size = np.abs(r)
     found = np.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return np.where(delta < 0, np.inf, found)
 
 
-@computes_operations("pseudo_huber")
+@computes_op("pseudo_huber")
 def _pseudo_huber(delta, r):
     ratio = r / np.where(delta == 0, 1.0, delta)
     square = ratio * ratio
@@ -270,7 +270,7 @@ def _integral_series(x, sign: int):
     return total
 
 
-@computes_operations("exp1")
+@computes_op("exp1")
 def exp1(x: Any) -> Any:
     """The integral of exp(-t) / t from x on."""
     low, high = np.clip(x, 1e-300, 1.0), np.clip(x, 1.0, 1e6)
@@ -282,7 +282,7 @@ def exp1(x: Any) -> Any:
     return np.where(x > 0, found, np.where(x == 0, np.inf, np.nan))
 
 
-@computes_operations("expi")
+@computes_op("expi")
 def _expi(x):
     middle = np.clip(x, 1e-300, 45.0)
     series = _EULER + np.log(middle) + _integral_series(middle, 1)
@@ -296,7 +296,7 @@ def _expi(x):
     return np.where(x > 0, found, np.where(x == 0, -np.inf, np.where(np.isnan(x), x, below)))
 
 
-@computes_operations("spence")
+@computes_op("spence")
 def _spence(x):
     high = x > 1.5
     z = np.where(high, 1 / np.where(high, x, 1.0), x)
@@ -313,7 +313,7 @@ def _spence(x):
     return np.where(x < 0, np.nan, found)
 
 
-@computes_operations("wrightomega")
+@computes_op("wrightomega")
 def _wrightomega(x):
     w = np.where(x > 1, x - np.log(np.maximum(x, 1.0)), np.exp(np.minimum(x, 1.0)) * 0.6)
     w = np.where(x < -2, np.exp(np.minimum(x, 1.0)), w)

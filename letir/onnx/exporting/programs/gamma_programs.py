@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 from letir.onnx.exporting.programs.error_function_programs import exp1
 from letir.tracing.control_flow.while_and_fori import while_loop
 
@@ -48,7 +48,7 @@ def _log_gamma_above(x):
     return np.where(large, np.inf, found)
 
 
-@computes_operations("gammaln")
+@computes_op("gammaln")
 def gammaln(x: Any) -> Any:
     """log(abs(gamma(x)))."""
     above = x >= 0.5
@@ -59,12 +59,12 @@ def gammaln(x: Any) -> Any:
     return np.where(np.isinf(x), x, found)
 
 
-@computes_operations("loggamma")
+@computes_op("loggamma")
 def _loggamma(x):
     return np.where(x < 0, np.nan, gammaln(x))
 
 
-@computes_operations("gammasgn")
+@computes_op("gammasgn")
 def gammasgn(x: Any) -> Any:
     """The sign of gamma(x)."""
     whole = np.floor(x)
@@ -74,21 +74,21 @@ def gammasgn(x: Any) -> Any:
     return np.where(x == 0, np.copysign(1.0, x), np.where(np.isnan(x), x, found))
 
 
-@computes_operations("gamma")
+@computes_op("gamma")
 def gamma(x: Any) -> Any:
     """The gamma function."""
     found = gammasgn(x) * np.exp(gammaln(x))
     return np.where((x < 0) & (np.floor(x) == x), np.nan, found)
 
 
-@computes_operations("rgamma")
+@computes_op("rgamma")
 def _rgamma(x):
     pole = (x <= 0) & (np.floor(x) == x)
     inner = np.where(pole, 1.0, x)
     return np.where(pole, 0.0, gammasgn(inner) * np.exp(-gammaln(inner)))
 
 
-@computes_operations("psi")
+@computes_op("psi")
 def psi(x: Any) -> Any:
     """The derivative of log gamma."""
     above = x > 0
@@ -110,7 +110,7 @@ def psi(x: Any) -> Any:
     return np.where(x == 0, -np.copysign(np.inf, x), found)
 
 
-@computes_operations("zeta")
+@computes_op("zeta")
 def zeta(s: Any, q: Any) -> Any:
     """The sum of (k + q)**-s, by the formula of Euler and Maclaurin after 12 terms."""
     total = 0
@@ -136,7 +136,7 @@ def _zeta_left_of_zero(s, q, total):
     return np.where(q == np.floor(q), np.inf, np.where(is_real, total, np.nan))
 
 
-@computes_operations("riemann_zeta")
+@computes_op("riemann_zeta")
 def _riemann_zeta(s):
     turned = s < -1
     t = np.where(turned, 1 - s, s)
@@ -161,12 +161,12 @@ def _zeta_from_one(s):
     return total
 
 
-@computes_operations("zetac")
+@computes_op("zetac")
 def _zetac(s):
     return _riemann_zeta(s) - 1
 
 
-@computes_operations("polygamma")
+@computes_op("polygamma")
 def _polygamma(x, *, n):
     if n == 0:
         return psi(x)
@@ -233,14 +233,14 @@ def _border_values(a, x, found, at_zero: float):
     return np.where((a < 0) | (x < 0) | np.isnan(a) | np.isnan(x), np.nan, found)
 
 
-@computes_operations("gammainc")
+@computes_op("gammainc")
 def gammainc(a: Any, x: Any) -> Any:
     """The lower regularized incomplete gamma function."""
     found = np.where(a == 0, 1.0, _incomplete_gammas(a, x)[0])
     return np.where((a == 0) & (x > 0), 1.0, _border_values(a, x, found, 0.0))
 
 
-@computes_operations("gammaincc")
+@computes_op("gammaincc")
 def gammaincc(a: Any, x: Any) -> Any:
     """The upper regularized incomplete gamma function."""
     found = np.where(a == 0, 0.0, _incomplete_gammas(a, x)[1])
@@ -281,17 +281,17 @@ def _checked_inverse(a, p, q):
     return np.where(inside, found, outside)
 
 
-@computes_operations("gammaincinv")
+@computes_op("gammaincinv")
 def _gammaincinv(a, p):
     return _checked_inverse(a, p, 1 - p)
 
 
-@computes_operations("gammainccinv")
+@computes_op("gammainccinv")
 def _gammainccinv(a, q):
     return _checked_inverse(a, 1 - q, q)
 
 
-@computes_operations("gamma_slope")
+@computes_op("gamma_slope")
 def _gamma_slope(a, x, *, order=1):
     """See ``letir.ops.special.gamma_gradient``."""
     inside = (a > 0) & (x > 0) & (a <= 1e6)
@@ -324,7 +324,7 @@ def _gamma_slope(a, x, *, order=1):
     return np.where(x > 0, np.where(a > 0, found, np.nan), 0.0)
 
 
-@computes_operations("expn")
+@computes_op("expn")
 def _expn(n, x):
     n, x = n + 0 * x, x + 0.0 * n
     above = np.where(x > 1, x, 2.0)

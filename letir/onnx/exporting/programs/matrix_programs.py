@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations, not_finite_where_raising
+from letir.onnx.exporting.node_graph import computes_op, not_finite_where_raising
 from letir.tracing.control_flow.while_and_fori import fori_loop
 
 not_finite_where_raising("cholesky", "inv", "solve")
@@ -59,7 +59,7 @@ def _back_substituted(u, b, unit: bool = False):
     return fori_loop(0, n, step, np.zeros_like(b))
 
 
-@computes_operations("solve")
+@computes_op("solve")
 def solve(a: Any, b: Any) -> Any:
     """x with a @ x = b, by Gaussian elimination."""
     made = np.result_type(a.dtype, b.dtype, np.float32)
@@ -76,7 +76,7 @@ def solve(a: Any, b: Any) -> Any:
     return x[..., 0] if is_vector else x
 
 
-@computes_operations("inv")
+@computes_op("inv")
 def _inv(x):
     x = x if x.dtype.kind == "f" else x.astype(float)
     return solve(x, unit_like(x, x.shape[-1]))
@@ -89,7 +89,7 @@ def _triangular_diagonal(x):
     return np.diagonal(u, axis1=-2, axis2=-1), sign
 
 
-@computes_operations("det")
+@computes_op("det")
 def _det(x):
     if not x.shape[-1]:
         return np.ones(x.shape[:-2], x.dtype if x.dtype.kind == "f" else float) + x.sum()
@@ -97,7 +97,7 @@ def _det(x):
     return sign * np.prod(diagonal, axis=-1)
 
 
-@computes_operations("slogdet")
+@computes_op("slogdet")
 def _slogdet(x):
     if not x.shape[-1]:
         one = np.ones(x.shape[:-2], x.dtype) + x.sum()
@@ -106,7 +106,7 @@ def _slogdet(x):
     return sign * np.prod(np.sign(diagonal), axis=-1), np.sum(np.log(np.abs(diagonal)), axis=-1)
 
 
-@computes_operations("cholesky")
+@computes_op("cholesky")
 def _cholesky(x, *, upper=False):
     x = x if x.dtype.kind == "f" else x.astype(float)
     x = np.swapaxes(x, -1, -2) if upper else x
@@ -127,7 +127,7 @@ def _cholesky(x, *, upper=False):
     return np.swapaxes(found, -1, -2) if upper else found
 
 
-@computes_operations("qr")
+@computes_op("qr")
 def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
     """Q and R by Householder's reflections, with the signs of LAPACK."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -156,7 +156,7 @@ def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
     return r[..., :count, :] if mode == "r" else (q[..., :count], r[..., :count, :])
 
 
-@computes_operations("solve_triangular")
+@computes_op("solve_triangular")
 def _solve_triangular(a, b, *, transposed=False, lower=False, unit_diagonal=False):
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
@@ -186,7 +186,7 @@ _PADE = (*_PADE, 129060195264000.0, 10559470521600.0, 670442572800.0, 3352212864
 _PADE = (*_PADE, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)
 
 
-@computes_operations("expm")
+@computes_op("expm")
 def _expm(x):
     """Scaling and squaring with the Pade approximation of degree 13 (Higham, 2005)."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -210,7 +210,7 @@ def _expm(x):
     return fori_loop(0, np.max(halvings).astype(np.int64), square, found)
 
 
-@computes_operations("sqrtm")
+@computes_op("sqrtm")
 def _sqrtm(x):
     """The product form of the iteration of Denman and Beavers (Higham, 2008, section 6.3)."""
     eye = np.eye(x.shape[-1], dtype=x.dtype)

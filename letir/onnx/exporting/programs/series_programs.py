@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.onnx.exporting.node_graph import computes_operations
+from letir.onnx.exporting.node_graph import computes_op
 from letir.ops.reductions.ufunc_methods import ufunc_of
 from letir.tracing.control_flow.scans import scan
 
@@ -20,7 +20,7 @@ def _accumulate_rows(step, rows):
     return np.concatenate([rows[:1], rest])
 
 
-@computes_operations("cumprod")
+@computes_op("cumprod")
 def _cumprod(x, *, axis=None, dtype=None):
     x = x.reshape(-1) if axis is None or not x.ndim else x
     if dtype is None and x.dtype.kind in "bi":
@@ -30,7 +30,7 @@ def _cumprod(x, *, axis=None, dtype=None):
     return np.moveaxis(_accumulate_rows(lambda y, row: y * row, rows), 0, axis)
 
 
-@computes_operations("linear_recurrence")
+@computes_op("linear_recurrence")
 def _linear_recurrence(a, b):
     b = b.astype(np.result_type(a.dtype, b.dtype))
     if type(b.shape[0]) is int and b.shape[0] < 2:
@@ -45,7 +45,7 @@ def _linear_recurrence(a, b):
     return np.concatenate([b[:1], rest])
 
 
-@computes_operations("ufunc_accumulate")
+@computes_op("ufunc_accumulate")
 def _ufunc_accumulate(x, *, ufunc, axis=0, dtype=None):
     called = ufunc_of(ufunc)
     if dtype is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from letir.onnx.exporting.node_graph import (
-    computes_operations,
+    computes_op,
     refuses_operations,
     warns_of_operations,
 )
@@ -67,7 +67,7 @@ def _in_order(values, vectors, is_falling: bool):
     )
 
 
-@computes_operations("eigh")
+@computes_op("eigh")
 def eigh(x: Any, *, UPLO: str = "L") -> Any:
     """(eigenvalues, eigenvectors) of symmetric matrices."""
     x = x if x.dtype.kind == "f" else x.astype(float)
@@ -87,7 +87,7 @@ def eigh(x: Any, *, UPLO: str = "L") -> Any:
     return _in_order(np.diagonal(a, axis1=-2, axis2=-1) * 1, v, False)
 
 
-@computes_operations("eigvalsh")
+@computes_op("eigvalsh")
 def _eigvalsh(x, *, UPLO="L"):
     return eigh(x, UPLO=UPLO)[0]
 
@@ -115,7 +115,7 @@ def _hestenes_svd(x, is_full: bool):
     return u * sign[..., None, :].astype(u.dtype), s, v
 
 
-@computes_operations("svd")
+@computes_op("svd")
 def svd(
     x: Any, *, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
@@ -131,12 +131,12 @@ def svd(
     return u, s, np.swapaxes(v, -1, -2)
 
 
-@computes_operations("svdvals")
+@computes_op("svdvals")
 def _svdvals(x):
     return svd(x, full_matrices=False)[1]
 
 
-@computes_operations("pinv")
+@computes_op("pinv")
 def _pinv(x, cutoff=None, *, hermitian=False, relative=False):
     u, s, vh = svd(x, full_matrices=False)
     if cutoff is None:
