@@ -97,11 +97,11 @@ class DaskEvaluator(Evaluator):
             return self._fused(bind, operands, kinds)
         if op.elementwise:
             return elementwise_by_block(
-                BlockProgram(program_of_bind(bind)), _array_operands(bind, operands), kinds
+                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), kinds
             )
         if all(map(has_one_block, operands)):
             return in_one_task(
-                BlockProgram(program_of_bind(bind)), _array_operands(bind, operands), kinds
+                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), kinds
             )
         if counts_rows(bind, operands):
             return self._picked_rows(bind, operands)
@@ -166,7 +166,7 @@ class DaskEvaluator(Evaluator):
         for k, count in enumerate(rows[0].chunks[0]):
             first, *others = [row.blocks[k] for row in rows]
             block = [first, np.arange(count), *others]
-            fn = retype(program_of_bind(for_rows(bind, count)), *map(type_of, block))
+            fn = retype(_program_of_bind(for_rows(bind, count)), *map(type_of, block))
             parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
         return (da.concatenate(parts),)
 
@@ -233,7 +233,7 @@ def _without_composites(fn: Lambda) -> Lambda:
     return passes.decompose(fn, keep_rules=False, exact=False)
 
 
-def program_of_bind(bind: Bind) -> Lambda:
+def _program_of_bind(bind: Bind) -> Lambda:
     """A program of this bind alone, with its operands, except None and Undef, as parameters."""
     args = tuple([Local(arg.type) if _is_value(arg) else arg for arg in bind.args])
     binders = tuple([Local(binder.type) for binder in bind.binders])
@@ -251,12 +251,12 @@ def _with_operands(bind: Bind, types: tuple[ArrayType, ...]) -> Lambda:
     """The program of the loop ``bind`` alone, for operands of other lengths."""
     attrs = Attrs({**bind.attrs, "length": None}) if "length" in bind.attrs else bind.attrs
     return retype(
-        program_of_bind(Bind(bind.binders, bind.op, bind.args, attrs, bind.source)), *types
+        _program_of_bind(Bind(bind.binders, bind.op, bind.args, attrs, bind.source)), *types
     )
 
 
 def _array_operands(bind: Bind, operands: list) -> list:
-    """The operands that are parameters of ``program_of_bind``."""
+    """The operands that are parameters of ``_program_of_bind``."""
     return [x for x, arg in zip(operands, bind.args, strict=True) if _is_value(arg)]
 
 

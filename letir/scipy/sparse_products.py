@@ -29,12 +29,12 @@ def _product_stand_in(plain: Any) -> Any:
     def _matmul_dispatch(self, other, *args, **kwargs):
         if not isinstance(other, Value) or not is_recording():
             return plain(self, other, *args, **kwargs)
-        return sparse_product(self, other)
+        return _sparse_product(self, other)
 
     return _matmul_dispatch
 
 
-def sparse_product(matrix: Any, x: Any) -> Any:
+def _sparse_product(matrix: Any, x: Any) -> Any:
     """``matrix @ x`` of a known sparse matrix and a traced vector or matrix."""
     if matrix.ndim != 2 or x.ndim not in (1, 2) or matrix.shape[1] != x.shape[0]:
         raise ShapeError(

@@ -113,7 +113,7 @@ def _graph_proto(
 # ---- loops ----
 
 
-def loop_node(
+def _loop_node(
     g: Graph,
     carried: Sequence[tuple[str, ArrayType]],
     step: Callable[[Graph, str, Sequence[str]], tuple],
@@ -174,7 +174,7 @@ def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
 
     first = [(g.operand(arg, kind.dtype), kind) for arg, kind in zip(carried, types, strict=True)]
     trips = g("Max", g("Sub", upper, lower), g.array(0, np.int64))
-    return loop_node(g, first, step, [], count=trips)
+    return _loop_node(g, first, step, [], count=trips)
 
 
 @exports_op("while_loop")
@@ -188,7 +188,7 @@ def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
 
     first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
     going = _loop_test(g, test, [*[name for name, _ in first], *captured])
-    return loop_node(g, first, step, [], test=going)
+    return _loop_node(g, first, step, [], test=going)
 
 
 def _loop_test(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
@@ -215,7 +215,7 @@ def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     types = kinds[:n_carry]
     first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
     going = _loop_test(g, test, [*[name for name, _ in first], *captured])
-    return loop_node(g, first, step, rows, test=going)
+    return _loop_node(g, first, step, rows, test=going)
 
 
 @exports_op("scan")
@@ -245,7 +245,7 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
         found = emit(inner, carry, _rows_at(inner, xs, rows, number))
         return "", found[:n_carry], found[n_carry:]
 
-    found = loop_node(g, first, step, kinds[n_carry:], count=count)
+    found = _loop_node(g, first, step, kinds[n_carry:], count=count)
     if is_reverse:
         stacked = zip(found[n_carry:], kinds[n_carry:], strict=True)
         found[n_carry:] = [_reverse_rows(g, name, kind) for name, kind in stacked]
@@ -350,7 +350,7 @@ def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         return "", [], emit(inner, [], _rows_at(inner, xs, rows, number))
 
-    return loop_node(g, [], step, kinds, count=_row_count(g, xs[0]))
+    return _loop_node(g, [], step, kinds, count=_row_count(g, xs[0]))
 
 
 # ---- bodies that run once ----

@@ -51,7 +51,7 @@ class IndexLayout:
     block: tuple
 
 
-def layout_of_index(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> IndexLayout:
+def _layout_of_index(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> IndexLayout:
     """The index ``item`` of an array of this type, with index arrays in their order."""
     types = tuple([arg.type for arg in arrays])
     rest = iter(arrays)
@@ -94,14 +94,14 @@ def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
 @exports_op("index")
 def _index(g: Graph, bind: Bind) -> str:
     x, *arrays = bind.args
-    return read_item(g, g.operand(x), x.type, bind.attrs["item"], arrays)
+    return _read_item(g, g.operand(x), x.type, bind.attrs["item"], arrays)
 
 
-def read_item(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
+def _read_item(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
     """``x[item]``."""
     if not arrays:
         return _read_basic(g, name, kind, item)
-    place = layout_of_index(g, kind, item, arrays)
+    place = _layout_of_index(g, kind, item, arrays)
     name = _slice_axes(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
     given = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
     whole = [i for i, entry in enumerate(place.axes) if type(entry) is slice]
@@ -202,7 +202,7 @@ def _index_write(g: Graph, bind: Bind, word: str) -> str:
     x, new, *arrays = bind.args
     target = g.operand(x), x.type
     value = g.operand(new, x.type.dtype), new.type
-    return write_item(g, target, value, bind.attrs["item"], arrays, word)
+    return _write_item(g, target, value, bind.attrs["item"], arrays, word)
 
 
 _REDUCTIONS = {"add": "add", "sub": "add", "mul": "mul", "div": "mul"}
@@ -220,7 +220,9 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
     name = g.operand(new, dtype)
     change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
     given = g(change, name) if change else name
-    return write_item(g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how)
+    return _write_item(
+        g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how
+    )
 
 
 @exports_op("assemble")
@@ -231,17 +233,19 @@ def _assemble(g: Graph, bind: Bind) -> str:
     name = filled_array(g, g.operand(sizes[0]) if sizes else g.ints(kind.shape), 0, kind.dtype)
     for item, part, arrays in group_parts(bind.attrs["items"], rest):
         given = g.operand(part, kind.dtype), part.type
-        name = write_item(g, (name, kind), given, item, arrays, "add")
+        name = _write_item(g, (name, kind), given, item, arrays, "add")
     return name
 
 
-def write_item(g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str) -> str:
+def _write_item(
+    g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str
+) -> str:
     """``target`` with ``given`` written or added at ``item``; both are pairs (name, type).
 
     ``how``: ScatterND's reduction, "none" for a write or "add".
     """
     (name, kind), (new, new_type) = target, given
-    place = layout_of_index(g, kind, item, arrays)
+    place = _layout_of_index(g, kind, item, arrays)
     part = indexed_shape(kind.shape, item, tuple([arg.type for arg in arrays]))
     if new_type.ndim > len(part):
         new = g.squeeze(new, list(range(new_type.ndim - len(part))))

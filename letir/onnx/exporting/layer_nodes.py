@@ -35,7 +35,7 @@ def _present(bind: Bind) -> list:
     return [arg for arg in bind.args if arg.type is not NO_TYPE]
 
 
-def layer_rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> Callable:
+def _layer_rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> Callable:
     """The rule of an operation that is one node of this kind, or else its decomposition.
 
     ``attributes(bind)``: the attributes of the node, or None if the bind needs the decomposition.
@@ -63,24 +63,26 @@ def _along_axis(bind: Bind) -> dict | None:
     return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
 
 
-exports_op("softmax")(layer_rule("Softmax", _along_axis))
-exports_op("log_softmax")(layer_rule("LogSoftmax", _along_axis))
-exports_op("relu")(layer_rule("Relu"))
-exports_op("sigmoid", "expit")(layer_rule("Sigmoid"))
-exports_op("selu")(layer_rule("Selu", double=False))
-exports_op("hardswish")(layer_rule("HardSwish", double=False))
-exports_op("mish")(layer_rule("Mish"))
-exports_op("softsign")(layer_rule("Softsign", double=False))
-exports_op("elu")(layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
+exports_op("softmax")(_layer_rule("Softmax", _along_axis))
+exports_op("log_softmax")(_layer_rule("LogSoftmax", _along_axis))
+exports_op("relu")(_layer_rule("Relu"))
+exports_op("sigmoid", "expit")(_layer_rule("Sigmoid"))
+exports_op("selu")(_layer_rule("Selu", double=False))
+exports_op("hardswish")(_layer_rule("HardSwish", double=False))
+exports_op("mish")(_layer_rule("Mish"))
+exports_op("softsign")(_layer_rule("Softsign", double=False))
+exports_op("elu")(_layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
 exports_op("celu")(
-    layer_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False)
+    _layer_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False)
 )
-exports_op("softplus")(layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
+exports_op("softplus")(
+    _layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None)
+)
 exports_op("leaky_relu")(
-    layer_rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
+    _layer_rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
 exports_op("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
-exports_op("hardsigmoid")(layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
+exports_op("hardsigmoid")(_layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
 @exports_op("gelu")
@@ -254,7 +256,7 @@ def _conv_transpose(g: Graph, bind: Bind) -> Any:
     return g("ConvTranspose", *g.operands(bind), kernel_shape=list(w.shape[2:]), **spacing)
 
 
-def window_slices(
+def _window_slices(
     at: Sequence[int], places: Sequence, stride: Sequence, dilation: Sequence
 ) -> tuple:
     """The slices that read the element at position ``at`` of all windows."""
@@ -274,7 +276,7 @@ def _unfold(x, *, window, stride, padding, dilation, value=0.0):
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0),) * lead + tuple(padding), constant_values=value)
     places = _window_count(x.shape[lead:], window, stride, dilation)
-    rows = [x[(..., *window_slices(at, places, stride, dilation))] for at in np.ndindex(*window)]
+    rows = [x[(..., *_window_slices(at, places, stride, dilation))] for at in np.ndindex(*window)]
     return np.stack(rows).reshape(*window, *rows[0].shape)
 
 
@@ -285,7 +287,7 @@ def _fold(y, *, sizes, stride, padding, dilation):
     corner = y[(0,) * n][(..., *[slice(0, 1)] * n)]  # its leading axes may have symbolic sizes
     out = np.zeros_like(corner) + np.zeros(padded, y.dtype)
     for at in np.ndindex(*y.shape[:n]):
-        out = index_add(out, (..., *window_slices(at, y.shape[-n:], stride, dilation)), y[at])
+        out = index_add(out, (..., *_window_slices(at, y.shape[-n:], stride, dilation)), y[at])
     inner = (slice(low, low + size) for size, (low, _) in zip(sizes, padding, strict=True))
     return out[(..., *inner)] * 1
 
@@ -304,7 +306,7 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
     found = []
     for at in np.ndindex(*kernel):
         seen = _by_group(
-            x[(..., *window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
+            x[(..., *_window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
             groups,
         )
         found.append(
@@ -328,7 +330,7 @@ def _conv_by_windows(
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):
-        seen = _by_group(x[(..., *window_slices(at, places, stride, dilation))], groups)
+        seen = _by_group(x[(..., *_window_slices(at, places, stride, dilation))], groups)
         total = total + np.einsum("ngi...,goi->ngo...", seen, kernel[(..., *at)])
     return total.reshape(total.shape[0], w.shape[0], *places)
 
@@ -352,7 +354,7 @@ def _conv_transpose_by_windows(
     for at in np.ndindex(*w.shape[2:]):
         part = np.einsum("ngo...,goi->ngi...", _by_group(y, groups), kernel[(..., *at)])
         part = part.reshape(y.shape[0], -1, *y.shape[2:])
-        out = index_add(out, (..., *window_slices(at, y.shape[2:], stride, dilation)), part)
+        out = index_add(out, (..., *_window_slices(at, y.shape[2:], stride, dilation)), part)
     inner = (slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
     return out[(..., *inner)] * 1
 

@@ -15,7 +15,7 @@ def reduced_axes(bind: Bind) -> list[int]:
     return [i % rank for i in axes]
 
 
-def reduction_node(g: Graph, kind: str, name: str, axes: list[int], keeps: bool) -> str:
+def _reduction_node(g: Graph, kind: str, name: str, axes: list[int], keeps: bool) -> str:
     """A reduction node over these axes; the value itself without axes."""
     if not axes:
         return name
@@ -47,7 +47,7 @@ def _sum(g: Graph, bind: Bind, word: str) -> str:
     made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
     wide = wide_dtype(made)
     name = _masked_operand(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
-    found = reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
+    found = _reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
         found = g("Add" if is_sum else "Mul", found, first)
@@ -60,12 +60,12 @@ def _mean(g: Graph, bind: Bind) -> str:
     wide = np.dtype(np.float32) if made == np.float16 else made
     name, keeps = g.operand(bind.args[0], wide), bind.attrs["keepdims"]
     if not _has_mask(bind):
-        found = reduction_node(g, "ReduceMean", name, axes, keeps)
+        found = _reduction_node(g, "ReduceMean", name, axes, keeps)
         return g.cast(found, wide, made)
     mask = g.cast(as_truth(g, bind.args[1]), np.dtype(bool), wide)
-    total = reduction_node(g, "ReduceSum", _masked_operand(g, bind, name, 0, wide), axes, keeps)
+    total = _reduction_node(g, "ReduceSum", _masked_operand(g, bind, name, 0, wide), axes, keeps)
     shape = g("Shape", _masked_operand(g, bind, name, 0, wide))
-    count = reduction_node(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
+    count = _reduction_node(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
     return g.cast(g("Div", total, count), wide, made)
 
 
@@ -82,23 +82,25 @@ def _max(g: Graph, bind: Bind, word: str) -> str:
     wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
     name = _masked_operand(g, bind, name, _dtype_bounds(made)[0 if is_max else 1], wide)
-    found = extremum_along_axes(g, word, name, axes, keeps, wide)
+    found = _extremum_along_axes(g, word, name, axes, keeps, wide)
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
         found = extremum_node(g, word, [found, first], wide)
     return g.cast(found, wide, made)
 
 
-def extremum_along_axes(
+def _extremum_along_axes(
     g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype: np.dtype
 ) -> str:
     """The largest or smallest along axes, nan if an element is nan."""
-    found = reduction_node(g, f"Reduce{kind}", name, axes, keeps)
+    found = _reduction_node(g, f"Reduce{kind}", name, axes, keeps)
     if dtype.kind != "f" or not axes:
         return found
     # ONNX leaves the result for nan undefined
     is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
-    some = g("Greater", reduction_node(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32))
+    some = g(
+        "Greater", _reduction_node(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32)
+    )
     return g("Where", some, g.array(np.nan, dtype), found)
 
 
@@ -111,7 +113,7 @@ def _any(g: Graph, bind: Bind, word: str) -> str:
     if _has_mask(bind):
         truth = g("And", truth, as_truth(g, bind.args[1]))
     counted = g.cast(truth, np.dtype(bool), np.int64)
-    count = reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    count = _reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
     some = is_not(g, count, np.dtype(np.int64), 0)
     return some if is_any else g("Not", some)
 
@@ -119,7 +121,7 @@ def _any(g: Graph, bind: Bind, word: str) -> str:
 @exports_op("count_nonzero")
 def _count_nonzero(g: Graph, bind: Bind) -> str:
     counted = g.cast(as_truth(g, bind.args[0]), np.dtype(bool), np.int64)
-    found = reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    found = _reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
     return found
 
 
@@ -136,7 +138,7 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
     found = g(word, name, axis=axis, keepdims=keeps)
     if dtype.kind == "f":  # the first nan, where there is one
         is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
-        some = reduction_node(g, "ReduceMax", is_nan, [axis], bool(keeps))
+        some = _reduction_node(g, "ReduceMax", is_nan, [axis], bool(keeps))
         first = g("ArgMax", is_nan, axis=axis, keepdims=keeps)
         found = g("Where", g("Greater", some, g.array(0, np.float32)), first, found)
     return g.reshape(found, made.shape) if bind.attrs["axis"] is None else found

@@ -165,7 +165,7 @@ def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
         stops = [*sections, None]
         starts = [0, *sections]
         return tuple(
-            slice_axis(g, name, axis, low, high) for low, high in zip(starts, stops, strict=True)
+            _slice_axis(g, name, axis, low, high) for low, high in zip(starts, stops, strict=True)
         )
     if len(extents) == 1:
         return (name,)
@@ -178,7 +178,7 @@ def _parts_cover_axis(size: Any, sections: tuple) -> bool:
     return all(type(n) is int for n in places) and list(places) == sorted(places)
 
 
-def slice_axis(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:
+def _slice_axis(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int = 1) -> str:
     """``x[start:stop:step]`` along an axis; None as in Python, with a positive step."""
     stop = np.iinfo(np.int64).max if stop is None else stop
     ends = [g.ints([0 if start is None else start]), g.ints([stop])]
@@ -210,7 +210,7 @@ def _roll_axis(g: Graph, name: str, axis: int, shift: int, n) -> str:
     cut = -shift % n if n else 0
     if not cut:
         return name
-    parts = [slice_axis(g, name, axis, cut, None), slice_axis(g, name, axis, 0, cut)]
+    parts = [_slice_axis(g, name, axis, cut, None), _slice_axis(g, name, axis, 0, cut)]
     return g("Concat", *parts, axis=axis)
 
 

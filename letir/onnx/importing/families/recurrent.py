@@ -154,9 +154,8 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
         count = 2 if direction == "bidirectional" else 1
         _check_weights(w, r, count, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
-        f = _activation_functions(
-            activations or list(defaults) * count, activation_alpha, activation_beta
-        )
+        names = activations or list(defaults) * count
+        f = _activation_functions(names, activation_alpha, activation_beta)
         outputs, lasts = [], []
         for i in range(count):
             flags = {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
