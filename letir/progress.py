@@ -3,7 +3,7 @@
 A stage is entered by ``with_progress`` around a function. A thread looks at the stages four times a
 second, and draws a line for the outermost one after half a second, so that short calls pay for
 nothing but two changes of a list. tqdm draws the line in notebooks, and in programs that have
-loaded it. This module is loaded on terminals and in notebooks only, see ``shown``.
+loaded it. This module is loaded on terminals and in notebooks only, see ``with_progress_bar``.
 """
 
 import contextlib

@@ -91,7 +91,7 @@ def is_notebook() -> bool:
 WATCHED = is_watched()
 
 
-def shown(title: str) -> Callable[[F], F]:
+def with_progress_bar(title: str) -> Callable[[F], F]:
     """A decorator: long calls show a progress bar with ``title``, see ``letir.progress``.
 
     If no terminal or notebook shows stderr, the function is returned unchanged.

@@ -164,7 +164,7 @@ class Attrs(dict):
         return hash(self.token)
 
     def __reduce__(self):
-        return _restored, (dict(self),)  # unpickling a dict subclass would set items: refused
+        return _restore_attrs, (dict(self),)  # unpickling a dict subclass would set items: refused
 
     def __deepcopy__(self, memo):
         return self
@@ -179,7 +179,7 @@ class Attrs(dict):
     __ior__ = _immutable
 
 
-def _restored(attrs: dict) -> Attrs:
+def _restore_attrs(attrs: dict) -> Attrs:
     """Attributes restored from a pickle, with their arrays made read-only again."""
     for value in attrs.values():
         if isinstance(value, np.ndarray):

@@ -55,7 +55,7 @@ def _refuse_level(fn: Lambda) -> None:
         bound.add(param)
     for i, bind in enumerate(fn.binds):
         if type(bind) is not Bind:
-            message = f"bind {i} is {_described(bind)}, expected Bind"
+            message = f"bind {i} is {_describe_value(bind)}, expected Bind"
             raise DTypeError(f"{message}\n  Bind(binders, op, args, attrs, source) makes one")
         _refuse_fields(bind, f"bind {i}")
         at = f"\n  in bind {i}, {bind.op.name}{source_line(bind.source)}"
@@ -66,7 +66,7 @@ def _refuse_level(fn: Lambda) -> None:
             bound.add(binder)
     if type(fn.ret) is not Ret:
         raise DTypeError(
-            f"the end of the program is {_described(fn.ret)}, expected Ret((local, ...))\n"
+            f"the end of the program is {_describe_value(fn.ret)}, expected Ret((local, ...))\n"
             "  Ret(args) makes one"
         )
     _expect_sequence(fn.ret.args, "the results", "")
@@ -78,16 +78,16 @@ def _refuse_fields(bind: Bind, name: str) -> None:
     """Raise DTypeError unless the fields of a bind are of their classes."""
     if not isinstance(bind.op, Primitive):
         raise DTypeError(
-            f"{name}: the operation is {_described(bind.op)}, expected Primitive\n"
+            f"{name}: the operation is {_describe_value(bind.op)}, expected Primitive\n"
             "  take it from letir.extend.PRIMITIVES by its name"
         )
     if bind.source is not None and type(bind.source) is not Source:
         raise DTypeError(
-            f"{name}: the source is {_described(bind.source)}, expected Source or None"
+            f"{name}: the source is {_describe_value(bind.source)}, expected Source or None"
         )
     at = f"\n  in {name}, {bind.op.name}{source_line(bind.source)}"
     if type(bind.attrs) is not Attrs:
-        raise DTypeError(f"the attributes are {_described(bind.attrs)}, expected Attrs{at}")
+        raise DTypeError(f"the attributes are {_describe_value(bind.attrs)}, expected Attrs{at}")
     _expect_sequence(bind.binders, "the binders", at)
     _expect_sequence(bind.args, "the operands", at)
 
@@ -96,7 +96,7 @@ def _expect_sequence(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a tuple or a list."""
     if type(found) not in (tuple, list):
         raise DTypeError(
-            f"{what} are {_described(found)}, expected a tuple{at}\n  write (local,) for one"
+            f"{what} are {_describe_value(found)}, expected a tuple{at}\n  write (local,) for one"
         )
 
 
@@ -104,17 +104,17 @@ def _expect_local(found: Any, what: str, at: str) -> None:
     """Raise DTypeError unless this is a Local with a type and a name, or without."""
     if type(found) is not Local:
         raise DTypeError(
-            f"{what} is {_described(found)}, expected Local{at}\n  Local(type, name) makes one"
+            f"{what} is {_describe_value(found)}, expected Local{at}\n  Local(type, name) makes one"
         )
     if found.type is not None and type(found.type) is not ArrayType:
-        kind = _described(found.type)
+        kind = _describe_value(found.type)
         raise DTypeError(
             f"the type of {what} is {kind}, expected ArrayType or None{at}\n"
             "  ArrayType(dtype, shape) makes one"
         )
     if found.name is not None and type(found.name) is not str:
         raise DTypeError(
-            f"the name of {what} is {_described(found.name)}, expected a string{at}\n"
+            f"the name of {what} is {_describe_value(found.name)}, expected a string{at}\n"
             "  leave it out for a local without one"
         )
 
@@ -133,14 +133,14 @@ def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:
     if type(found) is not Const or not (
         value is None or type(value) in PYTHON_NUMBERS or type(value) is UndefType
     ):
-        what = f"{what} is {_described(found)}"
+        what = f"{what} is {_describe_value(found)}"
         raise DTypeError(
             f"{what}, expected a Local, or a Const that holds a Python number or None{at}\n"
             "  an array is bound by the operation constant"
         )
 
 
-def _described(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A value and its class, for messages."""
     text = repr(value) if type(value) in (int, float, str, type(None), tuple) else "an object"
     return f"{text if len(text) <= 40 else 'an object'} of class {type(value).__name__}"

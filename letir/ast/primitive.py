@@ -25,7 +25,7 @@ class Required:
     """The default of attributes that have to be given."""
 
 
-def _keywords(function) -> dict[str, Any]:
+def _keyword_defaults(function) -> dict[str, Any]:
     """{name: default} of a function's keyword-only parameters: the attributes of an operation."""
     code = function.__code__  # not inspect.signature, which takes 9 us
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -240,7 +240,7 @@ class Primitive:
         self.raises = self.raises or self.is_users
         function: Any = self.attributes or self.impl
         # most operations have no attributes, and a first jit(grad(f)) makes a hundred records
-        self.set_attrs(_keywords(function) if function.__code__.co_kwonlyargcount else {})
+        self.set_attrs(_keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})
         self.is_differentiable = type(self.vjp) is not Absent or not self.vjp.final
         if self.memory is None:
             is_open = self.is_users or (self.holds_lambdas and self.decompose is None)

@@ -132,7 +132,7 @@ def renew_after_fork(owner: Any) -> None:
     _renewed.add(owner)
 
 
-def _renew() -> None:
+def _reset_in_child() -> None:
     """Reset locks and other state in the child of a fork, in which only one thread exists."""
     for lock in list(_locks):
         lock._at_fork_reinit()  # as Python's own modules do with their locks
@@ -145,7 +145,7 @@ def _renew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(after_in_child=_reset_in_child)
 
 
 # ---- the garbage collector ----
@@ -181,7 +181,7 @@ class paused_gc(TemporaryChange):
                 return
             if len(_pauses) == 1 and _was_enabled:
                 if gc.get_count()[0] >= _MANY:
-                    _age()
+                    _move_to_oldest_generation()
                 gc.enable()
             _pauses.remove(self)
 
@@ -198,7 +198,7 @@ class paused_gc(TemporaryChange):
         return paused
 
 
-def _age() -> None:
+def _move_to_oldest_generation() -> None:
     """Move many new objects to the oldest generation, which the next collection does not traverse.
 
     Occasionally they stay in the youngest one, so that the user's garbage is found eventually.

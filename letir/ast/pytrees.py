@@ -142,7 +142,7 @@ def _register_class(cls: type) -> None:
         return [getattr(instance, name) for name in names], None, names
 
     def rebuild(_, values):
-        return _instance(cls, dict(zip(names, values, strict=True)))
+        return _instance_with_fields(cls, dict(zip(names, values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     _nodes.add(cls)
@@ -170,7 +170,7 @@ def bare_instance(cls: type, fields: Mapping) -> Any:
     return made
 
 
-def _instance(cls: type, fields: dict):
+def _instance_with_fields(cls: type, fields: dict):
     """An instance with these fields.
 
     If the fields are placeholders, ``__init__``, which may compute, is not called.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
-from letir.ast.sizes.size import Size, differs, terms_of
+from letir.ast.sizes.size import Size, sizes_differ, terms_of
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.errors import ShapeError
 
@@ -42,7 +42,7 @@ def is_same_size(n: Size | int, m: Size | int) -> bool:
     apart = size - other
     if type(apart) is int:
         return not apart
-    reads, answer = SIZE_READS.get(), differs(size, other)
+    reads, answer = SIZE_READS.get(), sizes_differ(size, other)
     if answer is None and reads is not None and reads.is_guarded:
         equal = LATE_BOUND["answer_by_guard"](size, operator.eq, other)
         answer = None if equal is None else not equal

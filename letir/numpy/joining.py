@@ -8,7 +8,7 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.errors import TraceError
 from letir.numpy.making import arange, as_traced_constant
-from letir.tracing.mutation.buffers import unwrap
+from letir.tracing.mutation.buffers import unwrap_buffers
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.source_locations import at_user
 
@@ -32,7 +32,7 @@ class Joining:
         parts = key if type(key) is tuple else (key,)
         ends = [(p.start, p.stop, p.step) if type(p) is slice else p for p in parts]
         if first_traced(ends) is None:
-            return as_traced_constant(self.numpy_one[unwrap(key)])
+            return as_traced_constant(self.numpy_one[unwrap_buffers(key)])
         if type(parts[0]) is str:
             return self.directed(parts[0])[parts[1:]]
         made = [_slice_to_range(p) if type(p) is slice else p for p in parts]

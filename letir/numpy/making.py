@@ -25,7 +25,7 @@ from letir.tracing.mutation.buffers import (
     as_buffer,
     has_traced,
     new_buffer,
-    unwrap,
+    unwrap_buffers,
 )
 from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
@@ -59,7 +59,7 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
             made = trace.apply(op, operands, op.complete(attrs))
         made = mark_as_array(made)
         return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args) else made
-    make = functools.partial(function, *unwrap(args), **unwrap(kwargs))
+    make = functools.partial(function, *unwrap_buffers(args), **unwrap_buffers(kwargs))
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
     )
@@ -267,7 +267,7 @@ def array(
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
     if trace is not None and not isinstance(object, Value) and not has_traced(object):
-        made = np.array(unwrap(object), dtype, copy=copy, order=order, ndmin=ndmin)
+        made = np.array(unwrap_buffers(object), dtype, copy=copy, order=order, ndmin=ndmin)
         if not (isinstance(object, np.ndarray) and in_one_memory(made, object)):
             return as_buffer(trace, made)
     if trace is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ast import LATE_BOUND, WATCHED, entry_point, shown
+from letir.ast import LATE_BOUND, WATCHED, entry_point, with_progress_bar
 from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
@@ -28,7 +28,7 @@ _lock = new_lock()
 _numbers = itertools.count(1)  # numbers the files in the folder
 
 
-@shown("running passes")
+@with_progress_bar("running passes")
 def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
     """``fn`` after all passes of ``pipeline`` in order.
 

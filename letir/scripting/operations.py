@@ -169,7 +169,7 @@ class _Operation:
     def batch(self, args, axes, *, transform, **attrs):
         """The script on all examples at once, with its own backward."""
         kinds = types_without_batch(args, axes)
-        bound = self.bound(tuple(map(_stand_in, kinds)), attrs)
+        bound = self.bound(tuple(map(_operand_stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
         # recorded as a ``scripted`` bind, which holds both programs
         attrs = self.script.attrs(self.script.rule(bound))
@@ -179,7 +179,7 @@ class _Operation:
         return found[: self.n_outs], out_axes[: self.n_outs]
 
 
-def _stand_in(kind: ArrayType | None) -> ShapeDtype | None:
+def _operand_stand_in(kind: ArrayType | None) -> ShapeDtype | None:
     """A stand-in for an operand of this type, for choosing an overload."""
     return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
 

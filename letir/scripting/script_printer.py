@@ -1,8 +1,8 @@
 """Scripts as text: as the user wrote them, and after lambda lifting [semantics.md G1].
 
-``source`` writes a function from its syntax tree, without comments and layout. ``lifted_text``
-writes its two closed functions, with every operation by name; the captured values are a tuple, the
-last result of the first function and the first parameter of the second.
+``source_of_function`` writes a function from its syntax tree, without comments and layout.
+``lifted_text`` writes its two closed functions, with every operation by name; the captured values
+are a tuple, the last result of the first function and the first parameter of the second.
 """
 
 import ast
@@ -44,7 +44,7 @@ _NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
 # ---- before lifting ----
 
 
-def source(function: Function) -> str:
+def source_of_function(function: Function) -> str:
     """The function in Python syntax.
 
     >>> from letir.scripting.units import script
@@ -83,7 +83,7 @@ def _expression_text(node: ast.expr) -> str:
 # ---- constants ----
 
 
-def _constants(function: Function) -> set[str]:
+def _constant_names(function: Function) -> set[str]:
     """The names computed from constants alone: they are not part of the context."""
     known: set[str] = set()
     for statement in function.body:
@@ -119,7 +119,7 @@ class Lifted:
     def __init__(self, function: Function, others: Collection[str] = ()):
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
-        self.constants = _constants(function)
+        self.constants = _constant_names(function)
         # in order of first use [semantics.md G1]
         captured = () if function.inner is None else function.inner.captured
         self.context = tuple(name for name in captured if name not in self.constants)

@@ -26,7 +26,7 @@ from letir.scripting.frontend.source_text import Text, function_definition, scri
 from letir.scripting.frontend.statements import FunctionReader
 from letir.scripting.lowering import closing
 from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, operands_of
-from letir.scripting.script_printer import lifted_text, source
+from letir.scripting.script_printer import lifted_text, source_of_function
 from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
@@ -117,7 +117,7 @@ class Script:
     @property
     def code(self) -> str:
         """The functions in Python syntax; reading the text again gives the same programs."""
-        return "\n".join(map(source, self.overloads))
+        return "\n".join(map(source_of_function, self.overloads))
 
     @property
     def lifted(self) -> str:

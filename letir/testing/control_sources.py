@@ -105,7 +105,7 @@ def control_functions(
     >>> test_loops_are_those_of_python()
     """
     style = _Style(smooth, named, tuple(kinds), deepest)
-    return _drawn(style, longest, most_steps)
+    return _draw_function(style, longest, most_steps)
 
 
 @frozen
@@ -119,7 +119,7 @@ class _Style:
 
 
 @st.composite
-def _drawn(draw, style: _Style, longest: int, most_steps: int):
+def _draw_function(draw, style: _Style, longest: int, most_steps: int):
     """A function and its arguments; a composite, so that failures show the source."""
     smooth = style.smooth
     n = draw(st.integers(0, longest))
@@ -131,7 +131,7 @@ def _drawn(draw, style: _Style, longest: int, most_steps: int):
     writer = _Writer(draw, style)
     lines = writer.block(known, 0, most_steps)
     results = ", ".join(value.name for value in known[-3:])
-    source = "\n".join(["def f(t, c, r, s, k, j):", *_indented([*lines, f"return {results}"])])
+    source = "\n".join(["def f(t, c, r, s, k, j):", *_indent_lines([*lines, f"return {results}"])])
     return _control_function(source + "\n"), args
 
 
@@ -154,7 +154,7 @@ class _Known:
     shape: tuple
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent_lines(lines: list[str]) -> list[str]:
     """The lines of a body."""
     return [f"    {line}" for line in lines]
 
@@ -234,7 +234,7 @@ class _Writer:
         inner = list(known)
         lines = self.block(inner, depth + 1, 2) if self.draw(st.booleans()) else []
         texts = [self.expression_of(inner, shape, dtype, index) for shape, dtype in results]
-        return [f"def {head}:", *_indented([*lines, f"return {', '.join(texts)}"])]
+        return [f"def {head}:", *_indent_lines([*lines, f"return {', '.join(texts)}"])]
 
     def bound(self, known: list[_Known], shape: tuple, dtype, letter: str = "v") -> str:
         """The name of a new value."""

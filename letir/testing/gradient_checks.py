@@ -116,7 +116,7 @@ def check_grads(
     methods = [_Method("central differences", difference, rtol)]
     if analytic:
         methods.append(_Method("a complex step", _complex_step, 1000 * eps))
-    check(point, order, modes, methods, np.random.default_rng(seed))
+    check_point(point, order, modes, methods, np.random.default_rng(seed))
 
 
 # ---- the function and its arguments ----
@@ -179,7 +179,7 @@ def coarsest_eps(*leaves: Any) -> float:
     return max(float(np.finfo(np.asarray(leaf).dtype).eps) for leaf in leaves)
 
 
-def direction(leaf: Any, rng: np.random.Generator) -> Any:
+def random_direction(leaf: Any, rng: np.random.Generator) -> Any:
     """Random numbers of the dtype and shape of ``leaf``, of size about 1."""
     array = np.asarray(leaf)
     # away from zero: a small component would hide its partial derivative
@@ -192,7 +192,7 @@ def direction(leaf: Any, rng: np.random.Generator) -> Any:
 # ---- differences ----
 
 
-def moved(arg: Any, change: Any) -> Any:
+def step_along(arg: Any, change: Any) -> Any:
     """``arg + change`` in the kind and dtype of ``arg``."""
     return (
         type(arg)(arg + change) if type(arg) in PYTHON_NUMBERS else (arg + change).astype(arg.dtype)
@@ -204,8 +204,8 @@ def _central_difference(step: float) -> Callable:
 
     def change(point: _Point, i: int, tangent) -> list:
         before, arg, after = point.args[:i], point.args[i], point.args[i + 1 :]
-        ahead = point.f(*before, moved(arg, step * tangent), *after)
-        behind = point.f(*before, moved(arg, -step * tangent), *after)
+        ahead = point.f(*before, step_along(arg, step * tangent), *after)
+        behind = point.f(*before, step_along(arg, -step * tangent), *after)
         with np.errstate(invalid="ignore"):  # inf - inf: infinite values have no derivative
             return [np.subtract(a, b) / (2 * step) for a, b in zip(ahead, behind, strict=True)]
 
@@ -226,7 +226,7 @@ def _complex_step(point: _Point, i: int, tangent) -> list:
 # ---- the laws ----
 
 
-def check(
+def check_point(
     point: _Point, order: int, modes: tuple, methods: list[_Method], rng: np.random.Generator
 ) -> None:
     """Check the derivatives at ``point`` up to ``order``; only the first order with all methods."""
@@ -241,13 +241,13 @@ def check(
         _check_pairing(case)
     for mode in modes:
         # a derivative takes cotangents, which are not analytic arguments: differences only
-        check(_derivative_point(case, mode), order - 1, modes, methods[:1], rng)
+        check_point(_derivative_point(case, mode), order - 1, modes, methods[:1], rng)
 
 
 def _case_at(point: _Point, modes: tuple, rng: np.random.Generator) -> _Case:
     """The case at a point, with the derivatives in these modes."""
-    tangents = tuple(direction(arg, rng) for arg in point.args)
-    cts = tuple(direction(out, rng) for out in point.f(*point.args))
+    tangents = tuple(random_direction(arg, rng) for arg in point.args)
+    cts = tuple(random_direction(out, rng) for out in point.f(*point.args))
     program = trace(point.f, *point.args)
     pulled = vjp(program, *point.args)[1](cts) if "rev" in modes else None
     alone = [
@@ -270,8 +270,8 @@ def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
         case.point.names, case.pulled or (), case.tangents, changes, strict=True
     ):
         # size: if terms cancel, their rounding errors remain
-        expected, size = paired(case.cts, change)
-        _compare_values(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
+        expected, size = pair_sum(case.cts, change)
+        _compare_values(case, "rev", name, expected, pair_sum([ct], [tangent])[0], method, size)
 
 
 _LAWS = {"rev": _check_reverse, "fwd": _check_forward}
@@ -281,14 +281,14 @@ def _check_pairing(case: _Case) -> None:
     """<ct, jvp(t)> = <vjp(ct), t>."""
     is_alone = len(case.tangents) == 1
     pushed = case.pushed[0] if is_alone else jvp(case.program, case.point.args, case.tangents)[1]
-    expected, size = paired(case.cts, pushed)
-    found, other = paired(case.pulled, case.tangents)
+    expected, size = pair_sum(case.cts, pushed)
+    found, other = pair_sum(case.pulled, case.tangents)
     rtol = 1000 * coarsest_eps(*case.cts, *case.tangents)
     law = _Method("<ct, jvp(t)>, where reverse and forward mode must agree", None, rtol)
     _compare_values(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
 
 
-def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
+def pair_sum(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
     """Re(sum(ct * tangent)) over all pairs, and the size of the terms."""
     products = [np.multiply(ct, t) for ct, t in zip(cts, tangents, strict=True)]
     total = sum(float(np.real(np.sum(product))) for product in products)

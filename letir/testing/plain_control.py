@@ -22,7 +22,7 @@ def _elements_of(tree) -> list:
     return [_map_leaves(lambda x, i=i: x[i], tree) for i in range(len(first))]
 
 
-def _stacked(trees: list, example: Callable):
+def _stack_trees(trees: list, example: Callable):
     """Pytrees stacked leaf by leaf; ``example()`` gives the structure if there are no pytrees."""
     if trees:
         return _map_leaves(lambda *leaves: np.stack(leaves), *trees)
@@ -78,12 +78,12 @@ def scan(
         carry, y = f(carry, x)
         ys.append(y)
     example = lambda: f(carry, None if xs is None else _blank_element(xs))[1]  # noqa: E731
-    return carry, _stacked(ys[::-1] if reverse else ys, example)
+    return carry, _stack_trees(ys[::-1] if reverse else ys, example)
 
 
 def _call_each(f, *xs):
     """A call for each element."""
-    return _stacked([f(*x) for x in _elements_of(xs)], lambda: f(*_blank_element(xs)))
+    return _stack_trees([f(*x) for x in _elements_of(xs)], lambda: f(*_blank_element(xs)))
 
 
 def reduce(op: Callable, init: Any, xs: Any) -> Any:
@@ -99,7 +99,7 @@ def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
     elements = _elements_of(xs)
     for x in elements[::-1] if reverse else elements:
         found.append(op(found[-1], x) if found else x)
-    return _stacked(found[::-1] if reverse else found, lambda: _blank_element(xs))
+    return _stack_trees(found[::-1] if reverse else found, lambda: _blank_element(xs))
 
 
 def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any) -> Any:

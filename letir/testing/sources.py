@@ -112,11 +112,11 @@ def functions(
     tables += [_WRITES, _WRITES] if writes else []
     pick = st.integers(0, 255)
     line = st.tuples(st.sampled_from(range(len(tables))), pick, pick, pick, pick)
-    return _drawn(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
+    return _draw_function(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
 
 
 @st.composite
-def _drawn(draw, values: st.SearchStrategy, lines: st.SearchStrategy, tables: tuple):
+def _draw_function(draw, values: st.SearchStrategy, lines: st.SearchStrategy, tables: tuple):
     """A function and its arguments; a composite, so that failures show the source."""
     args = draw(values)
     return _function_of(args, [(tables[table], *picks) for table, *picks in draw(lines)])

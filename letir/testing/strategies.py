@@ -109,7 +109,7 @@ def programs(
     >>> test_replay_is_deterministic()
     """
     if control_flow:
-        return control_functions(most_steps=max(1, most_steps // 3)).map(_recorded)
+        return control_functions(most_steps=max(1, most_steps // 3)).map(_record_function)
     chosen = None if dtypes is None else frozenset(dtypes)
     names = [name for name in sorted(ops or _DRAWN) if _samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
@@ -120,10 +120,10 @@ def programs(
     first = st.lists(step, max_size=most_steps - most_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
     steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
-    return st.builds(program_of, steps, st.integers(0, _MOST_RESULTS - 1), st.just(chosen))
+    return st.builds(program_of_steps, steps, st.integers(0, _MOST_RESULTS - 1), st.just(chosen))
 
 
-def _recorded(program: tuple) -> tuple[Lambda, list]:
+def _record_function(program: tuple) -> tuple[Lambda, list]:
     """The program of a function, and its arguments."""
     function, args = program
     with np.errstate(all="ignore"):
@@ -163,7 +163,7 @@ class Step:
     picks: tuple[int, ...]
 
 
-def program_of(
+def program_of_steps(
     steps: list[Step], more: int, dtypes: frozenset | None = None
 ) -> tuple[Lambda, list]:
     """The program of these steps; its results are the last value and up to ``more`` before."""
@@ -211,7 +211,7 @@ class _Growth:
     def added(self, op: Primitive, operands: list, attrs, *, trusted: bool = False) -> bool:
         """Add ``op`` if it computes without warnings and as declared; whether it was added."""
         attrs = op.complete(attrs)
-        results = _quietly(op, [_array_of(operand) for operand in operands], attrs)
+        results = _results_without_warning(op, [_array_of(operand) for operand in operands], attrs)
         if results is None:
             return False
         args = tuple(self.builder.enter(_value_of(operand)) for operand in operands)
@@ -294,7 +294,7 @@ def _is_near(found: ArrayType, wanted: ArrayType) -> bool:
     )
 
 
-def _quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
+def _results_without_warning(op: Primitive, arrays: list, attrs) -> tuple | None:
     """The results of an operation; None if it warns or fails."""
     try:
         # an underflow to 0 is not an error, and depends on the library

@@ -32,7 +32,12 @@ def distribution_methods(names: frozenset[str]) -> list[tuple]:
     ``names``: the distributions that are recorded.
     """
     return [
-        (function, "__code__", function.__code__, _code_that_calls(_stand_in(function, names)))
+        (
+            function,
+            "__code__",
+            function.__code__,
+            _code_that_calls(_method_stand_in(function, names)),
+        )
         for kind in _distribution_classes()
         for name, function in vars(kind).items()
         if name in _METHODS and type(function) is FunctionType and not function.__closure__
@@ -49,7 +54,7 @@ def _distribution_classes() -> Iterator[type]:
             yield kind
 
 
-def _stand_in(function: FunctionType, names: frozenset[str]) -> Callable:
+def _method_stand_in(function: FunctionType, names: frozenset[str]) -> Callable:
     """The method that replaces a method of SciPy."""
     original = FunctionType(
         *(function.__code__, function.__globals__, function.__name__, function.__defaults__)
@@ -76,14 +81,14 @@ def _recorded_distribution(distribution: Any, names: frozenset[str]) -> Any:
     return found if fixed is None else found(*[getattr(distribution, key) for key in fixed])
 
 
-def _template(*args, **kwargs):
+def _code_template(*args, **kwargs):
     called: Any = "called"  # a constant of the code, which is replaced by a function
     return called(*args, **kwargs)
 
 
 def _code_that_calls(function: Callable) -> CodeType:
     """The code of a function that calls another one with its arguments."""
-    code = _template.__code__
+    code = _code_template.__code__
     constants: Any = [function if x == _CALLED else x for x in code.co_consts]
     return code.replace(co_consts=tuple(constants))
 

@@ -10,7 +10,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast import LATE_BOUND, F, entry_point, shown
+from letir.ast import LATE_BOUND, F, entry_point, with_progress_bar
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
@@ -133,7 +133,7 @@ def trace(
     return fn
 
 
-@shown("recording")
+@with_progress_bar("recording")
 @paused_gc()  # a trace may make millions of objects, but no garbage
 def record(
     f: Callable,

@@ -140,14 +140,14 @@ def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None
 
 
 def _maker_stand_in(original: Any) -> Callable:
-    return _stand_in(original, _letirs_maker)
+    return _library_stand_in(original, _letirs_maker)
 
 
 def _recorded_stand_in(original: Any) -> Callable:
-    return _stand_in(original, _accepting_lists)
+    return _library_stand_in(original, _accepting_lists)
 
 
-def _stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
+def _library_stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
     """The stand-in for ``original``: calls another function while the user's code is recorded."""
     found: list[Callable] = []  # the other function, once it has been needed
 
@@ -167,7 +167,7 @@ def _counted_stand_in(original: Any) -> Callable:
         known = {name: _known_counts(value) for name, value in kwargs.items()}
         return _accepting_lists(original)(*map(_known_counts, args), **known)
 
-    return _stand_in(original, lambda _: recorded)
+    return _library_stand_in(original, lambda _: recorded)
 
 
 def _sized_stand_in(original: Any) -> Callable:
@@ -177,7 +177,7 @@ def _sized_stand_in(original: Any) -> Callable:
         known = {name: _known_counts(value) for name, value in kwargs.items()}
         return _accepting_lists(original)(*map(_known_counts, args), **known)
 
-    return _stand_in(original, lambda _: recorded)
+    return _library_stand_in(original, lambda _: recorded)
 
 
 def _known_counts(value: Any) -> Any:
@@ -203,14 +203,14 @@ def _polynomial_stand_in(original: Any) -> Callable:
         called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
         return called(*args, **kwargs)
 
-    return _stand_in(original, lambda _: recorded)
+    return _library_stand_in(original, lambda _: recorded)
 
 
 def _stand_in_for_polynomials(original: Any) -> Callable:
     def recorded(_: Any) -> Callable:
         return LATE_BOUND["of_polynomials"](original, _accepting_lists(original))
 
-    return _stand_in(original, recorded)
+    return _library_stand_in(original, recorded)
 
 
 def _as_strided_stand_in(original: Any) -> Callable:
@@ -218,11 +218,11 @@ def _as_strided_stand_in(original: Any) -> Callable:
         strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
         return strided(x, *args, **kwargs)
 
-    return _stand_in(original, lambda _: recorded)
+    return _library_stand_in(original, lambda _: recorded)
 
 
 def _piecewise_stand_in(original: Any) -> Callable:
-    return _stand_in(original, lambda _: LATE_BOUND["piecewise"])
+    return _library_stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
 def _frombuffer_stand_in(original: Any) -> Callable:
@@ -237,7 +237,7 @@ def _frombuffer_stand_in(original: Any) -> Callable:
             )
         return original(buffer, *args, **kwargs)
 
-    return _stand_in(original, lambda _: recorded)
+    return _library_stand_in(original, lambda _: recorded)
 
 
 def _letirs_maker(original) -> Callable:

@@ -121,13 +121,13 @@ def math_modules() -> list[LibraryModule]:
     """The modules ``math`` and ``cmath``, with the makers of their stand-ins."""
     return [
         LibraryModule(
-            module, dict.fromkeys(functions, functools.partial(_stand_in, functions, kind))
+            module, dict.fromkeys(functions, functools.partial(_math_stand_in, functions, kind))
         )
         for module, functions, kind in ((math, _REAL, float), (cmath, _COMPLEX, complex))
     ]
 
 
-def _stand_in(functions: dict[str, Callable], kind: type, original: Callable) -> Callable:
+def _math_stand_in(functions: dict[str, Callable], kind: type, original: Callable) -> Callable:
     """The stand-in for ``original``, which records calls with traced values.
 
     ``functions``: name -> function that records the call. ``kind``: float or complex, the numbers

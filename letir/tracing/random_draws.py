@@ -116,7 +116,7 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
     # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"
     notes = {lock: note_own, "randbits": note_unseeded}
-    makers = {name: _noted(getattr(bits, name), note) for name, note in notes.items()}
+    makers = {name: _noting_stand_in(getattr(bits, name), note) for name, note in notes.items()}
     return (
         _methods_of(module.Generator),
         _methods_of(module.RandomState),
@@ -180,14 +180,16 @@ def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
         if getattr(value, "__self__", None) is hidden and (key in only or not only)
     ]
     others = () if only or name == "random" else _STATE  # ``random``'s are replaced elsewhere
-    return _Place(space, {n: _function(hidden, space[n]) for n in found if n not in others})
+    return _Place(
+        space, {n: _function_stand_in(hidden, space[n]) for n in found if n not in others}
+    )
 
 
 def _methods_of(kind: type) -> _Place:
     """The methods of a C class."""
     space = _space_of(kind)
     names = [n for n, v in space.items() if callable(v) and (n[0] != "_" or n in _STATE)]
-    return _Place(space, {name: _method(name, space[name]) for name in names}, kind)
+    return _Place(space, {name: _method_stand_in(name, space[name]) for name in names}, kind)
 
 
 def _space_of(kind: type) -> dict:
@@ -196,7 +198,7 @@ def _space_of(kind: type) -> dict:
     return space
 
 
-def _method(name: str, original: Callable) -> Callable:
+def _method_stand_in(name: str, original: Callable) -> Callable:
     """The stand-in for a method of generators."""
 
     @functools.wraps(original, updated=())
@@ -204,12 +206,12 @@ def _method(name: str, original: Callable) -> Callable:
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
             return draw_elsewhere(original, (self, *args), kwargs)
-        return _draw(active, self, name, functools.partial(original, self), args, kwargs)
+        return _record_or_draw(active, self, name, functools.partial(original, self), args, kwargs)
 
     return stand_in
 
 
-def _function(generator: Any, original: Callable) -> Callable:
+def _function_stand_in(generator: Any, original: Callable) -> Callable:
     """The stand-in for a function of a module, a method of its hidden generator."""
 
     @functools.wraps(original, updated=())
@@ -217,7 +219,7 @@ def _function(generator: Any, original: Callable) -> Callable:
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
             return draw_elsewhere(original, args, kwargs)
-        return _draw(active, generator, original.__name__, original, args, kwargs)
+        return _record_or_draw(active, generator, original.__name__, original, args, kwargs)
 
     return stand_in
 
@@ -238,7 +240,7 @@ def _is_internal(frame: Any) -> bool:
     return file.startswith(_LETIR) and not is_users(file)
 
 
-def _noted(original: Callable, note: Callable) -> Callable:
+def _noting_stand_in(original: Callable, note: Callable) -> Callable:
     """The stand-in for a function that makes generators, or their seeds, which are noted."""
 
     def stand_in(*args):
@@ -255,7 +257,9 @@ def _noted(original: Callable, note: Callable) -> Callable:
 # ---- one draw ----
 
 
-def _draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
+def _record_or_draw(
+    active: Trace, generator: Any, name: str, original: Callable, args, kwargs
+) -> Any:
     """A draw while ``active`` records."""
     if name == "seed" and is_seeding(args, sys._getframe(2)):
         note_own(active, generator)

@@ -154,7 +154,7 @@ def of_outside_state(error: E) -> E:
     return error
 
 
-def _remember(error: Exception) -> None:
+def _keep_until_end(error: Exception) -> None:
     """Keep an error of letir's until its trace ends: the recorded function may catch it."""
     active = ACTIVE.get()
     if isinstance(active, Trace):
@@ -367,7 +367,7 @@ def convert_with_hint(convert: Callable, array: Any, expected: type[Exception], 
         raise with_hint(error, hint) from None
 
 
-WATCHERS.append(_remember)
+WATCHERS.append(_keep_until_end)
 TEXT_WATCHERS.append(_numpys_error)
 LATE_BOUND.update(
     ambiguous_truth=ambiguous_truth,

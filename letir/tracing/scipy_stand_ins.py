@@ -52,7 +52,7 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
                 SOLVERS.get(part, ()), functools.partial(_solver_stand_in, part)
             )
             own = _FUNCTIONS.get(part, "").split()
-            makers |= dict.fromkeys(own, functools.partial(_stand_in, part))
+            makers |= dict.fromkeys(own, functools.partial(_scipy_stand_in, part))
             found.append(LibraryModule(sys.modules[name], makers))
     for name, methods in _METHODS.items():
         if name in sys.modules and name not in LOADING:
@@ -69,7 +69,7 @@ def _watch_methods(name: str) -> None:
     add_methods(LATE_BOUND[name]())
 
 
-def _stand_in(part: str, original: Any) -> Any:
+def _scipy_stand_in(part: str, original: Any) -> Any:
     """The stand-in for a function or a distribution of a part of SciPy."""
     is_distribution = part == "stats" and not isinstance(original, FunctionType)
     return (

@@ -131,7 +131,7 @@ def take_lists(function: Any) -> None:
                 library.made.pop(name, None)
                 library.makers[name] = maker
                 library.watched.add(name)
-        _originals.cache_clear()
+        _names_by_original.cache_clear()
         _spaces.clear()
         stand_in = stand_in_of(function)
         for module in list(sys.modules.values()):
@@ -164,7 +164,7 @@ def add_loaded_modules() -> None:
     for library in LATE_BOUND["loaded_modules"](_libraries):
         _libraries.append(library)
         library.module.__class__ = library.recording
-        _originals.cache_clear()
+        _names_by_original.cache_clear()
         if library.module.__name__ == "scipy.stats":
             add_methods(LATE_BOUND["distribution_methods"](frozenset(library.makers)))
 
@@ -239,7 +239,7 @@ class LibraryModule:
 
 
 @functools.cache
-def _originals() -> dict[int, tuple[LibraryModule, str]]:
+def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
     """{id of an original: its module and name}."""
     found: dict[int, tuple[LibraryModule, str]] = {}
     for library in _libraries:
@@ -251,7 +251,7 @@ def _originals() -> dict[int, tuple[LibraryModule, str]]:
 
 def stand_in_of(original: Any) -> Any:
     """The stand-in for an original, None for other objects."""
-    found = _originals().get(id(original))
+    found = _names_by_original().get(id(original))
     return None if found is None else found[0].stand_in(found[1])
 
 
@@ -284,7 +284,7 @@ def _sites_in(space: dict) -> list:
         return _spaces[id(space)][2]
     if len(_spaces) >= _MOST + len(sys.modules):
         _spaces.clear()
-    originals = _originals()
+    originals = _names_by_original()
     new = {n: stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
     new |= LATE_BOUND["cached_stand_ins"](space)
     builtin = LATE_BOUND["python_stand_ins"](space)
@@ -373,7 +373,7 @@ def _sites_in_dict(space: Any, todo: list) -> Iterator:
     """The site in a dict of attributes or keywords; functions in it are appended to ``todo``."""
     if type(space) is not dict:
         return
-    new = {n: stand_in_of(v) for n, v in space.items() if id(v) in _originals()}
+    new = {n: stand_in_of(v) for n, v in space.items() if id(v) in _names_by_original()}
     if new:
         yield NamesSite(space, {name: space[name] for name in new}, new)
     todo += [v for v in space.values() if type(v) in (FunctionType, MethodType, functools.partial)]

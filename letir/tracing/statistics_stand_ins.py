@@ -66,10 +66,10 @@ _FUNCTIONS: dict[str, Callable] = {
 
 def statistics_module(module: ModuleType) -> LibraryModule:
     """The module ``statistics``, with the makers of its stand-ins."""
-    return LibraryModule(module, dict.fromkeys(_FUNCTIONS, _stand_in))
+    return LibraryModule(module, dict.fromkeys(_FUNCTIONS, _statistics_stand_in))
 
 
-def _stand_in(original: Callable) -> Callable:
+def _statistics_stand_in(original: Callable) -> Callable:
     """The stand-in for ``original``: traced integers are guarded, floats are recorded."""
     recorded = _FUNCTIONS[original.__name__]
 

@@ -17,9 +17,9 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.text.printer import Printer
 from letir.errors import LetirError
 from letir.viz.layered_layout import Layout, layered_layout
-from letir.viz.picture import Picture, rect_shape, shortened, text_shape, width_of
+from letir.viz.picture import Picture, rect_shape, shorten_text, text_shape, width_of
 from letir.viz.shown_programs import code_of, function_of, shown_program
-from letir.viz.view_page import escaped
+from letir.viz.view_page import escape_text
 
 _MOST_GROUPS = 60
 _LONGEST = 46  # characters of a line in a box
@@ -136,7 +136,9 @@ class _Flow:
         """A new box in the last group."""
         self.groups[-1].nodes.append(len(self.nodes))
         self.maker.update(dict.fromkeys(made, len(self.nodes)))
-        self.nodes.append(_Node([shortened(line, _LONGEST) for line in lines if line], title, kind))
+        self.nodes.append(
+            _Node([shorten_text(line, _LONGEST) for line in lines if line], title, kind)
+        )
 
     def add_alone(self, lines: list[str], title: str, kind: str, made: Sequence[Local]) -> None:
         """A new box in a group of its own."""
@@ -153,7 +155,7 @@ class _Flow:
 
     def add_bind(self, bind: Bind) -> None:
         """The box of a bind."""
-        text = shortened(self.printer.bind_text(bind, ""), 4 * _LONGEST)
+        text = shorten_text(self.printer.bind_text(bind, ""), 4 * _LONGEST)
         constants = [self.printer.arg(arg) for arg in bind.args if type(arg) is not Local]
         names = [self.printer.numbers[b] + (f":{b.name}" if b.name else "") for b in bind.binders]
         kinds = list(dict.fromkeys([repr(b.type) for b in bind.binders if b.type is not None]))
@@ -250,7 +252,7 @@ class _Drawing:
             texts = [text for text in (group.place, group.code) if text]
             self.tops.append(_LINE * len(texts) + (4 if texts else 0))
             pad = 0.0 if group.is_alone else 2 * _PAD
-            width = max(inside.width, width_of([shortened(text, _LONGEST) for text in texts]))
+            width = max(inside.width, width_of([shorten_text(text, _LONGEST) for text in texts]))
             sizes.append((width + pad, inside.height + self.tops[-1] + pad))
         edges = {(home[a], home[b]) for a, node in enumerate(flow.nodes) for b in node.uses}
         params = [n for n, group in enumerate(flow.groups[:-1]) if group.is_alone]
@@ -268,7 +270,9 @@ class _Drawing:
                 yield rect_shape(left, top, width, height, "group", radius=5)
                 for i, text in enumerate([text for text in (group.place, group.code) if text]):
                     line = top + _PAD + _LINE * (i + 0.7)
-                    texts.append(text_shape(left + _PAD, line, shortened(text, _LONGEST), "q halo"))
+                    texts.append(
+                        text_shape(left + _PAD, line, shorten_text(text, _LONGEST), "q halo")
+                    )
             inside, pad = self.insides[number], 0.0 if group.is_alone else _PAD
             corner = x - inside.width / 2, top + pad + self.tops[number]
             self.corners.append(corner)
@@ -329,7 +333,7 @@ def _box_shape(number: int, node: _Node, x: float, y: float) -> str:
         text_shape(x, top + 3 + _LINE * (i + 0.75), line, "q" if i else "strong", end="middle")
         for i, line in enumerate(node.lines)
     ]
-    title = f"<title>{escaped(node.title)}</title>"
+    title = f"<title>{escape_text(node.title)}</title>"
     return f'<g data-v="n{number}">{title}{box}{"".join(texts)}</g>'
 
 

@@ -7,7 +7,7 @@ from letir.ast.terms import Lambda
 from letir.executor.reports import ExecutorState, PlanState
 from letir.plan.effect_log import is_guard
 from letir.viz.program_view import ProgramTable
-from letir.viz.view_page import escaped, folded, paragraphs, table_of, view_of
+from letir.viz.view_page import escape_text, folding_box, paragraph_elements, table_of, view_of
 
 _MOST_PLANS = 8
 _MOST_LINES = 20  # guards and kernels of a plan
@@ -28,19 +28,19 @@ def state_html(state: ExecutorState) -> str:
         label="counters",
     )
     plans = [
-        folded(_plan_line(plan), _plan_body(plan, f"p{i}."), is_open=i == 0)
+        folding_box(_plan_line(plan), _plan_body(plan, f"p{i}."), is_open=i == 0)
         for i, plan in enumerate(state.plans[:_MOST_PLANS])
     ]
     left = len(state.plans) - _MOST_PLANS
     more = [f"{left} more plans: debug_state().plans has them all"] if left > 0 else []
     none = [] if plans else ["no plan yet: the first call makes one"]
-    title = f'{escaped(state.function, 80)} <span class="q">jitted function</span>'
-    return view_of(title, counters + "".join(plans) + paragraphs([*none, *more]))
+    title = f'{escape_text(state.function, 80)} <span class="q">jitted function</span>'
+    return view_of(title, counters + "".join(plans) + paragraph_elements([*none, *more]))
 
 
 def plan_html(plan: PlanState) -> str:
     """The view of one plan of a jitted function."""
-    return view_of(escaped(_plan_line(plan)), _plan_body(plan, ""))
+    return view_of(escape_text(_plan_line(plan)), _plan_body(plan, ""))
 
 
 def _plan_line(plan: PlanState) -> str:
@@ -52,9 +52,9 @@ def _plan_line(plan: PlanState) -> str:
 def _plan_body(plan: PlanState, prefix: str) -> str:
     """The reason, the guards, the kernels and the program of a plan."""
     return (
-        paragraphs([f"made because {plan.reason}"])
+        paragraph_elements([f"made because {plan.reason}"])
         + _program_body(plan.graph, plan.optimized, plan.kernels, prefix)
-        + paragraphs(map(str, plan.gradients))
+        + paragraph_elements(map(str, plan.gradients))
     )
 
 
@@ -87,7 +87,7 @@ def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str)
 def _kernel_table(kernels: tuple) -> str:
     """The kernels of a plan."""
     if not kernels:
-        return paragraphs(["no kernels: NumPy computes all operations"])
+        return paragraph_elements(["no kernels: NumPy computes all operations"])
     rows = [
         (
             "; ".join([x for x in str(kernel).split("; ") if not x.endswith(" bytes")]),

@@ -10,7 +10,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Arg, Local
 from letir.transforms.residual_report import held_bytes
 from letir.viz.program_view import ProgramTable, program_title
-from letir.viz.view_page import escaped, view_of
+from letir.viz.view_page import escape_text, view_of
 
 
 def gradient_html(gradient: Gradient) -> str:
@@ -54,7 +54,7 @@ def gradient_html(gradient: Gradient) -> str:
 def _residual_summary(gradient: Gradient, kept: Sequence[Local]) -> str:
     """The number of residuals and their bytes; shared memory counts once."""
     total, unknown = held_bytes(gradient.f, kept)
-    size = f"{total:,}" if type(total) is int else escaped(total)
+    size = f"{total:,}" if type(total) is int else escape_text(total)
     others = f", {unknown} of unknown size" if unknown else ""
     return f"{len(kept)} residual{'' if len(kept) == 1 else 's'}, {size} bytes{others}"
 

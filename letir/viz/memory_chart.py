@@ -14,7 +14,7 @@ from letir.viz.picture import (
     bytes_words,
     line_shape,
     rect_shape,
-    shortened,
+    shorten_text,
     text_shape,
     width_of,
 )
@@ -94,7 +94,7 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
     8 kB  .██  sort: float64[1000]  model.py:4
     """
     found = memory_timeline(shown_plan("live_ranges", program), sizes)
-    shown = _largest(found.arrays)
+    shown = _largest_arrays(found.arrays)
     left = len(found.arrays) - len(shown)
     more = f", the {len(shown)} largest" if left else ""
     title = f"{len(found.arrays):,} arrays in {len(found.steps):,} steps{more}"
@@ -107,7 +107,7 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
         width=_LEFT
         + _RANGES
         + 20
-        + width_of([shortened(one.text, _LONGEST) for one in shown])
+        + width_of([shorten_text(one.text, _LONGEST) for one in shown])
         + 120,
         height=_TOP + _ROW * (len(shown) + len(chart.lines) + 3),
         about=title,
@@ -141,7 +141,7 @@ def _inexact_note(found: MemoryTimeline) -> str:
     return '<p class="q">About: a type is not known, or a step runs a body.</p>'
 
 
-def _largest(arrays: Sequence[LiveArray]) -> list[LiveArray]:
+def _largest_arrays(arrays: Sequence[LiveArray]) -> list[LiveArray]:
     """The largest arrays, in the order in which they are made."""
     ranked = sorted(arrays, key=lambda one: one.bytes, reverse=True)[:_MOST_ARRAYS]
     return sorted(ranked, key=lambda one: one.first)
@@ -161,7 +161,7 @@ def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
         first = one.first * columns // count
         last = max(min(one.last, count - 1) * columns // count, first)
         bar = "." * first + "█" * (last - first + 1) + "." * (columns - last - 1)
-        text = f"{shortened(one.text, _LONGEST)}  {_place_of(one.bind)}"
+        text = f"{shorten_text(one.text, _LONGEST)}  {_place_of(one.bind)}"
         yield f"{size:>{most}}  {bar}  {text}"
 
 
@@ -267,7 +267,7 @@ class _Timeline:
         for i, line in enumerate(self.lines):
             yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
             text = f"{line}  {codes.get(line, '')}".rstrip()
-            yield text_shape(_LEFT + 16, y + _ROW * i, shortened(text, 2 * _LONGEST))
+            yield text_shape(_LEFT + 16, y + _ROW * i, shorten_text(text, 2 * _LONGEST))
 
     def range_shapes(self, shown: Sequence[LiveArray]) -> Iterator[str]:
         """The picture of the live ranges, with the names of the arrays at the right."""
@@ -281,7 +281,7 @@ class _Timeline:
             yield line_shape(_LEFT, y + _ROW, _LEFT + _RANGES, y + _ROW, "axis")
             yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(one.bind)}", title=title)
             yield text_shape(_LEFT - 6, y + 11, bytes_words(one.bytes), "q", end="end")
-            text = shortened(f"{one.text}  {_place_of(one.bind)}", _LONGEST)
+            text = shorten_text(f"{one.text}  {_place_of(one.bind)}", _LONGEST)
             yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
         yield from self.steps(bottom, _RANGES)
         yield from self.legend(bottom + 36)
@@ -309,7 +309,7 @@ class _Timeline:
         widths = [end - start for start, end in zip(first, ends, strict=True)]
         places = range(len(shown))
         axes.barh(places, widths, left=first, color=colors)
-        names = [f"{shortened(one.text, _LONGEST)}, {bytes_words(one.bytes)}" for one in shown]
+        names = [f"{shorten_text(one.text, _LONGEST)}, {bytes_words(one.bytes)}" for one in shown]
         axes.set_yticks(places, names)
         axes.invert_yaxis()
         axes.set_xlabel("step")

@@ -55,18 +55,18 @@ def _elementwise_operations(bind: Bind) -> int | None:
     body = bind.attrs["body"] if is_group else Lambda(params, (bind,), Ret(bind.binders))
     kernel, size = kernel_of(body), _size_of(bind.binders[0])
     if kernel is not None and size is not None:
-        return size * _instructions(kernel.body)
+        return size * _instruction_count(kernel.body)
     return _operations_in(body) if is_group else size
 
 
-def _instructions(statements: Sequence) -> int:
+def _instruction_count(statements: Sequence) -> int:
     """The number of arithmetic instructions on floats; a loop counts as one of its steps."""
     total = 0
     for one in statements:
         if isinstance(one, Loop):
-            total += _instructions(one.body)
+            total += _instruction_count(one.body)
         elif isinstance(one, Call):
-            total += _instructions(one.function.body)
+            total += _instruction_count(one.function.body)
         elif isinstance(one, Let) and one.result.dtype.kind == "f":
             total += 2 if one.name == "fma" else one.name not in _NO_ARITHMETIC
     return total

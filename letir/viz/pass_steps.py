@@ -13,7 +13,7 @@ from letir.source.side_by_side.comparison import diff as compare
 from letir.viz.picture import View
 from letir.viz.report_views import comparison_table
 from letir.viz.shown_programs import shown_program
-from letir.viz.view_page import folded
+from letir.viz.view_page import folding_box
 
 
 @entry_point
@@ -66,6 +66,6 @@ def diff(before: Any, *steps: Lambda | Callable[[Lambda], Lambda]) -> View:
         head = f"{report.name}: {report.before} -> {report.after} binds, {report.change}"
         compared = compare(f, g)
         body = comparison_table(compared, f"{len(parts)}.")
-        parts.append(folded(head, body, is_open=len(changes) == 1))
+        parts.append(folding_box(head, body, is_open=len(changes) == 1))
         texts += [head, *[f"  {line}" for line in str(compared).splitlines()]]
     return View(title, "".join(parts), "\n".join(texts))

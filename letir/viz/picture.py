@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from letir.errors import LetirError
-from letir.viz.view_page import escaped, page_of, style_text, view_of
+from letir.viz.view_page import escape_text, page_of, style_text, view_of
 
 _CHARACTER = 7.0  # the width of a character in a picture, in its units
 
@@ -24,7 +24,7 @@ class View:
     text: str = field(repr=False)
 
     def _repr_html_(self):
-        return view_of(escaped(self.title), self.body)
+        return view_of(escape_text(self.title), self.body)
 
     def __str__(self):
         return self.text
@@ -58,7 +58,7 @@ class Picture(View):
     dot: str = field(default="", repr=False)  # the same graph for Graphviz, if it is one
 
     def _repr_html_(self):
-        return view_of(escaped(self.title), self._svg("") + self.body)
+        return view_of(escape_text(self.title), self._svg("") + self.body)
 
     def _repr_svg_(self):
         style = f"<style>{style_text()}</style>"
@@ -74,7 +74,7 @@ class Picture(View):
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" '
             f'height="{height}" viewBox="0 0 {width} {height}"{attributes}>'
-            f"<title>{escaped(self.title)}</title><desc>{escaped(self.about)}</desc>"
+            f"<title>{escape_text(self.title)}</title><desc>{escape_text(self.about)}</desc>"
             f"{style}{self.shapes}</svg>"
         )
 
@@ -86,7 +86,7 @@ def rect_shape(
     x: float, y: float, width: float, height: float, kind: str, *, title: str = "", radius: int = 0
 ) -> str:
     """A rectangle of this kind, a class of the style; ``title``: shown when it is pointed at."""
-    inside = f"<title>{escaped(title)}</title>" if title else ""
+    inside = f"<title>{escape_text(title)}</title>" if title else ""
     corner = f' rx="{radius}"' if radius else ""
     return (
         f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{max(width, 0):.1f}" '
@@ -96,7 +96,7 @@ def rect_shape(
 
 def circle_shape(x: float, y: float, radius: float, kind: str, *, title: str = "") -> str:
     """A circle of this kind around a point; ``title``: shown when it is pointed at."""
-    inside = f"<title>{escaped(title)}</title>" if title else ""
+    inside = f"<title>{escape_text(title)}</title>" if title else ""
     return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{inside}</circle>'
 
 
@@ -104,7 +104,7 @@ def text_shape(x: float, y: float, text: str, kind: str = "", *, end: str = "") 
     """A line of text that begins at a point, or with ``end`` "middle" or "end" is centred or ends
     there."""
     anchor = f' text-anchor="{end}"' if end else ""
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchor}>{escaped(text)}</text>'
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{anchor}>{escape_text(text)}</text>'
 
 
 def line_shape(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
@@ -117,7 +117,7 @@ def width_of(texts: Iterable[str]) -> float:
     return _CHARACTER * max(map(len, texts), default=0)
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     """``text`` in at most ``most`` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 

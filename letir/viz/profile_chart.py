@@ -20,7 +20,7 @@ from letir.viz.picture import (
     bytes_words,
     rect_shape,
     seconds_words,
-    shortened,
+    shorten_text,
     text_shape,
     width_of,
 )
@@ -65,7 +65,7 @@ def profile(f: Any, *args: Any) -> Chart:
     >>> found.title.endswith("s in 1 line")
     True
     """
-    compiled, found = profiled("profile", f, args)
+    compiled, found = compile_and_profile("profile", f, args)
     lines = _times_of_lines(found, _sources_in(compiled.program))
     total = sum([one.seconds for one in lines])
     left = len(lines) - _MOST_LINES
@@ -74,7 +74,7 @@ def profile(f: Any, *args: Any) -> Chart:
     title = f"{seconds_words(total)} in {count}{more}"
     shown = lines[:_MOST_LINES]
     rows = [
-        (*one.words(total), _names_of(one), one.line, shortened(one.code, _LONGEST))
+        (*one.words(total), _names_of(one), one.line, shorten_text(one.code, _LONGEST))
         for one in shown
     ]
     heads = ("time", "share", "bytes", "operations", "line", "code")
@@ -85,14 +85,14 @@ def profile(f: Any, *args: Any) -> Chart:
         body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
         text="\n".join([title, *_text_lines(shown, total)]),
         shapes="".join(_bar_shapes(shown, total)),
-        width=_LEFT + _BARS + 20 + width_of([shortened(text, _LONGEST) for text in texts]),
+        width=_LEFT + _BARS + 20 + width_of([shorten_text(text, _LONGEST) for text in texts]),
         height=_ROW * len(shown) + 12,
         about=title + ": " + ", ".join([f"{one.line} {one.words(total)[1]}" for one in shown[:5]]),
-        draw=lambda axes: _draw(axes, shown, texts),
+        draw=lambda axes: _draw_bars(axes, shown, texts),
     )
 
 
-def profiled(name: str, f: Any, args: tuple) -> tuple[Compiled, PlanProfile]:
+def compile_and_profile(name: str, f: Any, args: tuple) -> tuple[Compiled, PlanProfile]:
     """The compiled program of ``f`` and its profile; ``name``: the calling function, for errors."""
     if isinstance(f, Executor):
         f = f.f
@@ -139,15 +139,15 @@ def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
         yield text_shape(_LEFT - 8, y + 13, share, "q", end="end")
         width = max(_BARS * one.seconds / most, 1.0)
         yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(one))
-        text = shortened(f"{one.line}  {one.code}".rstrip(), _LONGEST)
+        text = shorten_text(f"{one.line}  {one.code}".rstrip(), _LONGEST)
         yield text_shape(_LEFT + _BARS + 10, y + 13, text)
 
 
-def _draw(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> None:
+def _draw_bars(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> None:
     """Draw the bars with matplotlib."""
     places = range(len(shown))
     axes.barh(places, [one.seconds for one in shown])
-    axes.set_yticks(places, [shortened(text, _LONGEST) for text in texts])
+    axes.set_yticks(places, [shorten_text(text, _LONGEST) for text in texts])
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(lambda seconds, _: seconds_words(seconds))
     axes.set_xlabel("time")
@@ -161,4 +161,4 @@ def _text_lines(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
     for one, texts in zip(shown, words, strict=True):
         bar = "█" * max(round(20 * one.seconds / most), 1)
         cells = "  ".join([f"{text:>{w}}" for text, w in zip(texts, widths, strict=True)])
-        yield f"{cells}  {bar:<20}  {one.line}  {shortened(one.code, _LONGEST)}".rstrip()
+        yield f"{cells}  {bar:<20}  {one.line}  {shorten_text(one.code, _LONGEST)}".rstrip()

@@ -14,7 +14,7 @@ from letir.ast.source import Source
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import LetirError
-from letir.viz.view_page import escaped, folded, scrolled, view_of
+from letir.viz.view_page import escape_text, folding_box, scrolling_box, view_of
 
 _MOST_BINDS = 200  # shown of a program
 _MOST_INNER = 200  # rows of all bodies
@@ -46,7 +46,7 @@ def program_title(fn: Lambda) -> str:
     text = ", ".join([f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts])
     trees = [(word, tree) for word, tree in (("in", fn.in_tree), ("out", fn.out_tree)) if tree]
     nesting = " ".join([f"{word} {tree.text}" for word, tree in trees])
-    return f'{text} <span class="q">{escaped(nesting, _LONGEST)}</span>'
+    return f'{text} <span class="q">{escape_text(nesting, _LONGEST)}</span>'
 
 
 @define(eq=False)
@@ -73,7 +73,7 @@ class ProgramTable:
         heads = _HEADS if self.has_sources else _HEADS[:-1]
         head = "".join([f'<th scope="col">{text}</th>' for text in heads])
         rows = "".join(self.rows(fn, self.most, 0))
-        return scrolled(
+        return scrolling_box(
             f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>", label
         )
 
@@ -100,7 +100,7 @@ class ProgramTable:
                 if i == self.most // 2:
                     yield _cut_row(f"… {left_out:,} parameters left out …")
                 continue
-            role = escaped(self.roles.get(param, ""), _LONGEST)
+            role = escape_text(self.roles.get(param, ""), _LONGEST)
             yield self.cells(self.name(param, "b"), self.type(param), "", role, None, "param")
 
     def row(self, bind: Bind, depth: int) -> str:
@@ -118,13 +118,13 @@ class ProgramTable:
             and not (in_place and text.startswith(("op=", "n_cts=")))
         ]
         found = ", ".join(
-            [operands, *[escaped(t, _LONGEST) for t in attrs]] if attrs else [operands]
+            [operands, *[escape_text(t, _LONGEST) for t in attrs]] if attrs else [operands]
         )
         found = found.removeprefix(", ") + "".join(self.bodies(bind, in_place, depth))
         operation = bind.op.name
         if in_place:
             operation = f"{operation}[{bind.attrs['op'].name}]"
-        return self.cells(names, types, escaped(operation, _LONGEST), found, bind.source)
+        return self.cells(names, types, escape_text(operation, _LONGEST), found, bind.source)
 
     def cells(
         self,
@@ -153,14 +153,14 @@ class ProgramTable:
         """A local by its number and its name; ``tag``: b where it is bound, i where it is used."""
         number = self.printer.numbers.get(local, "%_")
         mark = self.marks.get(local) or self.prefix + number[1:]
-        called = f":{escaped(local.name, _LONGEST_NAME)}" if local.name else ""
-        return f'<{tag} data-v="{escaped(mark)}">{escaped(number)}{called}</{tag}>'
+        called = f":{escape_text(local.name, _LONGEST_NAME)}" if local.name else ""
+        return f'<{tag} data-v="{escape_text(mark)}">{escape_text(number)}{called}</{tag}>'
 
     def operand(self, arg: Arg) -> str:
         """An operand."""
         if type(arg) is Local:
             return self.name(arg, "i")
-        return escaped(self.printer.value(arg.value, ""), _LONGEST)
+        return escape_text(self.printer.value(arg.value, ""), _LONGEST)
 
     def operands(self, args: Sequence[Arg]) -> str:
         """Operands, the first of many."""
@@ -171,11 +171,11 @@ class ProgramTable:
     def type(self, local: Local) -> str:
         """The type of a local, and its note."""
         kind = local.type
-        text = "" if kind is None or kind is NO_TYPE else escaped(repr(kind), _LONGEST)
+        text = "" if kind is None or kind is NO_TYPE else escape_text(repr(kind), _LONGEST)
         if " " in text and len(text) < _LONGEST_UNBROKEN:
             text = f"<span>{text}</span>"  # stays on one line
         note = self.notes.get(local)
-        return f'{text} <span class="kept">{escaped(note)}</span>' if note else text
+        return f'{text} <span class="kept">{escape_text(note)}</span>' if note else text
 
     def place(self, source: Source | None) -> str:
         """The user's line and the code there, without what the row above shows already."""
@@ -187,8 +187,8 @@ class ProgramTable:
         if known == self.last_place:
             return ""
         self.last_place = known
-        code = f" <code>{escaped(excerpt)}</code>" if excerpt else ""
-        return f"{escaped(place, _LONGEST)}{code}"
+        code = f" <code>{escape_text(excerpt)}</code>" if excerpt else ""
+        return f"{escape_text(place, _LONGEST)}{code}"
 
     # ---- bodies ----
 
@@ -202,13 +202,13 @@ class ProgramTable:
             self.inner_left -= min(len(body.binds), _MOST_OF_BODY)
             if self.inner_left < 0 or depth >= _MOST_NESTED:
                 self.skip(body, in_place)
-                yield f' <span class="q">{escaped(summary)}, left out</span>'
+                yield f' <span class="q">{escape_text(summary)}, left out</span>'
             elif in_place:
                 operands = [self.printer.numbers[arg] for arg in bind.locals()]
                 self.printer.numbers.update(zip(body.params, operands, strict=True))
-                yield folded(summary, self.inner_table(body.with_binds(body.binds), (), depth))
+                yield folding_box(summary, self.inner_table(body.with_binds(body.binds), (), depth))
             else:
-                yield folded(summary, self.inner_table(body, body.params, depth))
+                yield folding_box(summary, self.inner_table(body, body.params, depth))
 
     def inner_table(self, body: Lambda, params: Sequence[Local], depth: int) -> str:
         """The table of a body, with rows for these of its parameters."""
@@ -226,7 +226,7 @@ class ProgramTable:
 
 def _cut_row(text: str) -> str:
     """A row that says what is left out."""
-    return f'<tr><td class="cut" colspan="{len(_HEADS)}">{escaped(text)}</td></tr>\n'
+    return f'<tr><td class="cut" colspan="{len(_HEADS)}">{escape_text(text)}</td></tr>\n'
 
 
 LATE_BOUND["program_html"] = program_html

@@ -14,7 +14,7 @@ from letir.executor.plan_profile import PlanProfile
 from letir.source.side_by_side.comparison import Comparison
 from letir.transforms.residual_report import Residuals
 from letir.viz.program_view import ProgramTable, program_title
-from letir.viz.view_page import escaped, paragraphs, scrolled, table_of, view_of
+from letir.viz.view_page import escape_text, paragraph_elements, scrolling_box, table_of, view_of
 
 _NUMBERS = frozenset(["binds", "time", "runs", "new bytes", "share", "bytes", "GB/s"])
 _LOCAL = re.compile(r"%\d+")
@@ -25,12 +25,14 @@ _MARKS = {"<": ("less", ""), ">": ("", "more"), "|": ("less", "more"), " ": ("",
 def explanation_html(found: Explanation) -> str:
     """The view of an explanation."""
     first, *heads = [*found.heads, *map(str, found.gradients)]
-    parts = [paragraphs(heads)]
+    parts = [paragraph_elements(heads)]
     for title, columns, rows in found.tables():
         numbers = [i for i, name in enumerate(columns) if name in _NUMBERS]
         table = table_of(columns, rows, numbers=numbers, label=title)
-        parts.append(f"<h4>{escaped(title)}</h4>{table}")
-    return view_of(escaped(first), "".join([*parts, paragraphs(filter(None, [found.note]))]))
+        parts.append(f"<h4>{escape_text(title)}</h4>{table}")
+    return view_of(
+        escape_text(first), "".join([*parts, paragraph_elements(filter(None, [found.note]))])
+    )
 
 
 def residuals_html(found: Residuals) -> str:
@@ -40,13 +42,13 @@ def residuals_html(found: Residuals) -> str:
         middle = (f"… {left_out:,} left out …", *[""] * (len(heads) - 1))
         rows.insert(len(rows) // 2, middle)
     table = table_of(heads, rows, numbers=(2,), label="residuals")
-    return view_of(escaped(found.summary), table, is_searched=True)
+    return view_of(escape_text(found.summary), table, is_searched=True)
 
 
 def comparison_html(found: Comparison) -> str:
     """The view of two programs side by side."""
     if found.same:
-        return view_of("comparison", paragraphs([str(found)]))
+        return view_of("comparison", paragraph_elements([str(found)]))
     counts = [sum(row.mark == mark for row in found.rows) for mark in "|<>"]
     title = "{} changed, {} removed, {} added".format(*counts)
     return view_of(title, comparison_table(found), is_searched=True)
@@ -62,16 +64,16 @@ def comparison_table(found: Comparison, prefix: str = "") -> str:
     for left, mark, right in lines:
         first, second = _MARKS[mark]
         rows.append(
-            f'<tr><td class="{first}">{_marked(left, prefix)}</td><td>{escaped(mark)}</td>'
-            f'<td class="{second}">{_marked(right, prefix)}</td></tr>\n'
+            f'<tr><td class="{first}">{_mark_locals(left, prefix)}</td><td>{escape_text(mark)}</td>'
+            f'<td class="{second}">{_mark_locals(right, prefix)}</td></tr>\n'
         )
-    more = paragraphs([f"{left_out} more rows: .rows has them"] if left_out else [])
+    more = paragraph_elements([f"{left_out} more rows: .rows has them"] if left_out else [])
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("before", "", "after"))
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>\n{''.join(rows)}</tbody></table>"
-    return scrolled(table, "comparison") + more
+    return scrolling_box(table, "comparison") + more
 
 
-def _marked(line: str, prefix: str) -> str:
+def _mark_locals(line: str, prefix: str) -> str:
     """A line of a program with its locals marked, the bound local as a definition."""
     found = _BINDER.match(line)
     defined = found[1] if found else None
@@ -80,7 +82,7 @@ def _marked(line: str, prefix: str) -> str:
         tag = "b" if local[0] == defined and local.start() < 80 else "i"
         return f'<{tag} data-v="{prefix}{local[0][1:]}">{local[0]}</{tag}>'
 
-    return _LOCAL.sub(mark, escaped(line))
+    return _LOCAL.sub(mark, escape_text(line))
 
 
 def memory_html(found: PlanMemory) -> str:
@@ -88,7 +90,7 @@ def memory_html(found: PlanMemory) -> str:
     first, second, *_ = str(found).splitlines()
     rows = [(f"{one.bytes:,}", one.text, one.line) for one in found.held]
     table = table_of(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
-    return view_of(escaped(first), paragraphs([second]) + table)
+    return view_of(escape_text(first), paragraph_elements([second]) + table)
 
 
 def profile_html(found: PlanProfile) -> str:
@@ -99,13 +101,13 @@ def profile_html(found: PlanProfile) -> str:
 
 def variable_html(variable: Any) -> str:
     """The view of a Variable: its value, and the program that computed it."""
-    value = paragraphs(str(variable).splitlines())
+    value = paragraph_elements(str(variable).splitlines())
     if not variable.requires_grad or variable.is_leaf:
         return view_of("Variable", value)
     try:
         program = history(variable)
     except LetirError as error:  # values that backward has freed
-        return view_of("Variable", value + paragraphs(str(error).splitlines()))
+        return view_of("Variable", value + paragraph_elements(str(error).splitlines()))
     table = ProgramTable().html(program, "history")
     return view_of("Variable", f"{value}<h4>history: {program_title(program)}</h4>{table}")
 

@@ -18,10 +18,10 @@ from letir.viz.picture import (
     circle_shape,
     line_shape,
     seconds_words,
-    shortened,
+    shorten_text,
     text_shape,
 )
-from letir.viz.profile_chart import profiled
+from letir.viz.profile_chart import compile_and_profile
 from letir.viz.shown_programs import shown_program
 from letir.viz.view_page import table_of
 
@@ -96,7 +96,7 @@ def roofline(f: Any, *args: Any) -> Chart:
     >>> found.title.startswith("memory ")
     True
     """
-    compiled, times = profiled("roofline", f, args)
+    compiled, times = compile_and_profile("roofline", f, args)
     roofs = machine_roofs(_float_dtype(shown_program("roofline", compiled)))
     points = _slowest_points(times, roofs)
     plot = _Plot(roofs, [one for one in points if one.is_drawn])
@@ -110,7 +110,7 @@ def roofline(f: Any, *args: Any) -> Chart:
         title=title,
         body=table_of(_HEADS, rows, numbers=range(7), label="groups of the plan"),
         text="\n".join([title, *_text_lines(rows)]),
-        shapes="".join([*plot.shapes(), *_legend(points, _TOP + _HEIGHT + 52)]),
+        shapes="".join([*plot.shapes(), *_legend_shapes(points, _TOP + _HEIGHT + 52)]),
         width=_LEFT + _WIDTH + 130,
         height=_TOP + _HEIGHT + 52 + _ROW * len(points),
         about=title,
@@ -145,14 +145,14 @@ def _point_of(number: int, group: GroupTime, total: float, roofs: Roofs) -> _Poi
     return _Point(number, group, known, group.seconds / total, best / group.seconds, limit)
 
 
-def _legend(points: Sequence[_Point], y: float) -> Iterator[str]:
+def _legend_shapes(points: Sequence[_Point], y: float) -> Iterator[str]:
     """A line for each group, with the number that is at its point."""
     for n, one in enumerate(points):
         at = y + _ROW * n
         if one.is_drawn:
             yield circle_shape(_LEFT + 5, at - 4, 5, f"c{n % _COLORS}")
         shares = f"{one.share:.0%} of the time, {one.roof:.0%} of the roof"
-        text = shortened(f"{one.number}  {shares}  {_label_of(one)}", _LONGEST)
+        text = shorten_text(f"{one.number}  {shares}  {_label_of(one)}", _LONGEST)
         yield text_shape(_LEFT + 16, at, text)
 
 
@@ -239,7 +239,7 @@ class _Plot:
         axes.loglog(xs, [y / 1e9 for y in ys], color="black")
         for one in self.points:
             size = (2 * (4 + 8 * one.share)) ** 2
-            label = f"{one.number}  {shortened(_label_of(one), 50)}"
+            label = f"{one.number}  {shorten_text(_label_of(one), 50)}"
             axes.scatter(one.intensity, one.rate / 1e9, s=size, label=label, zorder=3)
             axes.annotate(f"  {one.number}", (one.intensity, one.rate / 1e9))
         axes.set(xlabel="operations per byte", ylabel="Gop/s")

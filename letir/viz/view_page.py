@@ -1,8 +1,8 @@
 """A view as HTML: its style and its script around its parts, alone or as a whole page.
 
-A view needs no network and no other file. Everything in it that comes from a program is escaped by
-``escaped``, including names and lines of a loaded file. Without JavaScript, as in a notebook that
-is not trusted, a view can be read and unfolded.
+A view needs no network and no other file. ``escape_text`` escapes everything in it that comes
+from a program, including names and lines of a loaded file. Without JavaScript, as in a notebook
+that is not trusted, a view can be read and unfolded.
 """
 
 import os
@@ -36,7 +36,7 @@ style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 """
 
 
-def escaped(text: Any, most: int = 0) -> str:
+def escape_text(text: Any, most: int = 0) -> str:
     """``text`` as text of an element or an attribute in quotes, cut to ``most`` characters."""
     text = str(text)
     return escape(text if not most or len(text) <= most else text[: most - 1] + "…")
@@ -57,7 +57,7 @@ def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
 def page_of(view: str, title: str) -> str:
     """A whole page that shows ``view``, whose headings are the first two levels of the page."""
     view = view.replace("<h3>", '<h3 aria-level="1">').replace("<h4>", '<h4 aria-level="2">')
-    return _PAGE.format(title=escaped(title), view=view)
+    return _PAGE.format(title=escape_text(title), view=view)
 
 
 @entry_point
@@ -110,16 +110,16 @@ def table_of(
     """A table of plain cells, which are escaped; ``numbers``: the columns aligned to the right."""
     kinds = [' class="n"' if i in numbers else "" for i in range(len(heads))]
     head = "".join(
-        f'<th scope="col"{kind}>{escaped(text)}</th>'
+        f'<th scope="col"{kind}>{escape_text(text)}</th>'
         for text, kind in zip(heads, kinds, strict=True)
     )
     lines = [
-        "".join(_table_cell(escaped(x), kind) for x, kind in zip(row, kinds, strict=True))
+        "".join(_table_cell(escape_text(x), kind) for x, kind in zip(row, kinds, strict=True))
         for row in rows
     ]
     body = "".join(f"<tr>{line}</tr>\n" for line in lines)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
-    return scrolled(table, label)
+    return scrolling_box(table, label)
 
 
 def _table_cell(text: str, kind: str) -> str:
@@ -129,22 +129,21 @@ def _table_cell(text: str, kind: str) -> str:
     return f"<td{kind}>{text}</td>"
 
 
-def scrolled(body: str, label: str) -> str:
+def scrolling_box(body: str, label: str) -> str:
     """``body`` in a box that scrolls, also by the keyboard, with a name for screen readers.
 
     A group, not a region: a view may have many boxes of one name, and regions are landmarks.
     """
-    return (
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{escaped(label)}">{body}</div>'
-    )
+    name = escape_text(label)
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{body}</div>'
 
 
-def folded(summary: str, body: str, *, is_open: bool = False) -> str:
+def folding_box(summary: str, body: str, *, is_open: bool = False) -> str:
     """``body`` folded behind a line of text."""
     opening = "<details open>" if is_open else "<details>"
-    return f"{opening}<summary>{escaped(summary)}</summary>{body}</details>"
+    return f"{opening}<summary>{escape_text(summary)}</summary>{body}</details>"
 
 
-def paragraphs(lines: Iterable[str]) -> str:
+def paragraph_elements(lines: Iterable[str]) -> str:
     """A paragraph for each line of text."""
-    return "".join(f"<p>{escaped(line)}</p>" for line in lines)
+    return "".join(f"<p>{escape_text(line)}</p>" for line in lines)

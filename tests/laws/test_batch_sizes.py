@@ -15,7 +15,7 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import GuardError, LetirError
 from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, Sample, applied, assert_close
-from letir.testing.gradient_checks import direction, is_inexact
+from letir.testing.gradient_checks import is_inexact, random_direction
 
 N = Size.named("n")
 DIFFERENTIABLE = [
@@ -88,7 +88,9 @@ def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
         if not is_as_typed(program, results):  # a mask selects another number of elements
             return False
         rng = np.random.default_rng(0)
-        cts = [direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
+        cts = [
+            random_direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results
+        ]
         found, residuals = gradient.forward(*args)
         places = [i for i in gradient.df_input_vjps if i < gradient.f_real_outputs]
         by_df = gradient.backward(residuals, *[cts[i] for i in places])

@@ -39,7 +39,7 @@ from letir.errors import GuardError
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
-from letir.testing.gradient_checks import direction, is_inexact, moved, paired
+from letir.testing.gradient_checks import is_inexact, pair_sum, random_direction, step_along
 from letir.transforms.transposition import transposed_program
 
 QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -140,20 +140,20 @@ def case_of(fn, args) -> Case | None:
         return None
     results = run_flat(fn, list(args))
     rng = np.random.default_rng(0)
-    cts = [direction(results[i], rng) for i in places]
+    cts = [random_direction(results[i], rng) for i in places]
     return Case(fn, args, gradient, results, gradient.forward(*args)[1], places, cts)
 
 
 def tangents_of(args, seed: int = 1) -> tuple:
     """A direction for each floating argument."""
     rng = np.random.default_rng(seed)
-    return tuple(direction(arg, rng) if is_inexact(arg) else None for arg in args)
+    return tuple(random_direction(arg, rng) if is_inexact(arg) else None for arg in args)
 
 
 def shifted(args, tangents, step: float) -> list:
     """``args`` moved a step along the tangents."""
     pairs = zip(args, tangents, strict=True)
-    return [arg if t is None else moved(arg, step * t) for arg, t in pairs]
+    return [arg if t is None else step_along(arg, step * t) for arg, t in pairs]
 
 
 def derivative_programs_are_well_formed_and_printable(fn, args, choice):
@@ -193,8 +193,8 @@ def forward_mode_is_reverse_mode_transposed(fn, args, choice):
     pushed = found if len(case.results) > 1 else (found,)
     pulled = case.gradient.backward(case.residuals, *case.cts)
 
-    left, size = paired(case.cts, [pushed[i] for i in case.places])
-    right, other = paired(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
+    left, size = pair_sum(case.cts, [pushed[i] for i in case.places])
+    right, other = pair_sum(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
     assert agree(left, right, size + other, 1e-9)
 
 
@@ -218,7 +218,7 @@ def derivatives_agree_with_differences(fn, args, choice):
     tangents = tangents_of(args)
     ahead, behind, nearer = (one_sided(case, tangents, h) for h in (STEP, -STEP, STEP / 3))
     pulled = case.gradient.backward(case.residuals, *case.cts)
-    found, size = paired(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
+    found, size = pair_sum(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
     smooth = is_near(ahead, behind, size, 1e-3) and is_near(ahead, nearer, size, 1e-3)
     if not (smooth and np.isfinite(size)):
         event("no derivative there")
@@ -234,7 +234,7 @@ def one_sided(case: Case, tangents, step: float) -> float:
     except (GuardError, IndexError, ValueError):
         return np.nan
     changes = [np.subtract(results[i], case.results[i]) / step for i in case.places]
-    return paired(case.cts, changes)[0]
+    return pair_sum(case.cts, changes)[0]
 
 
 def is_near(a: float, b: float, size: float, tolerance: float) -> bool:
@@ -297,8 +297,8 @@ def second_derivatives_in_both_orders_agree(fn, args, choice):
     pushed = jvp(pulled, tuple(chosen), tuple(along))[1]
     again = vjp(pulled, *chosen)[1](tuple(along))
 
-    left, size = paired(along, pushed)
-    right, other = paired(again, along)
+    left, size = pair_sum(along, pushed)
+    right, other = pair_sum(again, along)
     assert agree(left, right, size + other, 1e-8)
 
 
@@ -339,7 +339,7 @@ def a_checkpoint_changes_neither_values_nor_derivatives(fn, args, choice):
 def full_cts(results: tuple):
     """A cotangent for each result, in the form that ``pull`` takes."""
     rng = np.random.default_rng(3)
-    cts = [direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
+    cts = [random_direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
     return tuple(cts) if len(cts) > 1 else cts[0]
 
 

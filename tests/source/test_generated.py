@@ -8,7 +8,7 @@ import letir as lt
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.testing import assert_same, programs
-from letir.testing.gradient_checks import direction
+from letir.testing.gradient_checks import random_direction
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=5_000)
@@ -67,7 +67,7 @@ def flat(results) -> tuple:
 def cotangents(g, args) -> list:
     """One for each real result that requires grad."""
     results, rng = flat(g.forward(*args)[0]), np.random.default_rng(0)
-    return [direction(results[i], rng) for i in g.df_input_vjps if i < g.f_real_outputs]
+    return [random_direction(results[i], rng) for i in g.df_input_vjps if i < g.f_real_outputs]
 
 
 def masks(cts: list) -> list:

@@ -35,7 +35,7 @@ def _ordered_by(compare: Callable) -> Callable:
     def ordered(self, other):
         if not issubclass(type(other), Size | int | float | np.integer):
             return NotImplemented  # a traced value answers for itself
-        apart = _difference(compare, self, other)
+        apart = _difference_to_zero(compare, self, other)
         answer = None if apart is None else LATE_BOUND["compare_with_zero"](compare, apart)
         if answer is not None:
             note_read(f"whether {self} is less than {other}", True)
@@ -60,7 +60,7 @@ def _way_to_decide(least: tuple[str, int] | None) -> str:
     return f"{larger} for it if it is always at least {least[1]}: ShapeDtype(('{larger}',))"
 
 
-def _difference(compare: Callable, size: "Size", other: Any) -> "Size | int | None":
+def _difference_to_zero(compare: Callable, size: "Size", other: Any) -> "Size | int | None":
     """A size d for which ``compare(d, 0)`` is ``compare(size, other)``; None if there is none."""
     if issubclass(type(other), float):
         if not math.isfinite(other):
@@ -85,24 +85,24 @@ class Quotient(str):
         return Quotient, (self.of, self.by)
 
 
-def _quotient(size: Any, by: int) -> Any:
+def _floor_quotient(size: Any, by: int) -> Any:
     """``size // by`` for a positive number; a quotient with a remainder becomes a name."""
     if type(size) is not Size:
         return size // by
     nested = [name for names, _ in size.terms for name in names if type(name) is Quotient]
     if len(nested) == 1 and size.terms[0] == ((nested[0],), 1) and len(size.names) == 1:
         (inner,) = nested  # (n//2 + 3)//4 is (n + 6)//8
-        return _quotient(inner.of + inner.by * (size - Size.named(inner)), inner.by * by)
+        return _floor_quotient(inner.of + inner.by * (size - Size.named(inner)), inner.by * by)
     whole = Size.of({names: c // by for names, c in size.terms})
     rest = Size.of({names: c % by for names, c in size.terms})
     if type(rest) is not Size:
         return whole
     if by == 2 and rest.terms[-1] == ((), 1):  # one of several forms of the larger half
-        return whole + (rest - 1) - _quotient(rest - 1, 2)
+        return whole + (rest - 1) - _floor_quotient(rest - 1, 2)
     return whole + Size.named(Quotient(rest, by))
 
 
-def _value(name: str, sizes: dict) -> Any:
+def _value_of_name(name: str, sizes: dict) -> Any:
     """The value of a name or a quotient for these values of names; others stay symbolic."""
     if type(name) is Quotient:
         return name.of.substitute(sizes) // name.by
@@ -156,7 +156,7 @@ class Size:
 
     def _is_equal(self, other):
         """Whether two sizes are equal, while reads of sizes are watched."""
-        apart = differs(self, other)
+        apart = sizes_differ(self, other)
         if apart is None:
             answer = answer_by_guard(self, eq, other)
             if answer is not None:
@@ -215,7 +215,9 @@ class Size:
 
     def evaluate(self, sizes: dict[str, int]) -> int:
         """The value of the polynomial for these values of its names."""
-        return sum(c * math.prod(_value(name, sizes) for name in ns) for ns, c in self.terms)
+        return sum(
+            c * math.prod(_value_of_name(name, sizes) for name in ns) for ns, c in self.terms
+        )
 
     def substitute(self, sizes: dict) -> "Size | int":
         """The size with values for some of its names."""
@@ -223,7 +225,7 @@ class Size:
         for names, factor in self.terms:
             product = factor
             for name in names:
-                product = product * _value(name, sizes)
+                product = product * _value_of_name(name, sizes)
             total = total + product
         return total
 
@@ -265,7 +267,7 @@ class Size:
             return _divide_numbers(self, other) if found is None else found
         if other == 0:
             raise ZeroDivisionError("integer division or modulo by zero")
-        return _quotient(-self, -other) if other < 0 else _quotient(self, other)
+        return _floor_quotient(-self, -other) if other < 0 else _floor_quotient(self, other)
 
     def __mod__(self, other):
         return self - other * (self // other) if type(other) is int else _mod_numbers(self, other)
@@ -327,7 +329,7 @@ class Size:
     __index__ = __int__ = __float__ = __complex__ = _as_number
 
     def __bool__(self):
-        answer = differs(self, 0)
+        answer = sizes_differ(self, 0)
         if answer is None:
             answer = answer_by_guard(self, ne, 0)
         note_read(f"whether {self} is 0", answer is not None)
@@ -347,7 +349,7 @@ class Size:
         printer.text(repr(self))  # printers of Python's integers compare them with numbers
 
 
-def differs(size: Size, other: Any) -> bool | None:
+def sizes_differ(size: Size, other: Any) -> bool | None:
     """Whether two sizes differ for all values of the names; None if it depends on the values."""
     if not issubclass(type(other), Size | int | float | np.integer):
         return True

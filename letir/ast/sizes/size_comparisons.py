@@ -33,7 +33,7 @@ def compare_with_zero(compare: Callable, size: Size | int) -> bool | None:
 def _compared_by_bounds(compare: Callable, size: Size) -> bool | None:
     """``compare(size, 0)`` for a size with quotients, from bounds that are polynomials."""
     for is_rough in (False, True):
-        low, high = (_bound(size, is_low, is_rough) for is_low in (True, False))
+        low, high = (_polynomial_bound(size, is_low, is_rough) for is_low in (True, False))
         if low is not None and high is not None:
             answers = {compare_with_zero(compare, low), compare_with_zero(compare, high)}
             if len(answers) == 1 and None not in answers:
@@ -63,7 +63,7 @@ def _period_of(size: Size) -> int:
     return math.lcm(*[name.by * _period_of(name.of) for name in quotients])
 
 
-def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
+def _polynomial_bound(size: Any, is_low: bool, is_rough: bool) -> Any:
     """A polynomial below (``is_low``) or above a positive multiple of ``size``; None if unknown.
 
     ``of // by`` lies between ``of / by - (by - 1) / by`` and ``of / by``. With ``is_rough``, the
@@ -83,7 +83,7 @@ def _bound(size: Any, is_low: bool, is_rough: bool) -> Any:
             found = rest
         else:
             found = by * rest + c * (of - (by - 1))
-        return _bound(found, is_low, is_rough)
+        return _polynomial_bound(found, is_low, is_rough)
     return size
 
 

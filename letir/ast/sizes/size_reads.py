@@ -46,16 +46,20 @@ def _users_place() -> str | None:
     while frame.f_globals["__name__"] in _SIZES and frame.f_back is not None:
         frame = frame.f_back
     # a dict of types compares their keys in Python's own code, on letir's behalf
-    while frame.f_back is not None and _package(frame) in _PASSED_OVER:
+    while frame.f_back is not None and _package_of_frame(frame) in _PASSED_OVER:
         frame = frame.f_back
-    return None if _package(frame) == "letir" else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return (
+        None
+        if _package_of_frame(frame) == "letir"
+        else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    )
 
 
 _SIZES = tuple([f"letir.ast.sizes.{name}" for name in ("size", "size_comparisons", "size_reads")])
 _PASSED_OVER = sys.stdlib_module_names | {"numpy"}
 
 
-def _package(frame) -> str:
+def _package_of_frame(frame) -> str:
     return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from letir.ast import shown
+from letir.ast import with_progress_bar
 from letir.ast.attrs import freeze
 from letir.ast.bodies import all_bodies
 from letir.ast.checker import check
@@ -63,14 +63,14 @@ def save_programs(
         texts[f"{name}.txt"] = "".join(Printer(arrays=arrays).lambda_lines(fn, ""))
     head = {
         "format": FORMAT,
-        "ops": _versions(programs.values()),
+        "ops": _operation_versions(programs.values()),
         "programs": list(programs),
         "about": dict(about or {}),
     }
-    _write(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
+    _write_archive(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
-@shown("loading")
+@with_progress_bar("loading")
 def load_programs(
     path: str | os.PathLike,
     *,
@@ -96,7 +96,7 @@ def load_programs(
         return programs, head["about"]
 
 
-def _versions(programs: Iterable[Lambda]) -> dict[str, int]:
+def _operation_versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """{operation name: version} for all operations in the programs, nested bodies included."""
     found: dict[str, int] = {}
     for bind in (bind for fn in programs for body in all_bodies(fn) for bind in body.binds):
@@ -164,16 +164,18 @@ def array_from(content: bytes) -> np.ndarray:
         raise ParseError(f"the .npy is damaged: {error}") from None
 
 
-def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
+def _write_archive(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
     """Write the zip beside ``path``, then rename it: a reader never sees a partial file."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
             for name, text in texts.items():
-                archive.writestr(_undated(name), text.encode("utf-8", "surrogatepass"))
+                archive.writestr(_undated_member(name), text.encode("utf-8", "surrogatepass"))
             for i, array in enumerate(arrays):
                 # zip64: the final size of a member must be declared when it is opened
-                with archive.open(_undated(f"constants/{i}.npy"), "w", force_zip64=True) as member:
+                with archive.open(
+                    _undated_member(f"constants/{i}.npy"), "w", force_zip64=True
+                ) as member:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         os.replace(beside, path)
     except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
@@ -184,7 +186,7 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
         raise
 
 
-def _undated(name: str) -> zipfile.ZipInfo:
+def _undated_member(name: str) -> zipfile.ZipInfo:
     """A zip member without the time and the system of its writing."""
     info = zipfile.ZipInfo(name, _EPOCH)
     # 3 is Unix: without it the bytes would depend on the system that wrote them

@@ -39,10 +39,10 @@ def dumps(fn: Lambda) -> str:
       return %1
     }
     """
-    return _text(Printer(), fn)
+    return _checked_text(Printer(), fn)
 
 
-def _text(printer: "Printer", fn: Lambda) -> str:
+def _checked_text(printer: "Printer", fn: Lambda) -> str:
     """The text of ``fn``. Raises what ``check`` raises if a part is of the wrong class."""
     try:
         return "".join(printer.lambda_lines(fn, ""))
@@ -54,7 +54,7 @@ def _text(printer: "Printer", fn: Lambda) -> str:
 
 def _readable_text(fn: Lambda) -> str:
     """The readable text of ``fn``, with long programs, arrays and paths abbreviated."""
-    return _text(Printer(bounded=True), fn)
+    return _checked_text(Printer(bounded=True), fn)
 
 
 def listing(fn: Lambda) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from attrs import define, field
 from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 
-from letir.ast import LATE_BOUND, WATCHED, shown
+from letir.ast import LATE_BOUND, WATCHED, with_progress_bar
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm.compile_threads import begin_compilation, llvm_lock
 from letir.kernels.llvm.llvm_text import llvm_text
@@ -42,7 +42,7 @@ def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
     return begin_ufunc(kernel, signature)()
 
 
-@shown("compiling kernels")
+@with_progress_bar("compiling kernels")
 def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
     """The ufuncs of kernels with these signatures, which are compiled side by side."""
     begun = [begin_ufunc(*one) for one in kernels]

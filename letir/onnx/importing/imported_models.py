@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.ast import entry_point, shown
+from letir.ast import entry_point, with_progress_bar
 from letir.ast.process_state import float_errors
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
@@ -80,7 +80,7 @@ def weights(model: str | os.PathLike | bytes | Any) -> dict[str, np.ndarray]:
     return _load_with_weights(model, "inputs", None, None, None)[1]
 
 
-@shown("importing the model")
+@with_progress_bar("importing the model")
 def _load_with_weights(
     model: Any, params: str, args: Any, sizes: Any, lengths: Any
 ) -> tuple[Lambda, dict[str, Any]]:

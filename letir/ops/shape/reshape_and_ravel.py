@@ -9,7 +9,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import SeveralBinds
-from letir.ast.sizes.size import differs, exact_quotient
+from letir.ast.sizes.size import exact_quotient, sizes_differ
 from letir.ast.terms import NO_TYPE
 from letir.ast.types import Size
 from letir.errors import DTypeError, ShapeError
@@ -55,7 +55,7 @@ def _reshape_aval(x, *sizes, shape, order):
 def _are_different(n: Any, m: Any) -> bool:
     """Whether two numbers of elements differ for all values of symbolic sizes."""
     size, other = (n, m) if type(n) is Size else (m, n)
-    return bool(differs(size, other)) if type(size) is Size else n != m
+    return bool(sizes_differ(size, other)) if type(size) is Size else n != m
 
 
 def _reshape_raises(x, *sizes, shape, order) -> bool:

@@ -192,7 +192,7 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
         except DiffersError:
             first, second = description_of(one), description_of(other)
             kinds = f"{first} where the condition holds, {second} where not"
-            raise _differing(emitter, one, other, f"{name!r} is {kinds}", at) from None
+            raise _types_differ_error(emitter, one, other, f"{name!r} is {kinds}", at) from None
     bodies = [builder.build(flatten_values(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all results are known, and equal in both branches
         return all_rebuilt(patterns, ())
@@ -202,7 +202,7 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
     return all_rebuilt(patterns, found)
 
 
-def _differing(emitter, one, other, message: str, at) -> LetirError:
+def _types_differ_error(emitter, one, other, message: str, at) -> LetirError:
     """The error for a name whose values have no common type."""
     shapes = [_shape_of(value) for value in (one, other)]
     error = DTypeError if shapes[0] == shapes[1] else ShapeError
@@ -329,7 +329,7 @@ def _grow_patterns(
         except DiffersError:
             before, after = description_of(pattern), description_of(value)
             message = f"{name!r} is {before} before the loop, {after} after a step of it"
-            raise _differing(emitter, pattern, value, message, statement.at) from None
+            raise _types_differ_error(emitter, pattern, value, message, statement.at) from None
     return tuple(found)
 
 

@@ -174,7 +174,7 @@ class FunctionReader(FlowReader):
         if node.annotation is not None:
             text = ast.unparse(node.annotation)
             kind = self.annotated(node.annotation)
-            parts = self.parts(_unquoted(node.annotation)) if kind == GROUP else None
+            parts = self.parts(_unwrapped_annotation(node.annotation)) if kind == GROUP else None
         name = self.fresh(node.arg)
         if node.annotation is not None and _is_list(node.annotation):
             self.lists.add(name)
@@ -293,7 +293,7 @@ class FunctionReader(FlowReader):
         return Group(tuple(map(self.term, items[:-1])), self.place(value))
 
 
-def _unquoted(node: ast.expr) -> ast.Subscript:
+def _unwrapped_annotation(node: ast.expr) -> ast.Subscript:
     """The annotation of a tuple, which may be written as a string or be optional."""
     while True:
         match node:

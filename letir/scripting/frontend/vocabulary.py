@@ -182,7 +182,7 @@ _PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _known(word: str, records: int) -> Meaning | None:  # records: a key for the cache
+def _look_up_word(word: str, records: int) -> Meaning | None:  # records: a key for the cache
     name = _ALIASES.get(word, word)
     if name in QUESTIONS:
         signature = inspect.signature(QUESTIONS[name])
@@ -201,7 +201,7 @@ def meaning_of_word(word: str) -> Meaning | None:
     >>> [meaning_of_word(word) is None for word in ("permute", "load")]
     [False, True]
     """
-    found = _known(word, len(PRIMITIVES))
+    found = _look_up_word(word, len(PRIMITIVES))
     if found is not None and type(found.run) is Primitive and found.run.is_users:
         record = PRIMITIVES.get(found.name)  # users may redefine their operations
         return Meaning(found.name, record, _signature_of(record))

@@ -40,21 +40,21 @@ MASK = np.array([[True, False, True], [False, True, True]])
 BLOCK = np.linspace(-1.0, 1.3, 12).reshape(2, 3, 2)
 
 
-def of(f: Callable, *args: Any) -> Call:
+def call_of(f: Callable, *args: Any) -> Call:
     """A call of a function of real and complex numbers."""
     return Call(f, args)
 
 
-def real(f: Callable, *args: Any) -> Call:
+def real_call(f: Callable, *args: Any) -> Call:
     """A call of a function that takes no complex numbers."""
     return Call(f, args, complexes=())
 
 
-def jumping(f: Callable, *args: Any) -> Call:
+def jumping_call(f: Callable, *args: Any) -> Call:
     """A call whose results change their length or order with the values."""
     return Call(f, args, jumps=True)
 
 
-def each(names: str, make: Callable[[str], Call]) -> dict[str, Call]:
+def calls_of_names(names: str, make: Callable[[str], Call]) -> dict[str, Call]:
     """One call for each word in ``names``, made by ``make``."""
     return {name: make(name) for name in names.split()}

@@ -2,16 +2,28 @@
 
 import operator
 
-from letir.testing.calls.call import BITS, COUNTS, NAN, Call, V, W, X, Y, each, of, real
+from letir.testing.calls.call import (
+    BITS,
+    COUNTS,
+    NAN,
+    Call,
+    V,
+    W,
+    X,
+    Y,
+    call_of,
+    calls_of_names,
+    real_call,
+)
 
 _UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but arccosh
 _ABOVE = abs(V) + 1.25  # in the domain of arccosh
 
 
-def _named(name: str, *args, takes_complex: bool = True) -> Call:
+def _call_by_name(name: str, *args, takes_complex: bool = True) -> Call:
     """The plain call of the function of this name."""
     call = operator.attrgetter(name)
-    return (of if takes_complex else real)(lambda np, *args: call(np)(*args), *args)
+    return (call_of if takes_complex else real_call)(lambda np, *args: call(np)(*args), *args)
 
 
 _ANALYTIC = """
@@ -33,28 +45,30 @@ _INTEGERS = """
     gcd lcm"""
 
 CALLS = {
-    **each(_ANALYTIC, lambda name: _named(name, _UNIT)),
-    **each(_REAL, lambda name: _named(name, V + 0.125, takes_complex=False)),
-    **each(_BOTH, lambda name: _named(name, _ABOVE, abs(W))),
+    **calls_of_names(_ANALYTIC, lambda name: _call_by_name(name, _UNIT)),
+    **calls_of_names(_REAL, lambda name: _call_by_name(name, V + 0.125, takes_complex=False)),
+    **calls_of_names(_BOTH, lambda name: _call_by_name(name, _ABOVE, abs(W))),
     # times 1: a replay returns a Python bool as a NumPy one
-    **each(_WHOLE, lambda name: of(lambda np, x, y: 1 * getattr(np, name)(x, y), _ABOVE, abs(W))),
-    **each(_PAIRS, lambda name: _named(name, V, W, takes_complex=False)),
-    **each(_INTEGER, lambda name: _named(name, BITS)),
-    **each(_INTEGERS, lambda name: _named(name, BITS, COUNTS[:3])),
-    "arccosh": _named("arccosh", _ABOVE),
-    "acosh": _named("acosh", _ABOVE),
-    "logical_not": _named("logical_not", V),
-    "rint": _named("rint", V + 0.125),
-    "round": of(lambda np, x: np.round(x, 1), V + 0.03125),
-    "around": of(lambda np, x: np.around(x, decimals=1), V + 0.03125),
-    "ldexp": real(lambda np, x: np.ldexp(x, 2), V),
-    "nan_to_num": of(lambda np, x: np.nan_to_num(x, nan=3.0) * x[0, 0], NAN),
-    "clip": real(lambda np, x, y: np.clip(x, -0.5, y), V, abs(W) + 1),
-    "real_if_close": of(lambda np, x: np.real_if_close(x), V),
-    "iscomplex": _named("iscomplex", V),
-    "isreal": _named("isreal", V),
-    "isneginf": real(lambda np, x: np.isneginf(x), V),
-    "isposinf": real(lambda np, x: np.isposinf(x), V),
-    "unwrap": real(lambda np, x: np.unwrap(4 * x), V),
-    "where": of(lambda np, x, y: np.where(x > y, x, 2 * y), X, Y),
+    **calls_of_names(
+        _WHOLE, lambda name: call_of(lambda np, x, y: 1 * getattr(np, name)(x, y), _ABOVE, abs(W))
+    ),
+    **calls_of_names(_PAIRS, lambda name: _call_by_name(name, V, W, takes_complex=False)),
+    **calls_of_names(_INTEGER, lambda name: _call_by_name(name, BITS)),
+    **calls_of_names(_INTEGERS, lambda name: _call_by_name(name, BITS, COUNTS[:3])),
+    "arccosh": _call_by_name("arccosh", _ABOVE),
+    "acosh": _call_by_name("acosh", _ABOVE),
+    "logical_not": _call_by_name("logical_not", V),
+    "rint": _call_by_name("rint", V + 0.125),
+    "round": call_of(lambda np, x: np.round(x, 1), V + 0.03125),
+    "around": call_of(lambda np, x: np.around(x, decimals=1), V + 0.03125),
+    "ldexp": real_call(lambda np, x: np.ldexp(x, 2), V),
+    "nan_to_num": call_of(lambda np, x: np.nan_to_num(x, nan=3.0) * x[0, 0], NAN),
+    "clip": real_call(lambda np, x, y: np.clip(x, -0.5, y), V, abs(W) + 1),
+    "real_if_close": call_of(lambda np, x: np.real_if_close(x), V),
+    "iscomplex": _call_by_name("iscomplex", V),
+    "isreal": _call_by_name("isreal", V),
+    "isneginf": real_call(lambda np, x: np.isneginf(x), V),
+    "isposinf": real_call(lambda np, x: np.isposinf(x), V),
+    "unwrap": real_call(lambda np, x: np.unwrap(4 * x), V),
+    "where": call_of(lambda np, x, y: np.where(x > y, x, 2 * y), X, Y),
 }

@@ -21,7 +21,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.tracing.mutation.buffers import NUMBERS, has_traced, new_buffer, unwrap
+from letir.tracing.mutation.buffers import NUMBERS, has_traced, new_buffer, unwrap_buffers
 from letir.tracing.source_locations import instruction_at, is_item_write, is_letirs
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -123,7 +123,7 @@ def _known_key(key: Any) -> Any:
     if isinstance(key, Value):
         value = key.concrete_value()
         return value if isinstance(value, np.ndarray | np.generic | int) else _UNKNOWN
-    return _UNKNOWN if has_traced(key) else unwrap(key)
+    return _UNKNOWN if has_traced(key) else unwrap_buffers(key)
 
 
 def _lists_traced(key: Any) -> bool:

@@ -16,7 +16,7 @@ from letir.tracing.mutation.buffers import (
     has_traced,
     new_buffer,
     record_contents,
-    unwrap,
+    unwrap_buffers,
     wrap_known,
 )
 from letir.tracing.mutation.views import (
@@ -63,10 +63,10 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
         if func not in _MIXED_VIEWS:
             written = args[:1] if func in _WRITERS else ()
             out = {name: value for name, value in kwargs.items() if name == "out"}
-            args = (*written, *unwrap(args[len(written) :]))
-            kwargs = unwrap(kwargs) | out
+            args = (*written, *unwrap_buffers(args[len(written) :]))
+            kwargs = unwrap_buffers(kwargs) | out
         return call_function(traced, func, args, kwargs)
-    found = func(*unwrap(args), **unwrap(kwargs))
+    found = func(*unwrap_buffers(args), **unwrap_buffers(kwargs))
     if "out" not in kwargs and any(_is_view_of_buffer(found, buffer) for buffer in buffers):
         return call_function(traced, func, args, kwargs)  # a view must refer to its base
     return wrap_known(found, buffers, traced.emitter)

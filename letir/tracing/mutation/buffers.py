@@ -169,7 +169,7 @@ class Buffer(Tracer):
 
     def __setitem__(self, item, new):
         if self.changes_unrecorded() and not has_traced((item, new)):
-            self.held_value[unwrap(item)] = unwrap(new)
+            self.held_value[unwrap_buffers(item)] = unwrap_buffers(new)
         else:
             record_contents(self)
             Tracer.__setitem__(self, item, new)
@@ -177,7 +177,7 @@ class Buffer(Tracer):
     def replace(self, new: Any) -> Tracer:
         """Replace the contents by ``new``, visible to all that share the memory."""
         if self.changes_unrecorded() and not has_traced(new):
-            self.held_value[...] = unwrap(new)
+            self.held_value[...] = unwrap_buffers(new)
             return self
         record_contents(self)
         return Tracer.replace(self, new)
@@ -192,7 +192,7 @@ class Buffer(Tracer):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if not has_traced((inputs, kwargs)):
-            found = getattr(ufunc, method)(*unwrap(inputs), **unwrap(kwargs))
+            found = getattr(ufunc, method)(*unwrap_buffers(inputs), **unwrap_buffers(kwargs))
             outs = kwargs.get("out", ())
             return wrap_known(found, (*inputs, *outs), self.emitter)
         if method == "__call__" and not kwargs:
@@ -227,7 +227,7 @@ def _native_operator(name: str) -> Callable[..., Any]:
             return others[0].emitter.apply(PRIMITIVES[record], operands)
         if has_traced(others):
             return recorded(self, *others)
-        found = native(self.held_value, *unwrap(others))
+        found = native(self.held_value, *unwrap_buffers(others))
         return wrap_known(found, (self, *others), self.emitter)
 
     return operator
@@ -240,7 +240,7 @@ def _native_augmented(name: str) -> Callable[[Any, Any], Any]:
     def operator(self, other):
         if has_traced(other) or not self.changes_unrecorded():
             return recorded(self, other)
-        found = native(self.held_value, unwrap(other))
+        found = native(self.held_value, unwrap_buffers(other))
         return found if found is NotImplemented else self
 
     return operator
@@ -309,19 +309,21 @@ def has_traced(value: Any) -> bool:
     return issubclass(kind, tuple | list) and any(map(has_traced, value))
 
 
-def unwrap(value: Any) -> Any:
+def unwrap_buffers(value: Any) -> Any:
     """Nested lists, tuples and dicts, with buffers replaced by their arrays."""
     kind = type(value)
     if kind is Buffer:
         return value.held_value
     if kind in (tuple, list):
-        return kind([unwrap(item) for item in value])
+        return kind([unwrap_buffers(item) for item in value])
     if kind is dict:
-        return {name: unwrap(item) for name, item in value.items()}
+        return {name: unwrap_buffers(item) for name, item in value.items()}
     if kind is slice:
-        return slice(unwrap(value.start), unwrap(value.stop), unwrap(value.step))
+        return slice(
+            unwrap_buffers(value.start), unwrap_buffers(value.stop), unwrap_buffers(value.step)
+        )
     if issubclass(kind, tuple | list):  # for NumPy a named tuple is a tuple
-        return (list if issubclass(kind, list) else tuple)(map(unwrap, value))
+        return (list if issubclass(kind, list) else tuple)(map(unwrap_buffers, value))
     return value
 
 

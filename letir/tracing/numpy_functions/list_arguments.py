@@ -85,7 +85,7 @@ def note_function_of_lists(called: str, frame: FrameType | None) -> None:
     if frame is None:
         found = _defined_in_numpy(*called.rpartition(".")[::2])
     else:
-        found = _named(called.split("."), frame)
+        found = _object_named(called.split("."), frame)
     owner = getattr(found, "__self__", None)
     function = owner if isinstance(owner, np.ufunc) else found
     is_numpys = isinstance(function, _KINDS) and any(
@@ -107,12 +107,16 @@ def note_function_of_object(error: ValueError) -> None:
         if is_users(code.co_filename):
             called, frame, is_inside = called_text(code, link.tb_lasti), link.tb_frame, False
         elif not is_inside and not is_letirs(code.co_filename):
-            called, frame, is_inside = f"{_module_of(link.tb_frame)}.{code.co_name}", None, True
+            called, frame, is_inside = (
+                f"{_module_of_frame(link.tb_frame)}.{code.co_name}",
+                None,
+                True,
+            )
         link = link.tb_next
     note_function_of_lists(called, frame)
 
 
-def _module_of(frame: FrameType) -> str:
+def _module_of_frame(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
@@ -138,7 +142,7 @@ def note_module_of_numbers(called: str, frame: FrameType) -> None:
         vars(trace)["takes_lists"] = space
 
 
-def _named(names: list[str], frame: FrameType) -> Any:
+def _object_named(names: list[str], frame: FrameType) -> Any:
     """The object with this dotted name in a frame; None if a name is missing."""
     missing = object()
     found: Any = missing

@@ -46,7 +46,7 @@ def format_traced(x: Any, spec: str) -> str:
         raise TypeError(f"unsupported format string passed to numpy.ndarray.__format__{at_user()}")
     value = x.concrete_value()
     if frame is not None and _is_printed(frame):
-        return repr(x) if value is ABSENT or not spec else format(_noted(x, value), spec)
+        return repr(x) if value is ABSENT or not spec else format(_note_printed(x, value), spec)
     if value is ABSENT:
         raise x.refused(f"the format {spec!r}", _REMEDY)
     return format(x.guarded(_python_number, "the text"), spec)
@@ -102,10 +102,10 @@ def float_for_text(x: Any, frame: FrameType) -> Any:
     value = x.concrete_value()
     if value is ABSENT:
         raise x.refused("the text", _REMEDY)
-    return _noted(x, value) if _is_printed(frame) else x.guarded(_python_number, "the text")
+    return _note_printed(x, value) if _is_printed(frame) else x.guarded(_python_number, "the text")
 
 
-def _noted(x: Any, value: Any) -> Any:
+def _note_printed(x: Any, value: Any) -> Any:
     """``value``, after the trace has noted that a number was printed: see ``guard_printed``."""
     vars(x.emitter).setdefault("printed", []).append(x)
     return value
@@ -155,13 +155,13 @@ def _is_printed(frame: FrameType) -> bool:
     found = _printed.get(id(code))
     if found is None:
         found = _printed[id(code)] = code, list(_printing_calls(code))
-    line, last_line, start, end = _positions(code, frame.f_lasti)
+    line, last_line, start, end = _instruction_span(code, frame.f_lasti)
     if line is None or last_line is None:
         return False
     return any(a <= (line, start) and (last_line, end) <= b for a, b in found[1])
 
 
-def _positions(code: CodeType, instruction: int) -> tuple:
+def _instruction_span(code: CodeType, instruction: int) -> tuple:
     return next(itertools.islice(code.co_positions(), instruction // 2, None))
 
 

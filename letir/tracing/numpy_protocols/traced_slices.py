@@ -43,7 +43,7 @@ def _takes_all(entry: slice) -> bool:
 
 def _axes_of(entries: list, ndim: int) -> list[int] | None:
     """The axis to which each entry of an index belongs; None if that is not known."""
-    widths = [_width(entry) for entry in entries]
+    widths = [_axes_taken(entry) for entry in entries]
     if None in widths:
         return None
     used = sum(width for width in widths if width)
@@ -54,7 +54,7 @@ def _axes_of(entries: list, ndim: int) -> list[int] | None:
     return axes
 
 
-def _width(entry: Any) -> int | None:
+def _axes_taken(entry: Any) -> int | None:
     """The number of axes that an entry of an index takes; None if it is not known."""
     if entry is None or entry is ...:
         return 0

@@ -22,7 +22,7 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
         return {"reason": str(error).partition("\n")[0]}
     if not found.steps:
         return {"reason": "There are no steps."}
-    at = _positions(fn, found.steps)
+    at = _positions_of_steps(fn, found.steps)
     live, now = [0] * len(fn), 0
     for step, size in zip(at, found.live, strict=True):
         live[step] = max(live[step], size)
@@ -34,7 +34,7 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
     return {"live": live, "arrays": arrays, "exact": found.is_exact}
 
 
-def _positions(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
+def _positions_of_steps(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
     """The position of the bind that each step of a plan computes."""
     place = {binder: i for i, bind in enumerate(fn.binds) for binder in bind.binders}
     found, last = [], 0

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from letir.viz.view_page import escaped, style_text
+from letir.viz.view_page import escape_text, style_text
 
 _FOLDER = Path(__file__).parent
 # in this order they are one script: each uses only names of those before it
@@ -49,11 +49,11 @@ def page_text(title: str, content: dict[str, Any]) -> str:
     """The page that shows ``content``."""
     style, script = style_text() + _file_text("page.css"), script_text(SCRIPTS)
     return _PAGE.format(
-        title=escaped(title, 200),
+        title=escape_text(title, 200),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=_policy_hash(style),
+        script_hash=_policy_hash(script),
         json=_json_text(content),
     )
 
@@ -78,6 +78,6 @@ def _file_text(path: str) -> str:
     return "".join([f"{x}\n" for x in lines if x and not x.startswith(("//", "/* "))])
 
 
-def _hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
     """The hash of a script or a style, as a content security policy names it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

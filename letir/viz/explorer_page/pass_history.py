@@ -40,7 +40,7 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
         if len(pool.rows) - start > _MOST_ROWS:
             content["reason"] = "The page leaves out later passes, which would make it too long."
             break
-        runs, new = _step(before, after, rows, pool)
+        runs, new = _runs_of_step(before, after, rows, pool)
         if all(mark == _SAME for mark, _, _ in runs) and new == rows:
             continue
         report = PassReport.of(name, before, after, seconds)
@@ -60,7 +60,9 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
     return content
 
 
-def _step(before: Lambda, after: Lambda, rows: list[int], pool: RowPool) -> tuple[_Run, list[int]]:
+def _runs_of_step(
+    before: Lambda, after: Lambda, rows: list[int], pool: RowPool
+) -> tuple[_Run, list[int]]:
     """(the runs of a step, the rows after it); ``rows``: those before it."""
     _take_equal_rows(before, after, rows, pool)
     known = set(rows)
@@ -84,7 +86,7 @@ def _step(before: Lambda, after: Lambda, rows: list[int], pool: RowPool) -> tupl
                 at += 1
         marked.append((_CHANGED if is_change else _ADDED, row))
     marked += [(_REMOVED, row) for row in rows[at:] if row not in kept]
-    return _runs(marked), new
+    return _join_runs(marked), new
 
 
 def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: RowPool) -> None:
@@ -100,7 +102,7 @@ def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: R
     made = {bind.binders for bind in after.binds}
     for bind, row in zip(before.binds, rows, strict=True):
         if bind.binders not in made:
-            equal.setdefault(_key(pool.rows[row]), []).append(row)
+            equal.setdefault(_row_key(pool.rows[row]), []).append(row)
     if not equal:
         return
     for bind in after.binds:
@@ -108,7 +110,7 @@ def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: R
             continue
         if not _is_known(bind, pool) or bodies_of(bind):
             continue
-        candidates = equal.get(_key(pool.row(bind, [], 0)))
+        candidates = equal.get(_row_key(pool.row(bind, [], 0)))
         if candidates:
             pool.take_row(bind, candidates.pop(0))
 
@@ -118,12 +120,12 @@ def _is_known(bind: Bind, pool: RowPool) -> bool:
     return all(type(arg) is not Local or arg in pool.numbers for arg in bind.args)
 
 
-def _key(row: Sequence) -> tuple:
+def _row_key(row: Sequence) -> tuple:
     """The parts of a row by which rows are compared: operation, operands and attributes."""
     return row[1], tuple(row[2]), row[3]
 
 
-def _runs(marked: Sequence[tuple[int, int]]) -> _Run:
+def _join_runs(marked: Sequence[tuple[int, int]]) -> _Run:
     """Marked rows, with neighbours that follow each other as one run."""
     runs: _Run = []
     for mark, row in marked:

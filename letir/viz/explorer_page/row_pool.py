@@ -14,7 +14,7 @@ from letir.ast.bodies import bodies_in, bodies_of, body_names
 from letir.ast.source import Source
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local
 from letir.ast.text.printer import Printer, is_printed_in_place
-from letir.viz.picture import shortened
+from letir.viz.picture import shorten_text
 
 _LONGEST = 200  # characters of an attribute, a type or a line
 _LONGEST_NAME = 40
@@ -97,7 +97,7 @@ class RowPool:
         return [
             self.numbers.get(arg, -1)
             if type(arg) is Local
-            else shortened(self.printer.value(arg.value, ""), _LONGEST)
+            else shorten_text(self.printer.value(arg.value, ""), _LONGEST)
             for arg in args
         ]
 
@@ -133,10 +133,10 @@ class RowPool:
         number = self.numbers[local] = len(self.types)
         kind = local.type
         self.types.append(
-            -1 if kind is None or kind is NO_TYPE else self.text(shortened(repr(kind), _LONGEST))
+            -1 if kind is None or kind is NO_TYPE else self.text(shorten_text(repr(kind), _LONGEST))
         )
         if local.name:
-            self.names[number] = self.text(shortened(local.name, _LONGEST_NAME))
+            self.names[number] = self.text(shorten_text(local.name, _LONGEST_NAME))
         return number
 
     def text(self, text: Any) -> int:
@@ -159,8 +159,8 @@ class RowPool:
         """The tables, as JSON has them. A place is ``[line, code]``, positions of texts."""
         places = [
             [
-                self.text(shortened(source.short, _LONGEST)),
-                self.text(shortened(source.excerpt, _LONGEST)),
+                self.text(shorten_text(source.short, _LONGEST)),
+                self.text(shorten_text(source.excerpt, _LONGEST)),
             ]
             for source in self.sources.values()
         ]

@@ -43,14 +43,14 @@ class CodeWriter:
             numbers[param] = len(numbers)
         steps = []
         for bind in fn.binds:
-            operands = [_operand(arg, numbers) for arg in bind.args]
+            operands = [_operand_json(arg, numbers) for arg in bind.args]
             attrs = {name: self.attr(value) for name, value in bind.attrs.items()}
             for binder in bind.binders:
                 numbers[binder] = len(numbers)
-            types = [_type(binder) for binder in bind.binders]
+            types = [_type_json(binder) for binder in bind.binders]
             steps.append([bind.op.name, operands, attrs, types, self.parts_of(bind)])
-        ret = [_operand(arg, numbers) for arg in fn.ret.args]
-        return {"params": [_type(param) for param in fn.params], "steps": steps, "ret": ret}
+        ret = [_operand_json(arg, numbers) for arg in fn.ret.args]
+        return {"params": [_type_json(param) for param in fn.params], "steps": steps, "ret": ret}
 
     def parts_of(self, bind: Bind) -> int:
         """The position of the parts of a composite; -1 for any other operation."""
@@ -78,7 +78,7 @@ class CodeWriter:
         if kind in (bool, int, str, type(None)):
             return value
         if isinstance(value, float | np.floating):
-            return number(float(value))
+            return number_json(float(value))
         if kind is tuple:
             return [self.attr(item) for item in value]
         if kind is Lambda:
@@ -98,7 +98,7 @@ class CodeWriter:
         return {"other": kind.__name__}
 
 
-def _operand(arg: Arg, numbers: dict[Local, int]) -> Any:
+def _operand_json(arg: Arg, numbers: dict[Local, int]) -> Any:
     """An operand: the number of a local, or the kind and the value of a constant."""
     if type(arg) is Local:
         return numbers[arg]
@@ -106,11 +106,11 @@ def _operand(arg: Arg, numbers: dict[Local, int]) -> Any:
     if type(value) in (bool, int):
         return [type(value).__name__, value]
     if type(value) is float:
-        return ["float", number(value)]
+        return ["float", number_json(value)]
     return ["none", None] if value is None else [type(value).__name__, None]
 
 
-def _type(local: Local) -> list | None:
+def _type_json(local: Local) -> list | None:
     """The dtype and the shape of a local, and 1 for a Python number; None if there is none."""
     kind = local.type
     if not isinstance(kind, ArrayType):
@@ -120,7 +120,7 @@ def _type(local: Local) -> list | None:
     return [kind.dtype.name, list(kind.shape), int(is_weak(kind))]
 
 
-def number(value: float) -> float | str:
+def number_json(value: float) -> float | str:
     """A number as JSON has it: nan and inf are texts."""
     return value if math.isfinite(value) else str(value)
 
@@ -129,7 +129,7 @@ def array_json(value: np.ndarray) -> list:
     """``[dtype, shape, elements]`` in C order; complex elements are texts."""
     flat: Sequence = value.reshape(-1).tolist()
     if value.dtype.kind == "f":
-        flat = [number(float(x)) for x in flat]
+        flat = [number_json(float(x)) for x in flat]
     elif value.dtype.kind not in "biu":
         flat = [str(x) for x in flat]
     return [value.dtype.name, list(value.shape), flat]

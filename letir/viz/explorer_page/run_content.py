@@ -31,7 +31,7 @@ def run_content(subject: Subject) -> dict[str, Any]:
     fn = subject.program
     try:
         _expect_small(fn)
-        args = _arguments(subject)
+        args = _program_arguments(subject)
         writer = CodeWriter()
         code = writer.code(fn)
     except NotShown as why:
@@ -43,7 +43,7 @@ def run_content(subject: Subject) -> dict[str, Any]:
         "note": "" if subject.args is not None else _MADE_UP,
         "reason": "",
     }
-    return {**content, **_recorded(fn, args, subject.args is not None)}
+    return {**content, **_values_of_run(fn, args, subject.args is not None)}
 
 
 def _expect_small(fn: Lambda) -> None:
@@ -61,7 +61,7 @@ def _expect_small(fn: Lambda) -> None:
         raise NotShown(f"The values have {count:,} elements, more than {_MOST_COMPUTED:,}.")
 
 
-def _arguments(subject: Subject) -> list[np.ndarray]:
+def _program_arguments(subject: Subject) -> list[np.ndarray]:
     """The arguments of the whole program: given or made up, and cotangents of one."""
     rng = np.random.default_rng(0)
     given = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
@@ -97,7 +97,7 @@ def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
     raise NotShown(f"An argument of dtype {dtype} cannot be made up.")
 
 
-def _recorded(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
+def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
     """The values of a run, as far as they are small.
 
     A program whose arguments are made up may come from a stranger: it runs only if it surely ends.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from letir.ast.source import Source
-from letir.viz.picture import shortened
+from letir.viz.picture import shorten_text
 from letir.viz.shown_programs import functions_in
 
 _MOST_LINES = 3000  # of all files
@@ -41,7 +41,7 @@ def source_files(sources: Iterable[Source]) -> tuple[list[dict[str, Any]], list[
     for name, lines in zip(names, wanted, strict=True):
         shown = dict(sorted(lines.items())[: max(left, 0)])
         left -= len(shown)
-        files.append({"name": name, "pieces": _pieces(shown)})
+        files.append({"name": name, "pieces": _consecutive_pieces(shown)})
     return files, spans
 
 
@@ -53,11 +53,11 @@ def _lines_around(file: str, first: int, last: int) -> range:
     return range(max(first - _AROUND, 1), last + _AROUND + 1)
 
 
-def _pieces(lines: dict[int, str]) -> list[list]:
+def _consecutive_pieces(lines: dict[int, str]) -> list[list]:
     """Consecutive lines as one piece."""
     pieces: list[list] = []
     for number, text in lines.items():
         if not pieces or pieces[-1][0] + len(pieces[-1][1]) != number:
             pieces.append([number, []])
-        pieces[-1][1].append(shortened(text, _LONGEST))
+        pieces[-1][1].append(shorten_text(text, _LONGEST))
     return pieces

@@ -7,7 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close
-from letir.testing.gradient_checks import paired
+from letir.testing.gradient_checks import pair_sum
 
 X = np.sin(np.arange(12.0)).reshape(4, 3) * 2
 GAMMA, BETA = np.array([0.5, -1.5, 2.0]), np.array([0.1, 0.2, -0.3])
@@ -55,7 +55,7 @@ def check_masked(program, args, mask):
 
     assert_close(gradient.backward(residuals, *zeros), found)
     np.testing.assert_allclose(
-        paired(zeros, change)[0], paired(found, steps)[0], rtol=1e-6, atol=1e-8
+        pair_sum(zeros, change)[0], pair_sum(found, steps)[0], rtol=1e-6, atol=1e-8
     )
 
 

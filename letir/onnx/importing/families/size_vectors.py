@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.sizes.size import differs
+from letir.ast.sizes.size import sizes_differ
 from letir.ast.types import Size
 from letir.errors import ShapeError
 from letir.onnx.importing.tensors import dtype_of
@@ -30,7 +30,7 @@ def _same_size(a: Any, b: Any) -> bool:
     size, other = sizes[0], b if type(a) is Size else a
     if type(other) is not Size and other <= 0:
         return False
-    found = differs(size, other)
+    found = sizes_differ(size, other)
     if found is None:
         raise ShapeError(
             f"the model asks whether the size {size} is {other}, which is not known\n"
