@@ -36,7 +36,7 @@ ROOT = str(Path(lt.__file__).parent)
 # functions whose work is to restore: an interrupt in them is healed by the next call
 RESTORING = {
     *("__exit__", "undo", "end", "end_stand_ins", "exchange", "_exchange_some", "watch_imports"),
-    *("_age", "close"),
+    *("_move_to_oldest_generation", "close"),
 }
 MOST_SECONDS = 60  # of an action after an interrupt: it may wait for a lock that nobody holds
 
