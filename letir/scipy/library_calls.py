@@ -1,7 +1,6 @@
-"""Calls of SciPy's functions that letir does not record by operations: SciPy computes them.
+"""Calls of SciPy's functions for which letir has no operations: ``scipy_call``, which calls SciPy.
 
-While it is recorded, a call computes its values, which decide the types of the results; the program
-holds it as one ``scipy_call``.
+While a call is recorded, SciPy computes its values, which determine the types of the results.
 """
 
 import functools
@@ -118,7 +117,7 @@ def concrete_values(operands: Iterable, name: str) -> list:
 
 
 def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
-    """What ``original`` returns; an error that it raises is noted, since it is not recorded."""
+    """The result of ``original``; an error that it raises is noted, because it is not recorded."""
     copies = [x.copy() if type(x) is np.ndarray else x for x in values]
     positional, keywords = fill_form(form, iter(copies))
     try:
@@ -129,7 +128,7 @@ def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
 
 
 def note_error_of_scipy(name: str, error: Exception) -> None:
-    """Refuse the recording, in case that the recorded function catches an error of SciPy."""
+    """Note a refusal for an error of SciPy, because the recorded function may catch the error."""
     told = f"scipy.{name} raised {type(error).__name__}: {error}{at_user()}"
     remedy = "with these arguments there is nothing to record: call the function without trace"
     note_refusal(of_unrecorded_code(TraceError(f"{told}\n  {remedy}")))
@@ -174,7 +173,7 @@ def _named_tuple(found: Any, values: dict) -> Any:
 
 @functools.cache
 def _class_like(name: str, fields: tuple[str, ...]) -> Any:
-    """A class of named tuples, in place of a class of SciPy's with methods of its own."""
+    """A class of named tuples that replaces a class of SciPy with methods of its own."""
 
     def __getattr__(self, attribute):
         if attribute.startswith("_") or not is_recording():

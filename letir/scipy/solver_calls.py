@@ -50,7 +50,7 @@ class _Solved(Callback):
     run: Any = field(default=None)
 
     def as_function(self) -> Callable:
-        """The function for SciPy, which may ask for its signature."""
+        """The function that SciPy gets; SciPy may inspect its signature."""
 
         @functools.wraps(self.f)
         def function(*args):
@@ -143,7 +143,7 @@ def _recorded_solver(
 def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list) -> tuple:
     """(positional, keyword) arguments with a ``_Solved`` in place of each function.
 
-    What is passed to the functions as ``args`` is part of them.
+    The values in ``args``, which SciPy would pass to the functions, are bound to them instead.
     """
     bound = inspect.signature(original).bind(*args, **kwargs)
     given = bound.arguments

@@ -100,7 +100,7 @@ def _function_stand_in(part: str, original: Callable) -> Callable:
 
 
 def _is_of_arguments(error: MissingRule) -> bool:
-    """Whether letir's version of the function does not take these arguments."""
+    """Whether an error says that letir's version of a function does not support the arguments."""
     return hasattr(error, "letir_unrecorded")
 
 
