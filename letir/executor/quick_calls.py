@@ -308,8 +308,7 @@ def quick_call(
     in_parts = _run_step_by_step(
         tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
     )
-    is_plain = is_straight and not version.generators
-    whole = _single_function(version, tests, tree) if is_plain else None
+    whole = _single_function(version, tests, tree) if is_straight else None
     if whole is None:
         return QuickCall(in_parts, entry, executed, texts)
     return QuickCall(whole, entry, executed, texts, in_parts)
@@ -338,9 +337,18 @@ def _single_function(version: Compiled, tests: _TestWriter, tree: Tree | None) -
         (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
     ]
     conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
-    drawing = [(tests.found[n], tests.leaves[n]) for n in version.drawing]
+    found, values = list(tests.found), list(tests.leaves)
+    for generator in version.generators:  # which the function captures
+        if len(found) not in version.drawing:
+            return None
+        found.append(f"k{len(names)}")
+        bits = f"b{len(names)}"
+        names[found[-1]], names[bits] = generator, type(generator._bit_generator)
+        values.append(generator)
+        conditions.append(f"type({found[-1]}._bit_generator) is {bits}")
+    drawing = [(n, found[n], values[n]) for n in version.drawing]
     try:
-        return whole_call(version.plan, conditions, tests.found, names, nest, drawing)
+        return whole_call(version.plan, conditions, found, names, nest, drawing)
     except _NotPlain:
         return None
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.terms import NO_TYPE
 from letir.eval.float_warnings import is_silent
 from letir.ops.as_numpy.quick_forms import part_write_form, quick_form, write_form
 from letir.ops.as_numpy.quick_linalg import lapack_form
 from letir.ops.as_numpy.quick_numbers import OWNED, makes_array
-from letir.plan.instructions import is_pure, numeric_callable
+from letir.plan.instructions import is_pure, kernel_ufunc, numeric_callable
 
 
 def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
@@ -48,7 +49,7 @@ def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
     write.forget((*made, *c))
     write.is_loud = write.is_loud or not is_silent(op)
     if op.update is not None and made and write.result is not None and write.result.shape:
-        _note_written(write, made[0])
+        _note_own_array(write, made[0])
 
 
 def _add_several_results(write: Any, i: tuple, k: tuple, c: tuple) -> None:
@@ -61,6 +62,10 @@ def _add_several_results(write: Any, i: tuple, k: tuple, c: tuple) -> None:
     cleared = [f"s{n}" for n in c if n not in k] + ["_"] * (None in k)
     write.memory.record_use(write.bind, i)
     write.forget((*[n for n in k if n is not None], *c))
+    if kernel_ufunc(write.bind) is not None:  # whose results are new arrays
+        for slot, binder in zip(k, write.bind.binders, strict=True):
+            if slot is not None and binder.type is not NO_TYPE and binder.type.shape:
+                _note_own_array(write, slot)
     if cleared:
         write.line(f" {' = '.join(cleared)} = None")
 
@@ -84,12 +89,12 @@ def _add_part_write(write: Any, i: tuple, k: int, c: tuple) -> bool:
     write.line(f" {text}")
     write.memory.record_use(write.bind, i)
     write.forget((k, *c))
-    _note_written(write, k)
+    _note_own_array(write, k)
     return True
 
 
-def _note_written(write: Any, k: int) -> None:
-    """Note that slot ``k`` holds an array that was written to, which nothing else refers to."""
+def _note_own_array(write: Any, k: int) -> None:
+    """Note that slot ``k`` holds an array to which nothing else refers."""
     write.facts[k] = OWNED
     write.memory.add_new(k)
 

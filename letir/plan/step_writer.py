@@ -208,7 +208,7 @@ class StepWriter:
         is_new = form is not None and makes_array(bind)
         if form is None:
             form = self.call(f, bind)
-            is_new = direct_ufunc(bind) is not None
+            is_new = direct_ufunc(bind) is not None or kernel_ufunc(bind) is not None
             test = reuse_test(self)
             if test is not None:
                 # the step may not be repeated: the operand may have been overwritten

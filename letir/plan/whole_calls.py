@@ -38,15 +38,15 @@ def whole_call(
     leaves: Sequence[str],
     names: dict,
     nest: Callable,
-    drawing: Sequence[tuple[str, Any]] = (),
+    drawing: Sequence[tuple[int, str, Any]] = (),
 ) -> Callable[[tuple, dict], Any] | None:
     """The function of ``args`` and ``kwargs`` that gives the nested results, or ``Miss``.
 
     ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
     ``names``: the values of names in both; ``nest(texts)``: the text of the nested results, for the
-    texts of the flat ones; ``drawing``: the text and an example of each random generator among the
-    arguments; they get back their states if the function gives no results. None if the plan is long
-    or has effects.
+    texts of the flat ones; ``drawing``: the position, the text and an example of each random
+    generator among the arguments; they get back their states if the function gives no results. None
+    if the plan is long or has effects.
     """
     table = plan.table
     binds = [bind_at(table, n) for n in range(len(table.steps))]
@@ -67,8 +67,9 @@ def whole_call(
         body.append(f" r = {text.results(LATE_BOUND['without_constants'])}")
         results = [f"r[{n}]" for n in range(len(results))]
     body.append(f" return {nest(results)}")
-    if drawing:
-        body = _restoring_states(body, drawing, names)
+    saved = [(text, value) for n, text, value in drawing if not _starts_with_seed(plan, binds, n)]
+    if saved:
+        body = _restoring_states(body, saved, names)
     lines += _in_strict_state(body) if text.is_loud or text.plain else body
     names = {**names, **text.names, "Miss": Miss, "STATES": KERNEL_STATES}
     names["SHARED"] = np.may_share_memory
@@ -131,10 +132,19 @@ def _restoring_states(body: list[str], drawing: Sequence[tuple[str, Any]], names
     return [*saved, " try:", *tried, f" except BaseException: {back}; raise"]
 
 
+def _starts_with_seed(plan: Any, binds: Sequence[Bind], n: int) -> bool:
+    """Whether the first thing that happens to a generator, argument ``n``, is that it gets a state.
+
+    Then its state before the call does not matter to a call that is repeated.
+    """
+    first = next((bind for bind in binds if plan.params[n] in bind.args), None)
+    return first is not None and first.op.role == "own_seed"
+
+
 def _is_once(bind: Bind) -> bool:
     """Whether a bind must not be executed twice, unless generators get back their states."""
     op = bind.op
-    if op.role == "own_draw":
+    if op.role in ("own_draw", "own_seed"):
         return False
     is_effect = (op.effect and not is_guard(bind)) or op.random or op.is_users
     return is_effect or (op.holds_lambdas and has_effect(bind))

@@ -94,6 +94,16 @@ def test_a_seed_in_a_function_is_set_in_plans(is_global):
     assert names[:2] == ["own_seed", "own_draw"]
 
 
+def test_a_function_that_starts_with_a_seed_needs_no_snapshot():
+    fast = lt.jit(lambda x: reseeded(x, np.random))
+    for _ in range(12):
+        fast(X)
+
+    (quick,) = fast.quick
+    assert quick.in_parts is not None
+    assert "restore" not in quick.run.__globals__
+
+
 def test_another_bit_generator_is_another_call():
     fast = lt.jit(walk)
     for bits in (np.random.PCG64, np.random.MT19937, np.random.PCG64, np.random.SFC64):

@@ -282,6 +282,19 @@ FORMS = {
         lambda a, b: (np.linalg.norm(a), np.linalg.norm(np.outer(a, b)), np.sqrt(a.sum() - 3.0)),
         [(X, X), (X - 1.0, X), (X * 1e300, X), (X * np.nan, X), (X * 0.0 + 1.0, X)],
     ),
+    "norms along axes": (
+        lambda a, b: [
+            np.linalg.norm(np.outer(a, b).T, axis=n, keepdims=k) for n in (0, -1) for k in (0, 1)
+        ],
+        [(X, X), (X * 1e300, X), (X * np.nan, X), (X[::-1], X)],
+    ),
+    "accumulated": (
+        lambda a, b: (
+            *[np.maximum.accumulate(a - b), np.minimum.accumulate(np.outer(a, b), 1)],
+            *[np.multiply.accumulate(np.outer(a, b)), np.logical_or.accumulate(a > b)],
+        ),
+        [(X, X[::-1].copy()), (X * 1e300, X), (X * np.nan, X)],
+    ),
     "clipped": (
         lambda a, b: (np.clip(a @ b, -1, 1), np.clip(a.sum(), -3.0, 5)),
         [(X, X), (X * 1e-9, X), (X * np.nan, X)],
@@ -302,6 +315,38 @@ FORMS = {
         [(np.arange(6.0), X), (np.arange(6.0) * np.nan, X)],
     ),
 }
+
+
+def divisions(n, m):
+    """Python's integers in quotients, whose signs decide how they are rounded."""
+    return n % m, n // m, (n * 7 - 1) % 5, (n * 7 - 1) // -5, n % 2**40
+
+
+def sides(points, x):
+    """Comparisons of integers and floats, and of their outcomes."""
+    above = [x < n for n in points]
+    return above[0] != above[1], above[1] == above[2], x > points[2], points[0] <= x
+
+
+NUMBERS = {
+    "divisions": (divisions, [(n, m) for n in (7, -7, 2**62 // 7) for m in (3, -3)]),
+    "sides": (
+        sides,
+        [([1, 5, 2**53 + 1], x) for x in (2.0, 7.5, np.nan, float(2**53), -np.inf)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_operators_of_numbers_of_two_kinds_give_pythons_results(name):
+    f, calls = NUMBERS[name]
+    traced = lt.jit(f)
+    for args in calls:
+        expected = lt.run_forward(lt.trace(f, *args), *args)
+        for _ in range(12):
+            found = traced(*args)
+        assert_same(np.array(expected), np.array(found))
+        assert [*map(type, expected)] == [*map(type, found)]
 
 
 @pytest.mark.parametrize("name", FORMS)

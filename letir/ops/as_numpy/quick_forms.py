@@ -21,6 +21,7 @@ from letir.ops.as_numpy.quick_functions import (
     cross_form,
     draw_form,
     norm_form,
+    seed_form,
     std_form,
     var_form,
 )
@@ -335,6 +336,7 @@ _FORMS: dict[str, Callable] = {
     "matmul": _call_directly(np.matmul),
     "dot": _dot,
     "own_draw": draw_form,
+    "own_seed": seed_form,
     **dict.fromkeys(("solve", "inv", "det", "cholesky", "eigvalsh", "svdvals"), lapack_form),
 }
 _WRITES: dict[str, Callable] = {

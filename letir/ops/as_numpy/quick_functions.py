@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.symbolic_sizes import is_static_shape
+from letir.ops.random.generator_snapshots import state_setter
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _sum: Any = np.add.reduce
@@ -76,9 +77,15 @@ def std_form(write: Any, **attrs: Any) -> str | None:
 
 
 def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
-    """The call of ``_flat_norm``."""
+    """The call of ``_flat_norm``, or the root of the sum of the squares along an axis."""
     kind = write.type(0)
-    if ord is not None or axis is not None or keepdims or not _is_float(kind):
+    if ord is not None or not _is_float(kind):
+        return None
+    if type(axis) is int:
+        square = f"{write.constant(np.multiply)}({write.slot(0)}, {write.slot(0)})"
+        total = f"{write.constant(_sum)}({square}, {axis}, None, None, {bool(keepdims)})"
+        return f"{write.constant(np.sqrt)}({total})"
+    if axis is not None or keepdims:
         return None
     function = _vector_norm if len(kind.shape) == 1 else _flat_norm
     return f"{write.constant(function)}({write.slot(0)})"
@@ -119,3 +126,11 @@ def draw_form(write: Any, **attrs: Any) -> str | None:
     if attrs["shape"]:
         return f"{write.constant(np.asarray)}({text}, {write.constant(dtype)})"
     return f"{write.constant(dtype.type)}({text})"
+
+
+def seed_form(write: Any) -> str | None:
+    """The call that gives a generator a known state."""
+    words = write.known_number(1)
+    if type(words) is not np.ndarray:
+        return None
+    return f"{write.constant(state_setter(words))}({write.slot(0)})"

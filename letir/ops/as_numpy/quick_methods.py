@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.primitive import record_of
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Const
 
@@ -53,6 +54,14 @@ def _cumulative(method: str) -> Form:
         return f"{write.slot(0)}.{method}({axis!r})"
 
     return form
+
+
+def _accumulate(write: Any, *, ufunc: str, axis: int, dtype: Any = None) -> str | None:
+    """The method of the ufunc, without a search for the ufunc."""
+    found: Any = next((f for f in record_of(ufunc).numpy if isinstance(f, np.ufunc)), None)
+    if found is None or dtype is not None or not _is_plain_array(write, 0):
+        return None
+    return f"{write.constant(found.accumulate)}({write.slot(0)}, {axis!r})"
 
 
 def _argsort(write: Any, *, axis: int | None, kind: Any) -> str | None:
@@ -193,6 +202,7 @@ METHOD_FORMS: dict[str, Form] = {
     "all": _logical(np.logical_and),
     "cumsum": _cumulative("cumsum"),
     "cumprod": _cumulative("cumprod"),
+    "ufunc_accumulate": _accumulate,
     "argsort": _argsort,
     "round": _round,
     "take": _take,

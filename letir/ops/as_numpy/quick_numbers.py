@@ -150,6 +150,17 @@ def _number_div(write) -> str | None:
     return f"{write.operand(0)} / {write.operand(1)}" if is_known else None
 
 
+def _integer_operator(symbol: str) -> Callable:
+    """Python's operator, which agrees with NumPy's for integers and raises for a divisor of 0."""
+
+    def form(write) -> str | None:
+        if any(write.fact(i) != INT for i in range(2)):
+            return None
+        return f"{write.operand(0)} {symbol} {write.operand(1)}"
+
+    return form
+
+
 def _number_power(write) -> str | None:
     """A square, which NumPy's power multiplies as well."""
     exponent = write.bind.args[1]
@@ -178,6 +189,8 @@ _NUMBER_FORMS: dict[str, Callable] = {
     # correctly rounded, like NumPy's; Python raises for negative numbers
     "sqrt": lambda write: f"{write.constant(math.sqrt)}({write.operand(0)})",
     "div": _number_div,
+    "remainder": _integer_operator("%"),
+    "floor_divide": _integer_operator("//"),
     "power": _number_power,
     "minimum": _number_extremum(np.minimum, "<"),
     "maximum": _number_extremum(np.maximum, ">"),
@@ -208,11 +221,13 @@ def number_test(write: Any, bind: Bind) -> str | None:
     symbol = COMPARISONS.get(bind.op.name)
     if write.plain or symbol is None or any(write.fact(i) not in NUMBERS for i in range(2)):
         return None
-    # Python compares an int and a float exactly, which matters for large ones only
-    is_same = write.fact(0) == write.fact(1)
-    if not is_same and all(is_local(write, i) for i in range(2)):
-        return None
-    return f"{write.operand(0)} {symbol} {write.operand(1)}"
+    # Python compares an int and a float exactly; NumPy makes a float of the int, which may be large
+    are_mixed = write.fact(0) != write.fact(1) and all(is_local(write, i) for i in range(2))
+    texts = [
+        f"float({write.operand(i)})" if are_mixed and write.fact(i) == INT else write.operand(i)
+        for i in range(2)
+    ]
+    return f"{texts[0]} {symbol} {texts[1]}"
 
 
 def is_local(write: Any, i: int) -> bool:

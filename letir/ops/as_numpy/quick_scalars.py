@@ -24,6 +24,8 @@ def scalar_operator(write: Any, bind: Bind, symbol: str) -> str | None:
     result = write.result
     if write.plain or result is None or result.shape or result.weak:
         return None
+    if symbol in ("==", "!=") and all(_is_flag(write, i) for i in range(2)):
+        return f"{write.slot(0)} {symbol} {write.slot(1)}"
     if not all(_is_scalar(write, i) for i in range(2)):
         return None
     if all(write.fact(i) in NUMBERS for i in range(2)):
@@ -54,6 +56,13 @@ def _scalar_text(write: Any, i: int) -> str:
     if type(arg) is Const and type(arg.value) is complex:
         return write.constant(np.complex128(arg.value))
     return write.operand(i)
+
+
+def _is_flag(write: Any, i: int) -> bool:
+    """Whether an operand is a boolean scalar."""
+    kind = write.type(i)
+    is_known = kind is not None and not kind.shape and not kind.weak and kind.dtype == np.bool_
+    return is_known and write.fact(i) == SCALAR
 
 
 def _is_scalar(write: Any, i: int) -> bool:

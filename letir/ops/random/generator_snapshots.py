@@ -7,7 +7,8 @@ is used.
 """
 
 import ctypes
-from functools import cache, lru_cache
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,31 +68,70 @@ def restore_snapshot(generator: Any, saved: Any) -> None:
 
 
 def set_words(generator: Any, words: np.ndarray) -> None:
-    """Put a generator into the state that an array of words encodes.
+    """Put a generator into the state that an array of words encodes."""
+    state_setter(words)(generator)
+
+
+def state_setter(words: np.ndarray) -> Callable[[Any], None]:
+    """The function that puts a generator into the state that an array of words encodes.
 
     A program sets the same words in each call: the memory of a state is made once.
     """
-    bits = generator._bit_generator
-    classes = type(generator), type(bits)
-    state = _memory_of_state(classes, words.tobytes())
-    if state is None:
-        state_array(generator)[...] = words
-        return
-    if hasattr(generator, "seed"):
-        generator.seed(0)  # forgets the second normal number
-    with bits.lock:
-        ctypes.memmove(id(bits) + _place_of_state(classes)[0], state, len(state))
+    words = words.copy()
+    known: dict[tuple[type, type], tuple | None] = {}
+
+    def set_state(generator: Any) -> None:
+        bits = generator._bit_generator
+        classes = type(generator), type(bits)
+        if classes not in known:
+            known[classes] = _memory_to_write(classes, words)
+        found = known[classes]
+        if found is None:
+            state_array(generator)[...] = words
+            return
+        start, memory, state, second, normal = found
+        with bits.lock:
+            # faster than ctypes.memmove
+            memory.from_address(id(bits) + start).raw = state
+            if second:
+                normal.from_address(id(generator) + second).raw = bytes(normal._length_)
+
+    return set_state
 
 
-@lru_cache(maxsize=64)
-def _memory_of_state(classes: tuple[type, type], words: bytes) -> bytes | None:
+def _memory_to_write(classes: tuple[type, type], words: np.ndarray) -> tuple | None:
+    """What puts generators of these classes into the state that words encode; None if unknown.
+
+    (offset in the bit generator, ctypes array, its bytes, offset in the generator of the second
+    normal number or 0, ctypes array)
+    """
+    state, place = _memory_of_state(classes, words), _place_of_state(classes)
+    if state is None or place is None:
+        return None
+    second, size = _place_of_second_normal() if place[2] else (0, 0)
+    return place[0], ctypes.c_char * len(state), state, second, ctypes.c_char * size
+
+
+def _memory_of_state(classes: tuple[type, type], words: np.ndarray) -> bytes | None:
     """The memory of a bit generator in the state that words encode; None if it is not all of it."""
-    made, place = generator_of(np.frombuffer(words, np.uint64)), _place_of_state(classes)
+    made, place = generator_of(words), _place_of_state(classes)
     bits = made._bit_generator
     has_second_normal = place is not None and place[2] > 0 and made.get_state()[3] != 0
     if place is None or (type(made), type(bits)) != classes or has_second_normal:
         return None
     return _bytes_at(id(bits) + place[0], place[1])
+
+
+@cache
+def _place_of_second_normal() -> tuple[int, int]:
+    """The place and the size, in a RandomState, of its second normal number and of its flag."""
+    example: Any = np.random.RandomState(0)
+    bodies = []
+    for state in [(0, 0.0), (1, float.fromhex("0x1.23456789abcdep+9"))]:
+        example.set_state((*example.get_state()[:3], *state))
+        bodies.append(_bytes_at(id(example) + _HEAD, type(example).__basicsize__ - _HEAD))
+    places = [n for n, (a, b) in enumerate(zip(*bodies, strict=True)) if a != b]
+    return _HEAD + places[0], places[-1] + 1 - places[0]
 
 
 @cache

@@ -54,7 +54,7 @@ own_seed = Primitive(
     _NO_RULE,
     random=True,
     raises=True,
-    role="own_draw",  # in the order of the draws
+    role="own_seed",  # in the order of the draws
 )
 
 
