@@ -179,7 +179,8 @@ _LATE_BOUND = {
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
-    "executor.quick_calls": ("quick_call", "quick_plan", "add_kind_test"),
+    "executor.argument_tests": ("add_kind_test",),
+    "executor.quick_calls": ("quick_call", "quick_plan"),
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
     "kernels.interpreted_calls": ("interpreted_call",),
@@ -241,6 +242,7 @@ _LATE_BOUND = {
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
         *("call_as_python", "generator_position", "refuse_changes", "restore_state"),
+        "reads_arguments_alone",
         *("run_watching_iterators", "require_same_state"),
     ),
     "tracing.late_imports": ("watched_spec",),

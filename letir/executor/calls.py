@@ -5,6 +5,7 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -21,6 +22,7 @@ from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.executor.static_arguments import is_method_of, name_refused
 from letir.plan.effect_log import EffectLog, is_guard
+from letir.plan.plan import Miss
 
 _LOG = logging.getLogger("letir.plan")
 _MOST_LINES = 3  # lines of guards that a reason names
@@ -206,6 +208,41 @@ def counter_value(counter: count) -> int:
 def executor_name(f: Callable) -> str:
     """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
+
+
+# ---- the function of an executor ----
+
+
+class _Dropped:
+    """In place of an executor of which nothing is left but its function."""
+
+    def __init__(self, f: Callable) -> None:
+        self.f = f
+
+    def call_generally(self, args: tuple, kwargs: dict, first: int = 0) -> Any:
+        """The result of the Python function."""
+        return self.f(*[arg for arg in args if arg is not Miss], **kwargs)
+
+
+def executor_by_reference(executor: Any) -> Callable[[], Any]:
+    """A function that gives the executor without keeping it alive."""
+    find, dropped = weakref.ref(executor), _Dropped(executor.f)
+    return lambda: find() or dropped
+
+
+def general_call(executor: Any) -> Callable:
+    """The call of an executor that has no quick call."""
+    find = executor_by_reference(executor)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return find().call_generally(args, kwargs)
+        except BaseException as error:
+            del args, kwargs  # a stored exception would keep them alive
+            LATE_BOUND["shorten_traceback"](error)
+            raise
+
+    return call
 
 
 # ---- the latest program ----

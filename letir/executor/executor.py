@@ -32,6 +32,7 @@ from letir.executor.calls import (
     executor_name,
     fall_back,
     first_that_runs,
+    general_call,
     may_run_again,
     needs_log,
     promote_plan,
@@ -63,6 +64,12 @@ class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
     watches_state = True  # whether it calls functions whose results depend on state they change
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    else:  # each executor has a function of its own, see ``try_first``
+        __slots__ = ("__call__", "__dict__", "__weakref__")
 
     def __init__(self, f: Callable[P, R], options: Options):
         functools.update_wrapper(self, f, updated=())
@@ -73,7 +80,7 @@ class Executor(Generic[P, R]):
         # the plan for the short key of a call, see ``remember_key``
         self.keys = BoundedCache(_MOST_KEYS)
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
-        self.quick: tuple = ()  # plans for calls like some before, see ``quick_call``
+        self.try_first(())  # plans for calls like some before, see ``quick_call``
         self.quick_made = 0
         self.as_python: tuple = ()  # tests for arguments for which the Python function is called
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
@@ -88,19 +95,26 @@ class Executor(Generic[P, R]):
 
     # ---- calls ----
 
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call_generally(self, args: tuple, kwargs: dict, first: int = 0) -> Any:
+        """Make a call by the quick calls from number ``first`` on, or by the key of its arguments.
+
+        If ``first`` is not 0, ``args`` may contain ``Miss`` for arguments that are missing.
+        """
+        if first:
+            args = tuple([arg for arg in args if arg is not Miss])
         if ACTIVE.get() is not None and active_trace() is not None:
             return self.f(*args, **kwargs)  # a trace records the function itself [semantics.md B5]
         failed = None
-        for quick in self.quick:
+        for quick in self.quick[first:]:
             try:
                 found = quick.run(args, kwargs)
             except BaseException as error:
                 if not quick.is_open(error):
                     del args, kwargs  # a stored exception would keep them alive
-                    LATE_BOUND["shorten_traceback"](error)
                     raise
                 failed = quick.tried_after(error)
+                if quick.own_call is None:
+                    self.try_first(self.quick)
                 if not isinstance(error, GuardError):
                     break
             else:
@@ -110,6 +124,12 @@ class Executor(Generic[P, R]):
                     return found
         # outside ``except``: a later error would get the caught one as its context
         return self.call_by_key(failed, args, kwargs)
+
+    def try_first(self, quick: tuple) -> None:
+        """Try these quick calls before keys are computed; the first one is the executor's call."""
+        self.quick = quick
+        own_call = quick[0].own_call if quick else None
+        self.__call__ = own_call or general_call(self)  # type: ignore[method-assign]
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
         """Make a call, finding its plan by the short key of its arguments.
@@ -147,9 +167,8 @@ class Executor(Generic[P, R]):
                 return self.try_other_plans(number, args, kwargs, key, leaves, known)
             if number % _CALLS_BY_KEY == 0:
                 self.add_quick_call(known, args, kwargs, leaves)
-        except BaseException as error:
+        except BaseException:
             del args, kwargs, leaves  # a stored exception would keep them alive
-            LATE_BOUND["shorten_traceback"](error, inner_frames=1)
             raise
         LATEST.graph = executed
         if tree is None:
@@ -159,10 +178,10 @@ class Executor(Generic[P, R]):
     def add_quick_call(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
         """From now on, try this plan first for calls with arguments of this kind."""
         if self.quick_made < _MOST_QUICK and not self.marker.is_needed:
-            made = LATE_BOUND["quick_call"](known, args, kwargs, leaves, self.quick)
+            made = LATE_BOUND["quick_call"](self, known, args, kwargs, leaves)
             if made is not None:
                 self.quick_made += 1
-                self.quick = (made, *self.quick)[:_PLANS_QUICK]
+                self.try_first((made, *self.quick)[:_PLANS_QUICK])
 
     def try_other_plans(
         self,
@@ -318,14 +337,16 @@ class Executor(Generic[P, R]):
     def forget_keys(self) -> None:
         """Drop all short keys, which may lead to an evicted entry."""
         self.keys.clear()
-        self.quick = self.as_python = ()
+        self.as_python = ()
+        self.try_first(())
 
     def clear(self) -> None:
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
         self.keys.clear()
-        self.quick = self.as_python = ()
+        self.as_python = ()
+        self.try_first(())
         self.runs_python = False
         self.latest = None
 

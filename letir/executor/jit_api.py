@@ -21,11 +21,12 @@ class PartialExecutor(Executor[..., Any]):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        super().__init__(_with_bound(partial), _shift_positions(options, 1))
         self.bound = _bound_arrays(partial)
+        super().__init__(_with_bound(partial), _shift_positions(options, 1))
 
-    def __call__(self, /, *args, **kwargs):
-        return super().__call__(self.bound, *args, **kwargs)
+    def try_first(self, quick: tuple) -> None:
+        super().try_first(quick)
+        self.__call__ = functools.partial(self.__call__, self.bound)  # type: ignore[method-assign]
 
 
 @overload

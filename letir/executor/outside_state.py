@@ -10,7 +10,14 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import CellType, GeneratorType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    ModuleType,
+)
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,6 +39,7 @@ from letir.executor.plan_making import (
 
 T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
+_LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator")
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
@@ -299,8 +307,57 @@ def _set_position(generator: Any, position: _Position) -> None:
         (generator.setstate if kind == "Random" else generator.set_state)(position.state)
 
 
+def reads_arguments_alone(f: Any) -> bool:
+    """Whether a function reads nothing from outside but functions and modules of Python and NumPy.
+
+    Then a plan of the function depends on nothing that a call of the function does not depend on.
+    Functions of the user that it calls count as parts of it; functions of letir, which would record
+    in every call, do not.
+    """
+    todo, seen = [f], set()
+    while todo:
+        part = todo.pop()
+        if id(part) in seen or _is_of_library(part):
+            continue
+        seen.add(id(part))
+        if type(part) is not FunctionType or _is_of_module(part, "letir"):
+            return False
+        for code in _codes_of(part.__code__):
+            todo += [part.__globals__[name] for name in code.co_names if name in part.__globals__]
+        try:
+            todo += [cell.cell_contents for cell in part.__closure__ or ()]
+        except ValueError:  # a cell that is still empty
+            return False
+    return True
+
+
+def _codes_of(code: CodeType) -> list[CodeType]:
+    """A code object and those of the functions defined in it."""
+    found = [code]
+    for one in found:
+        found += [constant for constant in one.co_consts if type(constant) is CodeType]
+    return found
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether a value is a module, a function or a class of Python or NumPy."""
+    is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
+        callable(value) and _is_of_module(value, "numpy")
+    )
+    return is_function and any(_is_of_module(value, name) for name in _LIBRARY)
+
+
+def _is_of_module(value: Any, name: str) -> bool:
+    """Whether a value is a module, or part of a module, of the package with this name."""
+    if isinstance(value, np.ufunc):
+        return name == "numpy"
+    module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
+    return str(module).partition(".")[0] == name
+
+
 LATE_BOUND.update(
     call_as_python=call_as_python,
+    reads_arguments_alone=reads_arguments_alone,
     generator_position=_Position,
     refuse_changes=refuse_changes,
     restore_state=restore_state,

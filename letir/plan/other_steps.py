@@ -18,6 +18,7 @@ from letir.plan.instructions import is_pure, kernel_ufunc, numeric_callable
 def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
     """Append a step whose function stores its own results."""
     form, op = write_form(write, write.bind), write.bind.op
+    write.has_arrays |= op.role != "guard"
     made = [n for n in k if n is not None]
     value = quick_form(write, write.bind) if op.results is None and made else None
     if value is not None:

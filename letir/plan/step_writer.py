@@ -19,6 +19,8 @@ from letir.ops.as_numpy.quick_forms import quick_form, write_form
 from letir.ops.as_numpy.quick_numbers import (
     FLOAT,
     NUMBER_FACTS,
+    NUMBERS,
+    compares_numbers,
     makes_array,
     number_form,
     number_test,
@@ -72,6 +74,7 @@ class StepWriter:
     is_loud: bool = False
     kernels: int = 0
     has_integers: bool = False  # whether there are operators of integer scalars, which may warn
+    has_arrays: bool = False  # whether any step is no operation of Python's numbers
     # state of the step that is being written:
     bind: Any = None
     slots: tuple = ()
@@ -270,7 +273,9 @@ class StepWriter:
         self.line(f" {made} = {form}")
         # NumPy warns of infinite results; letir's integers have 64 bits; no draw is repeated
         test = f"{made} - {made}" if fact == FLOAT else f"not -{_INT_END} <= {made} < {_INT_END}"
-        if self.bind.op.role != "own_draw":
+        if self.bind.op.role == "own_draw":
+            self.has_arrays = True
+        else:
             if fact == FLOAT:
                 self.note_test()
             self.line(f" if {test}: raise LEAVE")
@@ -297,6 +302,7 @@ class StepWriter:
         ``is_new``: whether an array with axes is known to have been made.
         """
         fact = result_fact(self, self.bind)
+        self.has_arrays |= fact not in NUMBERS and not compares_numbers(self, self.bind)
         shared = self.memory.record_use(self.bind, self.slots)
         self.forget((k, *cleared))
         if fact is not None:
@@ -340,6 +346,16 @@ class StepWriter:
         """Write the end of the function: the results."""
         self.step = len(self.table.steps) - 1
         self.line(f" return {self.results(finish)}", False)
+
+    def gives_numbers(self) -> bool:
+        """Whether all steps compute with Python's numbers alone, and the results are numbers."""
+        constants = dict(enumerate(self.table.rest, self.n_params))
+        return not self.has_arrays and all(
+            type(constants[n]) in (bool, *NUMBER_FACTS)
+            if n in constants
+            else self.facts.get(n) in NUMBERS
+            for n in self.table.results
+        )
 
     def results(self, finish: Callable) -> str:
         """The text of the tuple of results."""

@@ -6,10 +6,14 @@ is for plans whose only effects are writes to arguments after all other steps: i
 call can be repeated in another way.
 """
 
+import time
 from collections.abc import Callable, Sequence
+from itertools import repeat
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.liveness import has_effect
@@ -28,8 +32,50 @@ from letir.plan.step_writer import bind_at
 from letir.plan.straight_line import weak_params, written_steps
 
 _MOST_STEPS = 1_500  # compiling the function takes about 15 us a step
+_CALLS_TIMED = 5
 _FILE = __file__
 SETTING_FILES.add(_FILE)
+
+
+_UNUSED = SimpleNamespace()
+
+
+@frozen(eq=False)
+class WholeCall:
+    """The code of a function ``call(a0, a1, ...)`` of the arguments of an executor."""
+
+    code: CodeType
+    names: dict[str, Any]
+    run: Callable[[tuple, dict], Any]
+    gives_numbers: bool  # whether the steps compute with Python's numbers alone
+
+    @classmethod
+    def of(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
+        """The call whose ``run(args, kwargs)`` gives results or ``Miss``."""
+        code = compile(text, _FILE, "exec")
+        unused = {"CALLS": repeat(0), "ENTRY": _UNUSED, "LATEST": _UNUSED, "PROGRAM": None}
+        made = _function_of(code, {**names, **unused, "EXECUTOR": None})
+        return cls(code, names, lambda args, kwargs: made(*args, **kwargs), gives_numbers)
+
+    def shortest_time(self, args: tuple, kwargs: dict) -> int:
+        """The nanoseconds of the fastest of some calls."""
+        times = []
+        for _ in range(_CALLS_TIMED):
+            begun = time.perf_counter_ns()
+            self.run(args, kwargs)
+            times.append(time.perf_counter_ns() - begun)
+        return min(times)
+
+    def function(self, **names: Any) -> Callable:
+        """The function with these names for the values that depend on the executor."""
+        return _function_of(self.code, {**self.names, **names})
+
+
+def _function_of(code: CodeType, names: dict[str, Any]) -> Callable:
+    """The function ``call`` of a module's code, whose globals are ``names``."""
+    exec(code, names)
+    made: Callable = names.pop("call")  # else the function would hold itself
+    return made
 
 
 def whole_call(
@@ -38,9 +84,10 @@ def whole_call(
     leaves: Sequence[str],
     names: dict,
     nest: Callable,
-    drawing: Sequence[tuple[int, str, Any]] = (),
-) -> Callable[[tuple, dict], Any] | None:
-    """The function of ``args`` and ``kwargs`` that gives the nested results, or ``Miss``.
+    drawing: Sequence[tuple[int, str, Any]],
+    count: int,
+) -> WholeCall | None:
+    """The function of ``count`` arguments a0, a1, ... that gives the nested results.
 
     ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
     ``names``: the values of names in both; ``nest(texts)``: the text of the nested results, for the
@@ -57,8 +104,7 @@ def whole_call(
     weak = weak_params(plan)
     text = written_steps(table, len(plan.params), weak, plan.left > 0, misses=True)
     body = text.needed_lines()[1 + 2 * bool(plan.params) + len(weak) :]
-    lines = ["def call(args, kwargs):"]
-    lines += [f" if not ({test}): return Miss" for test in tests]
+    lines = [f" if not ({test}): return Miss" for test in tests]
     if text.kernels:
         lines.append(f" if STATES[current_state()] < {text.kernels}: return Miss")
     lines += [f" s{n} = {leaf}" for n, leaf in enumerate(leaves)]
@@ -66,17 +112,59 @@ def whole_call(
     if table.constants and table.shared:
         body.append(f" r = {text.results(LATE_BOUND['without_constants'])}")
         results = [f"r[{n}]" for n in range(len(results))]
-    body.append(f" return {nest(results)}")
+    body.append(f" found = {nest(results)}")
     saved = [(text, value) for n, text, value in drawing if not _starts_with_seed(plan, binds, n)]
     if saved:
         body = _restoring_states(body, saved, names)
     lines += _in_strict_state(body) if text.is_loud or text.plain else body
-    names = {**names, **text.names, "Miss": Miss, "STATES": KERNEL_STATES}
-    names["SHARED"] = np.may_share_memory
+    names = {**names, **text.names, "STATES": KERNEL_STATES, "SHARED": np.may_share_memory}
     names |= {"STRICT": STRICT, "ERROR_STATE": ERROR_STATE, "current_state": current_state}
-    exec(compile("\n".join(lines), _FILE, "exec"), names)
-    made: Callable = names.pop("call")  # else the function would hold itself
-    return made
+    names |= {"MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
+    return WholeCall.of(_as_function(lines, count), names, text.gives_numbers())
+
+
+def call_of_function(f: Callable, tests: Sequence[str], names: dict, count: int) -> WholeCall:
+    """The call of the Python function ``f`` for arguments that fulfil the tests."""
+    given = "".join([f"a{n}, " for n in range(count)])
+    lines = [f" if not ({test}): return Miss" for test in tests]
+    lines.append(f" found = FUNCTION({given}**kwargs)")
+    names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
+    return WholeCall.of(_as_function(lines, count, catches="()"), names, True)
+
+
+def _as_function(lines: Sequence[str], count: int, catches: str = "Exception") -> str:
+    """The text of the function with these lines, which set ``found``, or return ``Miss``.
+
+    Then, and after an error that it catches, the executor makes the call in another way. A stored
+    error must not keep the arguments alive.
+    """
+    given = "".join([f"a{n}, " for n in range(count)])
+    head = "".join([f"a{n}=MISSING, " for n in range(count)]) + ("/, " if count else "")
+    body = [line.replace("return Miss", "break") for line in lines]
+    return "\n".join(
+        [
+            f"def call({head}*rest, **kwargs):",
+            " error = None",
+            " try:",
+            "  try:",
+            "   while not rest and is_tracing() is None:",
+            *[f"   {line}" for line in body],
+            "    ENTRY.used = next(CALLS)",
+            "    LATEST.graph = PROGRAM",
+            "    return found",
+            f"  except {catches} as caught: error = caught",
+            f"  given = ({given}*rest)",
+            "  if EXECUTOR is not None:",
+            "   return EXECUTOR().call_generally(given, kwargs, error is None)",
+            "  if error is not None: raise error",
+            "  return MISSING",
+            " except BaseException as raised:",
+            "  error = None",
+            f"  {given.replace(', ', ' = ')}rest = kwargs = given = None",
+            "  shorten(raised)",
+            "  raise",
+        ]
+    )
 
 
 def tests_of_writes(written: Sequence[int], leaves: Sequence[tuple[str, bool]]) -> list[str]:

@@ -1,6 +1,8 @@
 """Calls of executors that are tried first: the same plans, results and errors as by keys."""
 
 import gc
+import math
+import traceback
 import weakref
 
 import numpy as np
@@ -10,7 +12,9 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError
 from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
+from letir.executor.outside_state import reads_arguments_alone
 from letir.plan.plan import Miss
+from letir.plan.whole_calls import WholeCall
 from letir.testing import assert_same
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
@@ -109,7 +113,9 @@ def test_an_error_keeps_no_argument():
         del args, kwargs  # as letir does
         raise Broken
 
-    fast.quick[0].run, fast.quick[0].in_parts = fail, None
+    quick = fast.quick[0]
+    quick.run, quick.in_parts, quick.own_call = fail, None, None
+    fast.try_first(fast.quick)
     x = X.copy()
     gone = weakref.ref(x)
     with pytest.raises(Broken) as caught:
@@ -119,6 +125,53 @@ def test_an_error_keeps_no_argument():
 
     assert gone() is None
     assert caught.value.__context__ is None
+
+
+def test_an_error_of_an_executors_own_call_keeps_no_argument():
+    fast = warmed(lambda x: x * 2.0, X)
+    assert fast.quick[0].own_call is not None
+    x = np.array([None, 1.0])
+    gone = weakref.ref(x)
+    with pytest.raises(DTypeError) as caught:
+        fast(x)
+    del x
+    gc.collect()
+
+    assert gone() is None
+    assert caught.value.__context__ is None
+    files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert not [name for name in files if "/letir/" in name.replace("\\", "/")]
+
+
+def test_an_executor_is_freed_with_its_own_call():
+    fast = warmed(np.sin, X)
+    call, gone = fast.__call__, weakref.ref(fast)
+    assert fast.quick[0].own_call is call
+    del fast
+    gc.collect()
+
+    assert gone() is None
+    assert_same(np.sin(X), call(X))
+    assert_same(np.sin(X[0]), call(X[0]))
+    with pytest.raises(TypeError, match="sin"):
+        call()
+
+
+def test_wrong_arguments_are_the_functions_error_in_an_own_call():
+    def f(x, y, z=2.0):
+        return x * y + z
+
+    fast = warmed(f, X, 2.0)
+
+    for args, kwargs in [((X,), {}), ((), {}), ((X, 2.0, 3.0, 4.0), {}), ((X, 2.0), {"w": 1})]:
+        told = []
+        for call in (lt.jit(f), fast):
+            with pytest.raises(TypeError) as caught:
+                call(*args, **kwargs)
+            told.append(str(caught.value))
+        assert told[0] == told[1]
+    for args, kwargs in [((X,), {"y": 2.0}), ((), {"y": X, "x": 1.0}), ((X, 2.0, 3), {})]:
+        assert_same(f(*args, **kwargs), fast(*args, **kwargs))
 
 
 def test_a_cleared_executor_forgets_its_quick_call():
@@ -328,3 +381,132 @@ def test_arguments_that_a_quick_call_for_all_sizes_does_not_fit_are_computed_too
         assert_same(expected["mean"], found["mean"])
     with pytest.raises(ValueError, match="broadcast"):
         fast(np.ones(4), np.ones(5))
+
+
+def of_numbers(a, b):
+    """A function of Python's numbers that takes longer by steps, and decides."""
+    if (a < 3) != (b < a):
+        return a * 2 + b, True
+    return a - b, False
+
+
+@pytest.mark.parametrize("is_faster", [False, True])
+def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeypatch, is_faster):
+    monkeypatch.setattr(
+        WholeCall, "shortest_time", lambda call, *_: ("FUNCTION" in call.names) != is_faster
+    )
+    fast = warmed(of_numbers, 5, 2.0)
+
+    assert fast.quick[0].own_call.__globals__.get("FUNCTION") is (of_numbers if is_faster else None)
+    for a, b in [(5, 2.0), (2, 0.5), (7.5, 9), (2**62, 1.0), (-1, np.inf), (4, 3)]:
+        expected, found = of_numbers(a, b), fast(a, b)
+        assert expected == found
+        assert [*map(type, expected)] == [*map(type, found)]
+    assert fast.counters["compiles"] <= 6
+    assert fast.counters["invocations"] == 2 * _CALLS_BY_KEY + 6
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sqrt(x) * 2,
+        lambda x: x < 0.5,
+        lambda x: np.array([x, 2 * x]),
+        lambda x: x * float(np.float32(0.1)) * np.ones(()),
+    ],
+)
+def test_functions_that_give_numpys_values_are_not_called_as_python(f):
+    fast = warmed(f, 0.7)
+
+    assert "FUNCTION" not in fast.quick[0].own_call.__globals__
+    assert type(f(0.7)) is type(fast(0.7)) or type(f(0.7)) is bool
+
+
+def test_an_error_of_a_function_of_numbers_is_pythons():
+    def f(a, b):
+        return math.sqrt(a) / b
+
+    fast = warmed(f, 2.0, 3.0)
+    for args in [(-1.0, 1.0), (1.0, 0.0)]:
+        for _ in range(2 * _CALLS_BY_KEY):
+            with pytest.raises((ValueError, ZeroDivisionError)) as expected:
+                f(*args)
+            with pytest.raises(type(expected.value)) as found:
+                fast(*args)
+            assert str(expected.value) == str(found.value)
+
+
+def test_a_function_that_catches_an_exception_in_each_call_is_called_as_python():
+    def bounded(x):
+        with np.errstate(over="raise"):
+            try:
+                return np.exp(x)
+            except FloatingPointError:
+                return np.exp(np.minimum(x, 700.0))
+
+    fast, large = lt.jit(bounded), X * 1e3
+    for _ in range(2 * _CALLS_BY_KEY):
+        assert_same(bounded(large), fast(large))
+
+    assert fast.quick[0].is_python
+    for x in (large, X, large, X.T.copy()):
+        assert_same(bounded(x), fast(x))
+    assert fast.counters["compiles"] <= 3
+
+
+def test_an_error_of_a_function_called_as_python_happens_once():
+    def f(a, b):
+        with np.errstate(divide="raise"):
+            try:
+                return a / b
+            except FloatingPointError:
+                return np.linalg.inv(np.outer(a, b))
+
+    fast = lt.jit(f)
+    a, b = np.ones(1), np.zeros(1)
+    for _ in range(2 * _CALLS_BY_KEY):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+            fast(a, b)
+
+    assert_same(f(a, a), fast(a, a))
+
+
+SCALE = 2.0
+
+
+def scaled(x):
+    return x * SCALE
+
+
+def halved(x):
+    return sum([math.sqrt(part) for part in (x, 2 * x)]) / 2
+
+
+def differentiated(x):
+    return lt.grad(halved)(x)
+
+
+@pytest.mark.parametrize(
+    ("f", "is_alone"),
+    [
+        (halved, True),
+        (lambda x: np.float64(halved(x)) + abs(x), True),
+        (scaled, False),
+        (lambda x: scaled(x) + 1.0, False),
+        (differentiated, False),
+        (lt.grad(halved), False),
+        (lt.jit(halved), False),
+        ((lambda k: lambda x: k * x)(3.0), False),
+        ((lambda g: lambda x: g(x) * x)(halved), True),
+    ],
+)
+def test_functions_that_read_their_arguments_alone(f, is_alone):
+    assert reads_arguments_alone(f) == is_alone
+
+
+def test_a_changed_global_counts_as_it_was_recorded(monkeypatch):
+    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    fast = warmed(scaled, 1.5)
+    monkeypatch.setitem(globals(), "SCALE", 7.0)
+
+    assert fast(1.5) == 3.0

@@ -101,7 +101,7 @@ def test_a_function_that_starts_with_a_seed_needs_no_snapshot():
 
     (quick,) = fast.quick
     assert quick.in_parts is not None
-    assert "restore" not in quick.run.__globals__
+    assert "restore" not in quick.own_call.__globals__
 
 
 def test_another_bit_generator_is_another_call():

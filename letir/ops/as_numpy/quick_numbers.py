@@ -230,6 +230,15 @@ def number_test(write: Any, bind: Bind) -> str | None:
     return f"{texts[0]} {symbol} {texts[1]}"
 
 
+def compares_numbers(write: Any, bind: Bind) -> bool:
+    """Whether a bind compares Python's numbers, or the outcomes of two such comparisons."""
+    if bind.op.name not in COMPARISONS:
+        return False
+    kinds = [write.type(i) for i in range(2)]
+    are_flags = all(kind is not None and kind.dtype == np.bool_ for kind in kinds)
+    return are_flags or all(write.fact(i) in NUMBERS for i in range(2))
+
+
 def is_local(write: Any, i: int) -> bool:
     """Whether an operand is a value of the program, not a constant."""
     return type(write.bind.args[i]) is not Const

@@ -1,0 +1,185 @@
+"""``TestWriter``: the text of a test whether the arguments of a call are of one kind.
+
+``tests_of_call`` makes the tests for arguments like given ones; ``letir.executor.quick_calls``
+makes functions of them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast import LATE_BOUND
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.executor.argument_spec import PLAIN_SCALARS
+
+_MOST_LEAVES = 200
+_MOST_AS_PYTHON = 4
+_GENERATORS = (np.random.Generator, np.random.RandomState)
+
+
+class NotPlain(Exception):
+    """Raised for arguments for which no test can be generated."""
+
+
+class TestWriter:
+    """Writes the text of the test, a function of nested arguments, and the names that it uses."""
+
+    def __init__(
+        self, generators: Sequence, draws_in_python: bool = False, shapes: Sequence[tuple] = ()
+    ):
+        self.names: dict[str, Any] = {"ndarray": np.ndarray}
+        self.draws_in_python = draws_in_python  # whether any generator has a test
+        self.generators = [*map(id, generators)]  # that draw without copies of their states
+        self.shapes = shapes  # of the leaves, if some sizes are symbolic
+        self.symbols: dict[Size, str] = {}  # a variable for each symbolic size
+        self.tests: list[str] = []
+        self.leaves: list = []
+        self.found: list[str] = []
+        self.count = 0  # of positional arguments
+
+    def name(self, value: Any) -> str:
+        """A name for a value."""
+        name = f"k{len(self.names)}"  # does not occur in the functions of plans
+        self.names[name] = value
+        return name
+
+    def add(self, value: Any, text: str, first: str = "") -> None:
+        """Add the tests of a value, whose expression is ``text``, and of its items.
+
+        ``first``: the expression for the first use, which assigns the value to ``text``.
+        """
+        kind, first = type(value), first or text
+        if value is None:
+            self.tests.append(f"{text} is None")
+        elif kind is np.ndarray:
+            flag = "" if value.flags.c_contiguous else "not "
+            self.tests.append(
+                f"type({first}) is ndarray and {text}.dtype is {self.name(value.dtype)} and "
+                f"{self.shape_test(value, text)} and {flag}{text}.flags.c_contiguous"
+            )
+            self.add_leaf(value, text)
+        elif kind in PLAIN_SCALARS:
+            self.tests.append(f"type({first}) is {self.name(kind)}")
+            self.add_leaf(value, text)
+        elif kind is bool:
+            self.tests.append(f"{first} is {value}")
+        elif kind is str:
+            self.tests.append(f"type({first}) is {self.name(str)} and {text} == {self.name(value)}")
+        elif id(value) in self.generators or (self.draws_in_python and kind in _GENERATORS):
+            bits = self.name(type(value._bit_generator))
+            self.tests.append(
+                f"type({first}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
+            )
+            self.add_leaf(value, text)
+        elif kind in (tuple, list, dict):
+            self.tests.append(f"type({first}) is {kind.__name__} and len({text}) == {len(value)}")
+            self.add_items(value, text)
+        else:
+            raise NotPlain
+
+    def shape_test(self, value: np.ndarray, text: str) -> str:
+        """The test of an array's shape, in which sizes may be symbolic."""
+        shape = self.shapes[len(self.leaves)] if self.shapes else value.shape
+        if is_static_shape(shape):
+            return f"{text}.shape == {shape}"
+        tests = [f"{text}.ndim == {len(shape)}"]
+        for axis, size in enumerate(shape):
+            extent = f"{text}.shape[{axis}]"
+            if type(size) is not Size or size in self.symbols:
+                tests.append(f"{extent} == {self.symbols.get(size, size)}")
+                continue
+            least = size.substitute(dict.fromkeys(size.names, 0))
+            if size - least not in map(Size.named, size.names):
+                raise NotPlain  # other sizes determine this one
+            self.symbols[size] = f"z{len(self.symbols)}"
+            tests.append(f"({self.symbols[size]} := {extent}) >= {least}")
+        return " and ".join(tests)
+
+    def add_call(self, args: tuple, kwargs: dict) -> None:
+        """Add the tests of the arguments of a call, the positional ones called a0, a1, ..."""
+        self.count = len(args)
+        self.tests.append(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
+        for i, value in enumerate(args):
+            self.add(value, f"a{i}")
+        self.add_items(kwargs, "kwargs")
+
+    def add_items(self, value: Any, text: str) -> None:
+        """Add the tests of the items of a tuple, list or dict."""
+        if type(value) is not dict:
+            for i, item in enumerate(value):
+                self.bind(f"{text}[{i}]", item)
+            return
+        if not all(type(key) is str for key in value):
+            raise NotPlain
+        for key in sorted(value):  # in the order of pytree leaves
+            named = self.name(key)
+            self.tests.append(f"{named} in {text}")
+            self.bind(f"{text}[{named}]", value[key])
+
+    def bind(self, text: str, value: Any) -> None:
+        """Assign a value to a new variable, and add the tests of the value."""
+        if value is None:
+            self.tests.append(f"{text} is None")
+            return
+        variable = f"v{len(self.tests)}"
+        self.add(value, variable, f"({variable} := {text})")
+
+    def add_leaf(self, value: Any, text: str) -> None:
+        """Add a leaf of the plan."""
+        self.leaves.append(value)
+        self.found.append(text)
+        if len(self.leaves) > _MOST_LEAVES:
+            raise NotPlain
+
+    def make_function(self) -> Callable:
+        """The function ``match(args, kwargs)``: returns the leaves, or None if a test fails."""
+        lines = ["def match(args, kwargs):", f" if len(args) != {self.count}: return None"]
+        if self.count:
+            lines.append(f" {''.join([f'a{i}, ' for i in range(self.count)])}= args")
+        lines += [f" if not ({test}): return None" for test in self.tests]
+        lines += [f" return [{', '.join(self.found)}]"]
+        return define_function("match", "\n".join(lines), self.names)
+
+
+def define_function(name: str, text: str, names: dict) -> Callable:
+    """The function ``name`` of a text."""
+    exec(compile(text, __file__, "exec"), names)
+    made: Callable = names.pop(name)  # else the function's globals would contain the function
+    return made
+
+
+def tests_of_call(
+    args: tuple,
+    kwargs: dict,
+    leaves: Sequence,
+    generators: Sequence = (),
+    shapes: Sequence[tuple] = (),
+) -> Any:
+    """The text of the tests for arguments like these; None for kinds without tests.
+
+    ``leaves``: the leaves of ``args`` and ``kwargs`` that the plan takes; ``generators``: the
+    random generators among them; ``shapes``: the shapes of the leaves if some are symbolic.
+    """
+    text = TestWriter(generators, shapes=shapes)
+    try:
+        text.add_call(args, kwargs)
+    except NotPlain:
+        return None
+    # in the order in which the executor found them
+    return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
+
+
+def add_kind_test(tests: tuple, args: tuple, kwargs: dict) -> tuple:
+    """The tests of kinds of arguments, and one for arguments like these, if that can be made."""
+    text = TestWriter((), draws_in_python=True)
+    try:
+        text.add_call(args, kwargs)
+    except NotPlain:
+        return tests
+    text.found.append("True")  # so that the test gives a true value without arrays too
+    return (text.make_function(), *tests)[:_MOST_AS_PYTHON]
+
+
+LATE_BOUND["add_kind_test"] = add_kind_test
