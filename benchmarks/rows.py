@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from benchmarks import (
     eager_mode,
+    error_states,
     executors,
     in_place,
     jacobians,
@@ -225,6 +226,12 @@ _FIGURES = (
         "the programs of tests/programs, small ones: a warm call of `jit`",
         "1 x NumPy",
         numpy_programs.compared_with_numpy,
+    ),
+    Row(
+        "errstate",
+        "`np.errstate` blocks and caught exceptions: a warm call of `jit`",
+        "1 x NumPy",
+        error_states.compared_with_numpy,
     ),
     Row(
         "pass",

@@ -9,6 +9,7 @@ import pytest
 import letir as lt
 from benchmarks import (
     eager_mode,
+    error_states,
     executors,
     jacobians,
     kernel_programs,
@@ -54,6 +55,15 @@ def test_programs_are_compared_with_numpy(monkeypatch):
     monkeypatch.setattr(numpy_programs, "programs", lambda: chosen)
 
     assert f" of {len(chosen)} slower by 5 %; " in numpy_programs.compared_with_numpy(TINY)
+
+
+def test_error_states_are_compared_with_numpy(monkeypatch):
+    monkeypatch.setattr(numpy_programs, "SECONDS", 0)
+
+    found = error_states.compared_with_numpy(TINY)
+
+    assert " x NumPy; " in found
+    assert found.count(",") == len(error_states.FUNCTIONS) - 1
 
 
 def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
