@@ -17,7 +17,6 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import has_sizes
 from letir.ast.terms import Local
 from letir.ast.types import requested_dtype
-from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.buffers import (
     NUMBERS,
@@ -27,9 +26,15 @@ from letir.tracing.mutation.buffers import (
     new_buffer,
     unwrap_buffers,
 )
-from letir.tracing.mutation.memory_order import made_in_c_order
+from letir.tracing.mutation.memory_order import in_memory_order, made_in_c_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
-from letir.tracing.operands import array_of_object, first_traced, stack_traced, strong_element
+from letir.tracing.operands import (
+    array_of_object,
+    converted_list,
+    first_traced,
+    stack_traced,
+    strong_element,
+)
 from letir.tracing.source_locations import user_place
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -308,26 +313,18 @@ def asarray(
         return made
     if order in ("C", "F") and isinstance(made, Value) and made.ndim:
         # whether a row is contiguous is decided when the program runs
-        made = _in_memory_order(made, order) if made.ndim > 1 else made.ravel()
+        made = in_memory_order(made, order) if made.ndim > 1 else made.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == made.dtype and not copy:
         made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", _ORDINARY))
     return made
 
 
-def _in_memory_order(array: Any, order: str) -> Any:
-    """A traced array in C or Fortran order: itself if it has that order, else a copy."""
-    try:
-        flags = LATE_BOUND["layout_of"](array).flags
-    except TraceError:  # unknown, in an abstract trace: C order is assumed
-        return array
-    is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
-    return array if is_so else PRIMITIVES["copy"](array, order)
-
-
 def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
     """``object`` as a traced array of this dtype: itself if it is one."""
     made: Any = strong_element(stack_traced(object))
+    if type(object) is list and dtype is not None:
+        made = converted_list(trace, object, made, np.dtype(dtype))
     is_traced = isinstance(made, Value)
     if not is_traced:
         frozen_copy, local = trace.frozen(made)
@@ -363,14 +360,16 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """numpy.asfortranarray; a copy if the array is not in Fortran order."""
-    return asarray(a, dtype, "F")
+    """numpy.asfortranarray: at least 1-d; a copy if the array is not in Fortran order."""
+    made = asarray(a, dtype, "F")
+    return made if np.ndim(made) else made.reshape(1)
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """numpy.require; for a traced array the dtype and the memory order."""
     if _unpaused_trace() is None and first_traced(a) is None:
         return np.require(a, dtype, requirements)
+    np.require(np.zeros(()), None, requirements)  # raises for unknown ones
     names = [] if requirements is None else [str(n).upper()[:1] for n in requirements]
     return asarray(a, dtype, "C" if "C" in names else "F" if "F" in names else None)
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
@@ -106,6 +107,27 @@ def strong_element(item: Any) -> Any:
     if not isinstance(item, Value):
         return np.asarray(item)
     return item.astype(item.dtype) if item.type.weak else item
+
+
+def converted_list(trace: Any, items: list, made: Value, dtype: np.dtype) -> Value:
+    """``made``, the traced array of a list, as ``dtype``, to which NumPy converts each number by
+    itself if it might not fit: then it raises for nan, or a number out of bounds.
+    """
+    old = made.dtype
+    loses_imaginary_part = old.kind == "c" and dtype.kind in "iuf"
+    if loses_imaginary_part or (dtype.kind in "iu" and not np.can_cast(old, dtype)):
+        made = strong_element(stack_traced(_converted_numbers(trace, items, dtype)))
+    return made
+
+
+def _converted_numbers(trace: Any, item: Any, dtype: np.dtype) -> Any:
+    """Nested lists with each number, but no array, converted to ``dtype`` as if assigned."""
+    if isinstance(item, list | tuple):
+        return [_converted_numbers(trace, part, dtype) for part in item]
+    if np.ndim(item):
+        return item
+    place = trace.apply(PRIMITIVES["zeros"], (), Attrs(shape=(), dtype=dtype))
+    return place.at[()].set(item)
 
 
 def positive_int(value: Any, name: str) -> int:

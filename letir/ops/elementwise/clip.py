@@ -50,7 +50,7 @@ def _clip_jvp(tangents, out, x, low, high):
 
 
 def _clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    """np.clip, whose bounds have two names each."""
+    """The method ``clip``, and np.clip, whose bounds have two names each."""
     return (a, a_min if min is None else min, a_max if max is None else max), {}
 
 

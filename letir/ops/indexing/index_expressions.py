@@ -106,6 +106,11 @@ def _has_traced(entry: list | tuple) -> bool:
 
 def item_along(x: Any, indices: Any, axis: int) -> tuple:
     """The index that reads ``np.take_along_axis(x, indices, axis)``."""
+    if indices.dtype is not None and indices.dtype.kind not in "iu":
+        raise BoundsError(
+            f"indices along an axis must be integers, found {indices.dtype}\n"
+            "  convert them: indices.astype(int)"
+        )
     if indices.ndim != x.ndim:
         raise ShapeError(
             f"indices along an axis must have as many axes as the array: {indices.shape} for an "

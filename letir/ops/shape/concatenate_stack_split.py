@@ -12,7 +12,7 @@ from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_sizes, is_static_shape
 from letir.ast.types import ArrayType
-from letir.errors import AxisBoundsError, MissingRule, ShapeError
+from letir.errors import AxisBoundsError, DTypeError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import axes_rule, joining_rule
 from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
@@ -112,18 +112,37 @@ def _tangents_or_zeros(tangents, parts) -> list:
     return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 
 
+def _concatenate_prepare(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """np.concatenate, which checks the casts to ``dtype`` here."""
+    parts = tuple(map(LATE_BOUND["stack_traced"], arrays))
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        kinds = {x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in parts}
+        for kind in kinds - {None}:
+            if not np.can_cast(kind, dtype, casting):
+                raise DTypeError(
+                    f"concatenate: cannot cast {kind} to {dtype} with casting={casting!r}\n"
+                    "  write casting='unsafe' if the loss is intended"
+                )
+    return parts, {"axis": int_or_tuple(axis), "dtype": dtype}
+
+
+def _concatenate_impl(xp, *parts, axis=0, dtype=None):
+    """The parts joined. Which casts are allowed was checked when the call was recorded."""
+    if dtype is None:
+        return xp.concatenate(parts, axis=axis)
+    return xp.concatenate(parts, axis=axis, dtype=dtype, casting="unsafe")
+
+
 concatenate: Primitive = define(
     "concatenate",
-    lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
+    _concatenate_impl,
     _concatenate_aval,
     vjp=_concatenate_vjp,
     jvp=lambda t, y, *parts, axis, dtype: concatenate(
         _tangents_or_zeros(t, parts), axis, dtype=y.dtype
     ),
-    prepare=lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": (
-        tuple(arrays),
-        {"axis": int_or_tuple(axis), "dtype": None if dtype is None else np.dtype(dtype)},
-    ),
+    prepare=_concatenate_prepare,
     numpy=(np.concatenate,),
     batch=joining_rule("concatenate"),
     onnx="Concat",
@@ -267,6 +286,8 @@ def _array_split_prepare(ary, indices_or_sections, axis=0):
     if not ary.ndim:
         raise AxisBoundsError("array_split: a number has no axes\n  pass an array")
     parts, n = attrs["sections"], ary.shape[axis]
+    if type(parts) is int and parts < 1:
+        raise ShapeError("array_split: number sections must be larger than 0\n  pass 1 or more")
     if type(parts) is int and type(n % parts) is Size:
         raise SeveralBinds(lambda: _uneven_parts(ary, parts, axis % ary.ndim))
     if type(parts) is int and n % parts:

@@ -45,6 +45,8 @@ def _diff_decompose(x, *, n=1, axis=-1) -> Value:
 def _diff_prepare(a, n=1, axis=-1, prepend=NO_VALUE, append=NO_VALUE):
     """np.diff's call; ``prepend`` and ``append`` are concatenated with ``a`` first."""
     n, axis = as_size(n), as_size(axis)
+    if not (prepend is append is NO_VALUE) and isinstance(a, Value):
+        normalize_axes(axis, a.ndim)  # raises for an axis that does not exist
     parts = [_as_part(part, a, axis) for part in (prepend, a, append) if part is not NO_VALUE]
     return (a if len(parts) == 1 else concatenate(parts, axis),), {"n": n, "axis": axis}
 

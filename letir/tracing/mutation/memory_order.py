@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
@@ -177,3 +178,13 @@ def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
     axes = tuple(sorted(range(len(steps)), key=steps.__getitem__))
     is_sorted = axes == tuple(range(len(axes)))
     return ravel_in_order(a if is_sorted else PRIMITIVES["transpose"](a, axes))
+
+
+def in_memory_order(array: Any, order: str) -> Any:
+    """A traced array in C or Fortran order: itself if it has that order, else a copy."""
+    try:
+        flags = LATE_BOUND["layout_of"](array).flags
+    except TraceError:  # unknown, in an abstract trace: C order is assumed
+        return array
+    is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
+    return array if is_so else PRIMITIVES["copy"](array, order)

@@ -116,7 +116,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         start = int(np.argmax(there)) if "f" in trim else None
         stop = filt.shape[a] - int(np.argmax(there[::-1])) if "b" in trim else None
         item[a] = slice(start, stop)
-    return filt[tuple(item)]
+    return filt[tuple(item)] if item else filt
 
 
 # ---- numpy.emath: complex results where reals have none ----

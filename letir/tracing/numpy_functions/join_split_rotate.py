@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.types import broadcast_shapes
-from letir.errors import ShapeError
+from letir.errors import AxisBoundsError, ShapeError
 from letir.tracing.operands import Casting, stack_traced, strong_element, traced_or_array
 from letir.tracing.trace_state import ABSENT
 from letir.tracing.tracer import Tracer
@@ -45,7 +45,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = a.ndim
     axis, start = axis_from_front(axis, n), start + n if start < 0 else start
     if not 0 <= start <= n:
-        raise ShapeError(
+        raise AxisBoundsError(
             f"rollaxis: start {start} is out of bounds for an array with {n} axes\n"
             "  use moveaxis(a, axis, destination)"
         )
@@ -55,11 +55,11 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def axis_from_front(axis: Any, ndim: int) -> int:
-    """A non-negative axis. Raises ShapeError if it does not exist."""
+    """A non-negative axis. Raises AxisBoundsError if it does not exist."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
-        raise ShapeError(
-            f"axis {axis} is out of bounds for an array with {ndim} axes\n"
+        raise AxisBoundsError(
+            f"axis {axis} is out of bounds for array of dimension {ndim}\n"
             "  count axes from 0, or from -1 for the last one"
         )
     return axis % ndim
@@ -155,7 +155,7 @@ def block(arrays: Any) -> Any:
         return a.reshape((1,) * (ndim - a.ndim) + a.shape)
 
     found = joined(arrays, 0)
-    return found.copy() if depth == 0 else found
+    return np.copy(found) if depth == 0 else found
 
 
 def _depth_of(arrays) -> int:
@@ -236,7 +236,8 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 def _known_places(obj):
     """Indices as an integer array; the values of traced ones are guarded."""
-    if not isinstance(stack_traced(obj), Value):
+    obj = stack_traced(obj)
+    if not isinstance(obj, Value):
         return obj
     if not obj.ndim:
         return operator.index(obj)

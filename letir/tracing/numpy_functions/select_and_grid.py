@@ -46,11 +46,13 @@ def meshgrid(
 def ix_(*args: Any) -> tuple[Any, ...]:
     """np.ix_: indices along each axis; masks become indices."""
     found, n = [], len(args)
-    for i, places in enumerate(map(traced_or_array, args)):
+    for i, arg in enumerate(args):
+        places = traced_or_array(arg)
         if places.ndim != 1:
             raise ShapeError(f"ix_: indices must have one axis, found {places.ndim}\n  ravel them")
         kept = places.nonzero()[0] if places.dtype == bool else places
-        kept = kept if kept.size else kept.astype(np.intp)
+        if not kept.size and isinstance(arg, list | tuple):
+            kept = kept.astype(np.intp)
         found.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
     return tuple(found)
 

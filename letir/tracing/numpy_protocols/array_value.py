@@ -253,13 +253,22 @@ class ArrayValue(ArrayMethods):
         return bool((self == item).any())
 
     def __eq__(self, other):
-        if other is None and not self.is_scalar():  # NumPy compares each element with None
-            return self.numpy_call(np.zeros_like, (self,), {"dtype": bool})[()]
-        return Value.__eq__(self, other)
+        found = self._compared_with_no_number(other, is_equal=False)
+        return Value.__eq__(self, other) if found is None else found
+
+    def _compared_with_no_number(self, other: Any, *, is_equal: bool) -> Any:
+        """The result of comparing each element with None or a text; None for other objects."""
+        if isinstance(other, str | bytes) and self.is_scalar():
+            return None if self.type.weak else np.bool_(is_equal)
+        if (other is None or isinstance(other, str | bytes)) and not self.is_scalar():
+            like = np.ones_like if is_equal else np.zeros_like
+            return self.numpy_call(like, (self,), {"dtype": bool})[()]
+        return None
 
     def __ne__(self, other):
-        if other is None and not self.is_scalar():
-            return self.numpy_call(np.ones_like, (self,), {"dtype": bool})[()]
+        found = self._compared_with_no_number(other, is_equal=True)
+        if found is not None:
+            return found
         return Value.__ne__(self, other)
 
     __hash__ = None  # type: ignore[assignment]

@@ -246,7 +246,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_an_invalid_call_is_an_error_when_it_is_recorded(name):
-    with pytest.raises(ShapeError):
+    with pytest.raises((ShapeError, np.exceptions.AxisError)):
         lt.trace(WRONG[name], X)
 
 
@@ -384,3 +384,63 @@ def test_parts_of_a_symbolic_size_are_those_of_array_split():
     for n in range(10):
         x = np.arange(float(n))
         assert_same(np.array_split(x, 4), program(x))
+
+
+WITH_SETTINGS = {
+    "joined with loss": lambda x, i: np.hstack([x, i], dtype=int, casting="unsafe"),
+    "stacked with loss": lambda x, i: np.vstack([x, i], dtype=np.int8, casting="unsafe"),
+    "a list of numbers": lambda x, i: np.concatenate([[x[0]], [2, x[1]]], dtype=np.float32),
+    "a block of a number": lambda x, i: np.block(x[0]),
+    "a row of a number": lambda x, i: np.asfortranarray(x[0]),
+    "places without elements": lambda x, i: np.ix_(x[:0], i),
+    "a list without elements": lambda x, i: np.ix_([], i),
+    "a number without zeros": lambda x, i: np.trim_zeros(np.array(x[1])),
+    "inserted at a list of numbers": lambda x, i: np.insert(list(x), [i[1], i[0]], list(x[:2])),
+    "required": lambda x, i: np.require(i, float, ["C", "W"]),
+    "a text": lambda x, i: (x == "auto", x[0] != "auto", b"no" != i, i[0] == "auto"),
+}
+
+
+@pytest.mark.parametrize("f", WITH_SETTINGS.values(), ids=list(WITH_SETTINGS))
+def test_settings_are_those_of_numpy(f):
+    x, i = np.array([0.5, -1.75, 2.0]), np.arange(3)
+
+    replayed(f, x, i)
+    assert_same(f(x, i), lt.jit(f)(x, i))
+
+
+WRONG_SETTINGS = {
+    "casts": (lambda x: np.concatenate([x, x], dtype=int), TypeError),
+    "casts to less": (lambda x: np.hstack([x], dtype="f4", casting="no"), TypeError),
+    "requirements": (lambda x: np.require(x, None, "Q"), KeyError),
+    "both orders": (lambda x: np.require(x, None, ["C", "F"]), ValueError),
+    "sections": (lambda x: np.array_split(x, 0), ValueError),
+    "places": (lambda x: np.take_along_axis(x, x, 0), IndexError),
+    "axes": (lambda x: np.rollaxis(x, 3), np.exceptions.AxisError),
+    "axes of a difference": (lambda x: np.diff(x, prepend=0, axis=2), np.exceptions.AxisError),
+}
+
+
+@pytest.mark.parametrize(("f", "error"), WRONG_SETTINGS.values(), ids=list(WRONG_SETTINGS))
+def test_wrong_settings_are_numpys_errors(f, error):
+    for run in (f, lambda x: lt.trace(f, x), lt.jit(f)):
+        with pytest.raises(error):
+            run(V)
+
+
+@pytest.mark.parametrize("number", [2.75, np.float64(-1.5), 7, 300, -1, np.nan, np.inf, 1e30])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_numbers_in_a_list_fit_the_dtype_or_are_numpys_error(number, dtype):
+    def f(x):
+        return np.array([[x, 1.5], [x, 2]], dtype)
+
+    try:
+        expected = f(number)
+    except (ValueError, OverflowError) as error:
+        with pytest.raises(type(error)):
+            lt.trace(f, number)
+        with pytest.raises(type(error)):
+            lt.jit(f)(number)
+    else:
+        assert_same(expected, lt.trace(f, number)(number))
+        assert_same(expected, lt.jit(f)(number))
