@@ -201,8 +201,9 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options:
 
 @drop_in("linalg")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinant."""
-    return np.linalg.det(traced_or_array(a))
+    """The determinant, in double precision."""
+    found = np.linalg.det(traced_or_array(a))
+    return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
 
 
 @drop_in("linalg")

@@ -81,7 +81,8 @@ def solveh_banded(
     one_side = (rows >= columns if lower else rows <= columns) & (np.abs(rows - columns) <= reach)
     half = np.where(one_side, ab[np.clip(place, 0, reach), columns], 0.0)
     matrix = half + np.conj(half).T - np.diag(np.diag(half))
-    return np.linalg.solve(matrix, traced_or_array(b))
+    root = np.linalg.cholesky(matrix)  # raises LinAlgError, as SciPy, if it is not positive
+    return np.linalg.solve(np.conj(root.T), np.linalg.solve(root, traced_or_array(b)))
 
 
 @drop_in("linalg")
@@ -133,6 +134,8 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """The singular value decomposition (U, s, Vh)."""
+    if lapack_driver not in ("gesdd", "gesvd"):
+        raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
     found: Any = np.linalg.svd(traced_or_array(a), full_matrices, compute_uv)  # type: ignore
     return tuple(found) if compute_uv else found
 
@@ -142,7 +145,12 @@ def norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
     """A norm of a matrix or a vector."""
-    return np.linalg.norm(traced_or_array(a), ord, axis, keepdims)
+    a = traced_or_array(a)
+    found = np.linalg.norm(a, ord, axis, keepdims)
+    is_by_blas = a.dtype.kind in "fc" and a.ndim == 1 and ord in (None, 2)
+    if is_by_blas and axis is None and not keepdims:
+        return PRIMITIVES["weaken"](found.astype(np.float64))  # SciPy returns a Python float
+    return found
 
 
 @drop_in("linalg")

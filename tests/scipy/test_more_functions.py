@@ -137,3 +137,37 @@ def test_without_traced_values_the_namespace_gives_scipys_results():
     np.testing.assert_array_equal(letir.scipy.distance.pdist(X), distance.pdist(X))
     np.testing.assert_array_equal(letir.scipy.fft.dct(WAVE), fft.dct(WAVE))
     assert letir.scipy.fft.next_fast_len is fft.next_fast_len
+
+
+KINDS = {
+    "norm of a vector": linalg.norm,
+    "norm of another order": lambda x: linalg.norm(x, 1),
+    "norm along an axis": lambda x: linalg.norm(x, axis=0),
+    "determinant": lambda x: linalg.det(np.outer(x, x) + np.eye(3, dtype=x.dtype)),
+    "determinants": lambda x: linalg.det(np.stack([np.outer(x, x)] * 2)),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
+def test_results_have_scipys_class_and_precision(name, dtype):
+    f, x = KINDS[name], np.array([1.0, -2.0, 0.5], dtype)
+
+    for found in (lt.trace(f, x)(x), lt.jit(f)(x)):
+        assert type(found) is type(f(x))
+        assert np.asarray(found).dtype == np.asarray(f(x)).dtype
+        np.testing.assert_allclose(found, f(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_banded_matrix_that_is_not_positive_definite_is_scipys_error():
+    bands, b = np.array([[0.0, 1.0, 1.0], [4.0, 4.0, -4.0]]), np.ones(3)
+
+    for run in (linalg.solveh_banded, lt.jit(linalg.solveh_banded)):
+        with pytest.raises(linalg.LinAlgError, match="positive definite"):
+            run(bands, b)
+    check_grads(lambda a, b: linalg.solveh_banded(a, b), (abs(bands), b))
+
+
+def test_an_unknown_driver_is_scipys_error():
+    with pytest.raises(ValueError, match='lapack_driver must be "gesdd" or "gesvd"'):
+        lt.trace(lambda x: linalg.svd(x, lapack_driver="other"), X)
