@@ -255,6 +255,8 @@ def test_calls_that_run_python_are_known_by_the_key_of_their_arguments():
         assert_same(many_decisions(X[0], n), fast(X[0], n))
 
     assert {True} == {entry.runs_python for entry in fast.cache.entries.values()}
+    fast.forget_keys()  # as after an eviction
+    assert_same(many_decisions(X[0], 1), fast(X[0], 1))
     assert [None] == [plan for _, plan, *_ in fast.keys.values()]
 
 
