@@ -16,10 +16,18 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.types import PYTHON_NUMBERS
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, TraceError, of_unrecorded_code
 from letir.eval.float_warnings import QUIET, in_state
-from letir.ops.special.scipy_functions import describe_result, fill_form, named_fields
+from letir.ops.special.scipy_call import called_by_name
+from letir.ops.special.scipy_functions import (
+    ATTRIBUTES,
+    MAKERS,
+    METHODS,
+    describe_result,
+    fill_form,
+    named_fields,
+)
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
@@ -51,6 +59,7 @@ def _recorded_call(
     If an argument or a result is an object, raises ``refused``, or calls ``original`` itself.
     """
     operands: list = []
+    found: Any = None
     try:
         _refuse_arguments(original, args, kwargs)
         form = (
@@ -61,16 +70,21 @@ def _recorded_call(
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
         found = _computed(name, original, form, values)
-        results, _ = describe_result(found)
+        results, leaves = describe_result(found)
+        results = results if leaves else None
     except DTypeError:
         results = None
+    if results is None and found is not None and _recorded_class(found) is not None:
+        return RecordedObject(name, form, operands, found)
     if results is None and refused is not None:
         raise refused
+    if results is None and _first_object((*args, *kwargs.values())) is not None:
+        raise _not_recorded(f"scipy.{name} of these arguments")
     if results is None:
         return original(*args, **kwargs)
     op = PRIMITIVES["scipy_call"]
     leaves = op(*operands, function=name, arguments=form, results=results)
-    return rebuilt(results, found, iter(leaves))
+    return rebuilt(results, found, leaves)
 
 
 def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
@@ -93,6 +107,9 @@ def form_of_argument(x: Any, operands: list) -> Any:
     if isinstance(x, Value | np.generic) or type(x) is np.ndarray:
         operands.append(x)
         return Here()
+    if type(x) is RecordedObject:
+        operands += x.operands
+        return ("call", x.function, x.form)
     if isinstance(x, Callback):
         return ("function", x.place)
     if x is None or type(x) in (str, *PYTHON_NUMBERS):
@@ -119,7 +136,8 @@ def concrete_values(operands: Iterable, name: str) -> list:
 def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
     """The result of ``original``; an error that it raises is noted, because it is not recorded."""
     copies = [x.copy() if type(x) is np.ndarray else x for x in values]
-    positional, keywords = fill_form(form, iter(copies))
+    call = functools.partial(called_by_name, np)
+    positional, keywords = fill_form(form, iter(copies), call=call)
     try:
         return in_state(QUIET, functools.partial(original, **keywords), *positional)
     except Exception as error:  # whatever SciPy raises
@@ -134,10 +152,110 @@ def note_error_of_scipy(name: str, error: Exception) -> None:
     note_refusal(of_unrecorded_code(TraceError(f"{told}\n  {remedy}")))
 
 
+# ---- objects ----
+
+
+def _recorded_class(found: Any) -> str | None:
+    """The class of an object of SciPy whose methods are recorded; None for other objects."""
+    kind = type(found)
+    return next((f"{p}.{kind.__name__}" for p in MAKERS if f"{p}.{kind.__name__}" in METHODS), None)
+
+
+def _first_object(items: Any) -> "RecordedObject | None":
+    """The first recorded object among arguments, None if there is none."""
+    for item in items:
+        found = _first_object(item) if isinstance(item, list | tuple) else item
+        if type(found) is RecordedObject:
+            return found
+    return None
+
+
+def _not_recorded(what: str) -> TraceError:
+    """The error for what is not recorded of an object; ``jit`` calls the function as Python."""
+    error = TraceError(
+        f"{what} is not recorded{at_user()}\n"
+        "  docs/scipy.md lists what is recorded, and what to write for other functions"
+    )
+    return note_refusal(of_unrecorded_code(error))
+
+
+class RecordedObject:
+    """An object of SciPy that depends on traced values, such as a ``cKDTree``.
+
+    The program makes it anew for each of its methods that is called. ``function`` and ``form``:
+    the call that makes it, for the ``operands``. ``found``: the object with known values.
+    """
+
+    letir_recorded = True
+    __array_ufunc__ = None  # NumPy's and traced values' operators leave the call to this class
+
+    def __init__(self, function: str, form: tuple, operands: list, found: Any):
+        self.function, self.form, self.operands, self.found = function, form, operands, found
+        self.path = _recorded_class(found)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name not in METHODS[self.path]:
+            raise AttributeError(name)
+        if name in METHODS[self.path]:
+            return functools.partial(self.call, name)
+        if name in ATTRIBUTES[self.path]:
+            return self.call(name)
+        raise _not_recorded(f"scipy.{self.path}.{name}")
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """The recorded result of a method, or an attribute."""
+
+        def of_object(*given, **named):
+            return called_by_name(np, f"{self.path}.{name}", given, named)
+
+        of_object.__name__ = name
+        return _recorded_call(self.path, of_object, (self, *args), kwargs)
+
+    def __array__(self, dtype=None, copy=None):
+        raise _not_recorded(f"an array of an object of class scipy.{self.path}")
+
+    def __iter__(self):
+        raise _not_recorded(f"a loop over an object of class scipy.{self.path}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call("__call__", *args, **kwargs)
+
+
+def _operator(name: str) -> Callable:
+    def operate(self, *others):
+        return self.call(name, *others)
+
+    return operate
+
+
+for _name in ("add", "matmul", "mul", "neg", "rmatmul", "rmul", "sub", "truediv"):
+    setattr(RecordedObject, f"__{_name}__", _operator(f"__{_name}__"))
+
+
 # ---- results for the recorded function ----
 
 
-def rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
+def rebuilt(form: Any, found: Any, leaves: tuple) -> Any:
+    """An object like ``found``, see ``_rebuilt``; the call is kept if its values are not used.
+
+    Its lengths and texts may be: ``len(peaks)``, which are those of the recording.
+    """
+    if not all(type(part) is ArrayType and not part.shape for part in _parts_of(form)):
+        PRIMITIVES["guard_computed"](leaves[0], caught=False)
+    return _rebuilt(form, found, iter(leaves))
+
+
+def _parts_of(form: Any) -> list:
+    """The innermost parts of a form of results."""
+    if type(form) is not tuple:
+        return [form]
+    if form[0] == "array":
+        return [form[1]]
+    parts = [part[1] if form[0] in ("dict", "fields") else part for part in form[1:]]
+    return [found for part in parts for found in _parts_of(part)]
+
+
+def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     """An object like ``found``, with traced values in place of its arrays and numbers."""
     if form is None or type(form) is str:
         return form
@@ -147,16 +265,16 @@ def rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     if kind == "array":
         return mark_as_array(next(leaves))
     if kind == "dict":
-        items = {key: rebuilt(part, found[key], leaves) for key, part in parts}
+        items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
         return items if type(found) is dict else type(found)(items)
     if kind == "fields":
         known = named_fields(found)
         assert known is not None, "the form was made from these fields"
         return _named_tuple(
-            found, {name: rebuilt(part, known[name], leaves) for name, part in parts}
+            found, {name: _rebuilt(part, known[name], leaves) for name, part in parts}
         )
     return type(found)(
-        [rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
+        [_rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
     )
 
 

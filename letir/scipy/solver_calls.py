@@ -137,7 +137,7 @@ def _recorded_solver(
         captures=tuple([len(callback.lifted) for callback in callbacks]),
         returns=tuple([callback.returns for callback in callbacks]),
     )
-    return rebuilt(results, found, iter(leaves))
+    return rebuilt(results, found, leaves)
 
 
 def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list) -> tuple:
@@ -152,20 +152,33 @@ def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list)
     if not callable(given.get("args")):
         given.pop("args", None)
     for key, value in given.items():
-        if callable(value) and not isinstance(value, Value):
-            # SciPy reads attributes such as ``terminal`` of an event
-            if key in _NOT_BODIES or getattr(value, "__dict__", None):
-                raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
-            f = (lambda *xs, f=value: f(*xs, *more)) if more else value
-            if more:
-                f.__name__ = getattr(value, "__name__", "function")
-            given[key] = _Solved(len(callbacks), f)
-            callbacks.append(given[key])
-    for key, value in bound.kwargs.items():
-        if isinstance(value, _Solved) or not callable(value):
-            continue
-        raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
+        if callable(value) and key in _NOT_BODIES:
+            raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
+        given[key] = _with_callbacks(value, more, callbacks)
     return bound.args, bound.kwargs
+
+
+def _with_callbacks(value: Any, more: tuple, callbacks: list) -> Any:
+    """An argument with a ``_Solved`` in place of each function, also in lists and dicts.
+
+    ``more``: arguments that are passed to a function as well.
+    """
+    if isinstance(value, dict):  # such as constraints, which have arguments of their own
+        return {key: _with_callbacks(item, (), callbacks) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_with_callbacks(item, (), callbacks) for item in value])
+    if not callable(value) or isinstance(value, Value) or hasattr(value, "letir_recorded"):
+        return value
+    if getattr(value, "__dict__", None):  # SciPy reads attributes such as ``terminal`` of an event
+        raise DTypeError("a function with attributes is not recorded\n  pass a plain function")
+    f = value
+    if more:
+
+        def f(*args):
+            return value(*args, *more)
+
+    callbacks.append(_Solved(len(callbacks), f))
+    return callbacks[-1]
 
 
 LATE_BOUND["scipy_solver"] = _recorded_solver

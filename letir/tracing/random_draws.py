@@ -180,9 +180,7 @@ def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
         if getattr(value, "__self__", None) is hidden and (key in only or not only)
     ]
     others = () if only or name == "random" else _STATE  # ``random``'s are replaced elsewhere
-    return _Place(
-        space, {n: _function_stand_in(hidden, space[n]) for n in found if n not in others}
-    )
+    return _Place(space, {n: _draw_function(hidden, space[n]) for n in found if n not in others})
 
 
 def _methods_of(kind: type) -> _Place:
@@ -206,12 +204,12 @@ def _method_stand_in(name: str, original: Callable) -> Callable:
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
             return draw_elsewhere(original, (self, *args), kwargs)
-        return _record_or_draw(active, self, name, functools.partial(original, self), args, kwargs)
+        return _run_draw(active, self, name, functools.partial(original, self), args, kwargs)
 
     return stand_in
 
 
-def _function_stand_in(generator: Any, original: Callable) -> Callable:
+def _draw_function(generator: Any, original: Callable) -> Callable:
     """The stand-in for a function of a module, a method of its hidden generator."""
 
     @functools.wraps(original, updated=())
@@ -219,7 +217,7 @@ def _function_stand_in(generator: Any, original: Callable) -> Callable:
         active = ACTIVE.get()
         if type(active) is not Trace or _is_internal(sys._getframe(1)):
             return draw_elsewhere(original, args, kwargs)
-        return _record_or_draw(active, generator, original.__name__, original, args, kwargs)
+        return _run_draw(active, generator, original.__name__, original, args, kwargs)
 
     return stand_in
 
@@ -257,9 +255,7 @@ def _noting_stand_in(original: Callable, note: Callable) -> Callable:
 # ---- one draw ----
 
 
-def _record_or_draw(
-    active: Trace, generator: Any, name: str, original: Callable, args, kwargs
-) -> Any:
+def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
     if name == "seed" and is_seeding(args, sys._getframe(2)):
         note_own(active, generator)

@@ -11,7 +11,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.errors import MissingRule
-from letir.ops.special.scipy_functions import FUNCTIONS, SOLVERS
+from letir.ops.special.scipy_functions import FUNCTIONS, MAKERS, SOLVERS
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, LibraryModule, add_methods, is_recording
 
@@ -42,22 +42,27 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     """The loaded modules of SciPy, except the ``known`` ones."""
     there = {library.module.__name__ for library in known}
     found = []
-    for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS}:
+    for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS, **MAKERS}:
         name = f"scipy.{part}"
         if name in sys.modules and name not in there and name not in LOADING:
-            makers: dict[str, Callable] = dict.fromkeys(
-                sorted(FUNCTIONS.get(part, ())), functools.partial(_call_stand_in, part)
-            )
-            makers |= dict.fromkeys(
-                SOLVERS.get(part, ()), functools.partial(_solver_stand_in, part)
-            )
-            own = _FUNCTIONS.get(part, "").split()
-            makers |= dict.fromkeys(own, functools.partial(_scipy_stand_in, part))
-            found.append(LibraryModule(sys.modules[name], makers))
+            found.append(LibraryModule(sys.modules[name], _stand_in_makers(part)))
     for name, methods in _METHODS.items():
         if name in sys.modules and name not in LOADING:
             _watch_methods(methods)
     return found
+
+
+def _stand_in_makers(part: str) -> dict[str, Callable]:
+    """{name in a part of SciPy: the maker of its stand-in}."""
+    makers: dict[str, Callable] = {}
+    for names, maker in (
+        (FUNCTIONS.get(part, ()), _call_stand_in),
+        (SOLVERS.get(part, ()), _solver_stand_in),
+        (MAKERS.get(part, ()), _object_stand_in),
+        (_FUNCTIONS.get(part, "").split(), _scipy_stand_in),
+    ):
+        makers |= dict.fromkeys(names, functools.partial(maker, part))
+    return makers
 
 
 _METHODS = {"scipy.sparse": "sparse_methods", "scipy.interpolate": "interpolation_methods"}
@@ -109,11 +114,57 @@ def _call_stand_in(part: str, original: Callable) -> Callable:
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
-        if not is_recording() or first_traced((*args, *kwargs.values())) is None:
+        if not is_recording() or not _has_recorded((*args, *kwargs.values())):
             return original(*args, **kwargs)
         return LATE_BOUND["scipy_call"](part, original, args, kwargs)
 
     return stand_in
+
+
+def _has_recorded(items: tuple) -> bool:
+    """Whether a traced value, or an object that depends on one, is among arguments."""
+    if first_traced(items) is not None:
+        return True
+    for item in items:
+        inner = item if isinstance(item, list | tuple) else (item,)
+        if any(hasattr(type(x), "letir_recorded") for x in inner):
+            return True
+    return False
+
+
+def _object_stand_in(part: str, original: Any) -> Any:
+    """The stand-in for a class, or for a function that returns an object of one."""
+    called = _call_stand_in(part, original)
+    return _ClassStandIn(original, called) if isinstance(original, type) else called
+
+
+class _ClassStandIn:
+    """A class of SciPy whose objects are recorded if they depend on traced values."""
+
+    def __init__(self, original: type, called: Callable):
+        self.original, self.called = original, called
+
+    def __call__(self, *args, **kwargs):
+        return self.called(*args, **kwargs)
+
+    def __mro_entries__(self, bases: tuple) -> tuple:
+        return (self.original,)
+
+    def __instancecheck__(self, instance) -> bool:
+        return isinstance(getattr(instance, "found", instance), self.original)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.original, name)
+        if not callable(value) or name.startswith("__"):
+            return value
+
+        @functools.wraps(value, updated=())
+        def method(*args, **kwargs):
+            if args and hasattr(type(args[0]), "letir_recorded"):  # a method in C would crash
+                return getattr(args[0], name)(*args[1:], **kwargs)
+            return value(*args, **kwargs)
+
+        return method
 
 
 def _solver_stand_in(part: str, original: Callable) -> Callable:

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from scipy import cluster, linalg, ndimage, optimize, signal, spatial, stats
+from scipy import cluster, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, stats
 
 import letir as lt
 from letir.ops.special.scipy_functions import FUNCTIONS
@@ -92,8 +92,42 @@ def far(x):
     return spatial.distance.pdist(x.reshape(-1, 4), "canberra").max()
 
 
+def neighbours(x):
+    tree = spatial.cKDTree(x.reshape(-1, 2))
+    distances, places = tree.query(np.zeros(2), k=2)
+    return distances, places
+
+
+def outline(x):
+    hull = spatial.ConvexHull(x.reshape(-1, 2))
+    return hull.volume, len(hull.vertices)
+
+
+def splined(x):
+    spline = interpolate.UnivariateSpline(np.arange(20.0), x, s=0)
+    return spline(np.array([0.5, 3.25])), spline.integral(0.0, 4.0)
+
+
+def density(x):
+    return stats.gaussian_kde(x)(np.zeros(1))
+
+
+def sparse_system(x):
+    ones = np.ones(len(x) - 1)
+    matrix = sparse.diags([-ones, abs(x) + 2, -ones], [-1, 0, 1], format="csc")
+    return sparse.linalg.spsolve(matrix, x), (matrix @ x), matrix.T.toarray().trace()
+
+
+def summed(x):
+    rows = np.arange(20) % 4
+    matrix = sparse.coo_matrix((x, (rows, rows[::-1])), shape=(4, 4)).tocsr()
+    return (2 * matrix + matrix.T).toarray(), isinstance(matrix, sparse.csr_matrix)
+
+
 CASES = [filtered, spectrum, peak_heights, compared, line, correlation, solved, programmed]
-CASES += [assigned, clustered, components, far]
+CASES += [assigned, clustered, components, far, neighbours, outline, splined, density]
+CASES += [sparse_system, summed]
+OBJECTS = (neighbours, outline, splined, density, sparse_system, summed)
 
 
 def argument(f, seed=0):
@@ -111,7 +145,7 @@ def test_calls_replay_at_other_arguments(f):
     try:
         found = program(argument(f, 1))
     except lt.GuardError:
-        assert f in (peak_heights, components, spectrum)
+        assert f in (peak_heights, components, spectrum, outline)
     else:
         same(f(argument(f, 1)), found)
 
@@ -131,6 +165,11 @@ def test_programs_are_written_and_read(f, tmp_path):
     program = lt.trace(f, argument(f))
 
     assert program == lt.parse(lt.dumps(program))
+    if f in OBJECTS:
+        same(f(argument(f)), lt.parse(lt.dumps(program))(argument(f)))
+        with pytest.raises(lt.ExportError, match=r"to_source: .*scipy"):
+            lt.to_source(program)
+        return
     space: dict = {}
     exec(lt.to_source(program, name="written"), space)
     same(f(argument(f)), space["written"](argument(f)))
@@ -141,6 +180,16 @@ def test_another_shape_than_recorded_is_a_guard_error():
 
     with pytest.raises(lt.GuardError, match=r"signal.find_peaks returned int64\[1\].*int64\[2\]"):
         program(np.array([0.0, 1, 0, 1, 0]))
+
+
+def test_a_length_alone_is_guarded():
+    fast = lt.jit(lambda x: x * len(signal.find_peaks(x)[0]))
+    program = lt.trace(lambda x: x * len(signal.find_peaks(x)[0]), np.array([0.0, 1, 0, 0, 0]))
+
+    for x in (np.array([0.0, 1, 0, 0, 0]), np.array([0.0, 1, 0, 1, 0]), np.zeros(5)):
+        same(x * len(signal.find_peaks(x)[0]), fast(x))
+    with pytest.raises(lt.GuardError):
+        program(np.zeros(5))
 
 
 def test_integer_results_let_a_gradient_through():
@@ -227,6 +276,36 @@ def test_results_of_scipy_are_named_tuples():
     assert (found.statistic, found.pvalue) == tuple(stats.ttest_1samp(X, 0.0))
     with pytest.raises(AttributeError, match="confidence_interval"):
         found.confidence_interval()
+
+
+@pytest.mark.filterwarnings("ignore:.*as Python")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda tree: tree.query_ball_point(np.zeros(2), 1.0),
+        lambda tree: sorted(tree.query_pairs(0.5)),
+        lambda tree: tree.sparse_distance_matrix(tree, 1.0).toarray(),
+        lambda tree: spatial.cKDTree.query(tree, np.zeros(2))[0],
+        lambda tree: str(type(tree)),
+    ],
+)
+def test_other_uses_of_an_object_are_errors_of_trace(use):
+    def used(x):
+        return use(spatial.cKDTree(x.reshape(-1, 2)))
+
+    assert str(used(X)) == str(lt.jit(used)(X)) or "RecordedObject" in str(lt.jit(used)(X))
+
+
+@pytest.mark.parametrize("member", ["query", "data"])
+def test_a_file_cannot_name_another_method(member):
+    program = lt.trace(lambda x: spatial.cKDTree(x.reshape(-1, 2)).m * x, X)
+    text = lt.dumps(program)
+
+    for name in ("__reduce__", "__class__", "tree", "__init__"):
+        with pytest.raises(lt.LetirError, match="not among the functions of SciPy"):
+            lt.parse(text.replace("cKDTree.m", f"cKDTree.{name}"))(X)
+    with pytest.raises(lt.LetirError):
+        lt.parse(text.replace("'spatial.cKDTree', (", "'os.system', ("))(X)
 
 
 def test_methods_of_results_run_as_python_under_jit():

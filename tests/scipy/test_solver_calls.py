@@ -80,8 +80,19 @@ def steps(a):
     return found.y[0, -1], found.t[1:3]
 
 
+def constrained(a):
+    found = optimize.minimize(
+        lambda x: ((x - a) ** 2).sum(),
+        np.zeros(3),
+        method="SLSQP",
+        bounds=[(0, None)] * 3,
+        constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+    )
+    return found.x, found.success
+
+
 CASES = [cube_root, by_math, with_args, circle, of_a_system, by_newton, nearest, with_gradient]
-CASES += [valley, fitted, area, steps, residuals]
+CASES += [constrained, valley, fitted, area, steps, residuals]
 
 
 def same(expected, actual):

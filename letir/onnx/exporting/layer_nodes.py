@@ -35,7 +35,7 @@ def _present(bind: Bind) -> list:
     return [arg for arg in bind.args if arg.type is not NO_TYPE]
 
 
-def _layer_rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> Callable:
+def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> Callable:
     """The rule of an operation that is one node of this kind, or else its decomposition.
 
     ``attributes(bind)``: the attributes of the node, or None if the bind needs the decomposition.
@@ -63,26 +63,22 @@ def _along_axis(bind: Bind) -> dict | None:
     return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
 
 
-exports_op("softmax")(_layer_rule("Softmax", _along_axis))
-exports_op("log_softmax")(_layer_rule("LogSoftmax", _along_axis))
-exports_op("relu")(_layer_rule("Relu"))
-exports_op("sigmoid", "expit")(_layer_rule("Sigmoid"))
-exports_op("selu")(_layer_rule("Selu", double=False))
-exports_op("hardswish")(_layer_rule("HardSwish", double=False))
-exports_op("mish")(_layer_rule("Mish"))
-exports_op("softsign")(_layer_rule("Softsign", double=False))
-exports_op("elu")(_layer_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
-exports_op("celu")(
-    _layer_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False)
-)
-exports_op("softplus")(
-    _layer_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None)
-)
+exports_op("softmax")(_rule("Softmax", _along_axis))
+exports_op("log_softmax")(_rule("LogSoftmax", _along_axis))
+exports_op("relu")(_rule("Relu"))
+exports_op("sigmoid", "expit")(_rule("Sigmoid"))
+exports_op("selu")(_rule("Selu", double=False))
+exports_op("hardswish")(_rule("HardSwish", double=False))
+exports_op("mish")(_rule("Mish"))
+exports_op("softsign")(_rule("Softsign", double=False))
+exports_op("elu")(_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
+exports_op("celu")(_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False))
+exports_op("softplus")(_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
 exports_op("leaky_relu")(
-    _layer_rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
+    _rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
 exports_op("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
-exports_op("hardsigmoid")(_layer_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
+exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
 @exports_op("gelu")
@@ -264,7 +260,7 @@ def _window_slices(
     return tuple(slice(i * d, i * d + (m - 1) * s + 1, s) for i, m, s, d in rows)
 
 
-def _window_count(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
+def _counts(sizes: Sequence, window: Sequence, stride: Sequence, dilation: Sequence) -> tuple:
     """The number of positions of a window along each axis."""
     rows = zip(sizes, window, stride, dilation, strict=True)
     return tuple((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in rows)
@@ -275,7 +271,7 @@ def _unfold(x, *, window, stride, padding, dilation, value=0.0):
     lead = x.ndim - len(window)
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0),) * lead + tuple(padding), constant_values=value)
-    places = _window_count(x.shape[lead:], window, stride, dilation)
+    places = _counts(x.shape[lead:], window, stride, dilation)
     rows = [x[(..., *_window_slices(at, places, stride, dilation))] for at in np.ndindex(*window)]
     return np.stack(rows).reshape(*window, *rows[0].shape)
 
@@ -317,7 +313,7 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
 
 
 def _spatial(x, kernel, stride, dilation) -> tuple:
-    return _window_count(x.shape[2:], kernel, stride, dilation)
+    return _counts(x.shape[2:], kernel, stride, dilation)
 
 
 def _conv_by_windows(
@@ -326,7 +322,7 @@ def _conv_by_windows(
     """A convolution as the sum over the elements of its kernel."""
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    places = _window_count(x.shape[2:], w.shape[2:], stride, dilation)
+    places = _counts(x.shape[2:], w.shape[2:], stride, dilation)
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):

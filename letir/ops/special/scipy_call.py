@@ -4,21 +4,26 @@ The types and the number of its results may depend on the values of the operands
 those of its recording, and another answer is a ``GuardError``. There is no derivative.
 """
 
+import functools
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
-from letir.errors import DTypeError, GuardError, MissingRule
+from letir.errors import DTypeError, ExportError, GuardError, MissingRule
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define
 from letir.ops.special.define import by_scipy
 from letir.ops.special.scipy_functions import (
+    ATTRIBUTES,
+    METHODS,
     argument_text,
     count_operands,
     describe_result,
     fill_form,
+    is_call,
     result_paths,
     result_types,
     split_name,
@@ -27,10 +32,24 @@ from letir.ops.special.scipy_functions import (
 
 def _scipy_call_impl(xp, *operands, function, arguments, results):
     """The arrays and numbers in the result of SciPy's function, as a tuple."""
-    part, name = split_name(function)
     given = iter([writable_copy(x) for x in operands])
-    positional, keywords = fill_form(arguments, given)
-    return checked_leaves(function, by_scipy(xp, part, name)(*positional, **keywords), results)
+    call = functools.partial(called_by_name, xp)
+    positional, keywords = fill_form(arguments, given, call=call)
+    return checked_leaves(function, call(function, positional, keywords), results)
+
+
+def called_by_name(xp: Any, function: str, positional: Sequence, keywords: dict) -> Any:
+    """What a function of SciPy, a method or an attribute of its first argument, returns."""
+    part, name = split_name(function)
+    if part not in METHODS:
+        return by_scipy(xp, part, name)(*positional, **keywords)
+    if f"{part.rpartition('.')[0]}.{type(positional[0]).__name__}" != part:
+        raise GuardError(
+            f"the program was recorded for an object of class scipy.{part}, "
+            f"now it is a {type(positional[0]).__name__}\n  trace again with these arguments"
+        )
+    found = getattr(positional[0], name)
+    return found if name in ATTRIBUTES[part] else found(*positional[1:], **keywords)
 
 
 def checked_leaves(function: str, found: Any, results: Any) -> tuple:
@@ -62,9 +81,13 @@ def _form_text(form: Any) -> str:
 
 def _scipy_call_aval(*types, function, arguments, results):
     """The recorded types of the results."""
-    split_name(function)
-    is_call = type(arguments) is tuple and len(arguments) == 3 and arguments[0] == "tuple"
-    if not is_call or count_operands(arguments) != len(types):
+    part, _ = split_name(function)
+    if not is_call(arguments) or (part in METHODS and len(arguments[1]) < 2):
+        raise DTypeError(
+            f"scipy_call: {arguments!r} is not a form of arguments\n"
+            "  record the program again with letir.trace"
+        )
+    if count_operands(arguments) != len(types):
         raise DTypeError(
             f"scipy_call: the form of the arguments {arguments!r} has another number of operands "
             f"than {len(types)}\n  record the program again with letir.trace"
@@ -83,6 +106,11 @@ def _refuse_derivative(*_: Any, function: str, **attrs: Any) -> NoReturn:
 def _scipy_call_source(write, *operands, function, arguments, results):
     """A call of SciPy's function, and the expressions of the arrays in its result."""
     part, name = split_name(function)
+    if part in METHODS:
+        raise ExportError(
+            f"to_source: scipy.{function} of an object has no form in NumPy\n"
+            "  save the program with letir.save"
+        )
     called = write.writer.module.imported(f"scipy.{part}", name)
     texts = iter(operands)
     _, positional, keywords = arguments

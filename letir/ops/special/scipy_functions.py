@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, number_dtype
-from letir.errors import DTypeError
+from letir.errors import DTypeError, ExportError
 
 _NAMES = {
     "cluster.hierarchy": """cophenet cut_tree fcluster fclusterdata inconsistent leaves_list linkage
@@ -56,6 +56,7 @@ _NAMES = {
         sos2tf sos2zpk sosfilt sosfilt_zi sosfiltfilt spectrogram square ss2tf ss2zpk step stft
         sweep_poly tf2sos tf2ss tf2zpk unique_roots upfirdn vectorstrength welch wiener zpk2sos
         zpk2ss zpk2tf""",
+    "sparse.linalg": "bicgstab cg cgs gmres lsmr lsqr minres spsolve",
     "sparse.csgraph": """bellman_ford breadth_first_order connected_components depth_first_order
         dijkstra floyd_warshall johnson laplacian shortest_path""",
     "spatial": "distance_matrix geometric_slerp minkowski_distance procrustes",
@@ -84,6 +85,47 @@ FUNCTIONS: dict[str, frozenset[str]] = {
 """{part of SciPy: the names of its functions}."""
 
 
+_SPLINE = "__call__ derivatives get_coeffs get_knots get_residual integral roots"
+_SPARSE = """__add__ __matmul__ __mul__ __neg__ __rmatmul__ __rmul__ __sub__ __truediv__ diagonal
+    dot max mean min multiply power sum toarray tocoo tocsc tocsr transpose"""
+_CLASSES = {  # class: (methods, attributes)
+    "interpolate.CloughTocher2DInterpolator": ("__call__", ""),
+    "interpolate.InterpolatedUnivariateSpline": (_SPLINE, ""),
+    "interpolate.LSQUnivariateSpline": (_SPLINE, ""),
+    "interpolate.LinearNDInterpolator": ("__call__", ""),
+    "interpolate.NearestNDInterpolator": ("__call__", ""),
+    "interpolate.RBFInterpolator": ("__call__", ""),
+    "interpolate.RectBivariateSpline": ("__call__ ev get_coeffs get_knots integral", ""),
+    "interpolate.RegularGridInterpolator": ("__call__", ""),
+    "interpolate.UnivariateSpline": (_SPLINE, ""),
+    "spatial.ConvexHull": ("", "area equations neighbors points simplices vertices volume"),
+    "spatial.Delaunay": ("find_simplex", "convex_hull neighbors points simplices transform"),
+    "spatial.KDTree": ("count_neighbors query", "data m n"),
+    "spatial.Voronoi": ("", "point_region points ridge_points vertices"),
+    "spatial.cKDTree": ("count_neighbors query", "data m n"),
+    "sparse.coo_array": (_SPARSE, "T col data nnz row shape"),
+    "sparse.coo_matrix": (_SPARSE, "T col data nnz row shape"),
+    "sparse.csc_array": (_SPARSE, "T data indices indptr nnz shape"),
+    "sparse.csc_matrix": (_SPARSE, "T data indices indptr nnz shape"),
+    "sparse.csr_array": (_SPARSE, "T data indices indptr nnz shape"),
+    "sparse.csr_matrix": (_SPARSE, "T data indices indptr nnz shape"),
+    "sparse.dia_array": (_SPARSE, "T data nnz offsets shape"),
+    "sparse.dia_matrix": (_SPARSE, "T data nnz offsets shape"),
+    "stats.gaussian_kde": (
+        "__call__ evaluate integrate_box_1d integrate_gaussian logpdf pdf",
+        "covariance d factor n",
+    ),
+}
+METHODS = {name: frozenset(methods.split()) for name, (methods, _) in _CLASSES.items()}
+"""{class of SciPy: methods that a program may call}; the object is their first argument."""
+ATTRIBUTES = {name: frozenset(attributes.split()) for name, (_, attributes) in _CLASSES.items()}
+"""{class of SciPy: attributes that a program may read, like methods of the object alone}."""
+MAKERS: dict[str, frozenset[str]] = {"sparse": frozenset(["block_diag", "diags", "kron"])}
+for _name in _CLASSES:
+    _part, _, _kind = _name.rpartition(".")
+    MAKERS[_part] = MAKERS.get(_part, frozenset()) | {_kind}
+"""{part of SciPy: its classes, and functions that return their objects}."""
+_CALLED = [FUNCTIONS, METHODS, ATTRIBUTES, MAKERS]
 _SOLVERS = {
     "integrate": "quad solve_ivp",
     "optimize": """bisect brenth brentq curve_fit fmin fmin_bfgs fmin_cg fmin_powell fminbound
@@ -95,10 +137,10 @@ SOLVERS: dict[str, frozenset[str]] = {
 """{part of SciPy: the names of its functions that take functions}, see ``scipy_solve``."""
 
 
-def split_name(function: Any, table: dict = FUNCTIONS) -> tuple[str, str]:
-    """(part, name) of ``signal.find_peaks``. Raises DTypeError unless it is in the table."""
+def split_name(function: Any, tables: Sequence[dict] = _CALLED) -> tuple[str, str]:
+    """(part, name) of ``signal.find_peaks``. Raises DTypeError unless it is in the tables."""
     part, _, name = function.rpartition(".") if type(function) is str else ("", "", "")
-    if name not in table.get(part, ()):
+    if not any(name in table.get(part, ()) for table in tables):
         raise DTypeError(
             f"scipy_call: {function!r} is not among the functions of SciPy that a program may call"
             "\n  letir.opaque(function, aval) makes an operation of your own"
@@ -109,11 +151,14 @@ def split_name(function: Any, table: dict = FUNCTIONS) -> tuple[str, str]:
 # ---- arguments ----
 
 
-def fill_form(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
+def fill_form(
+    form: Any, operands: Iterator, functions: Sequence = (), call: Callable | None = None
+) -> Any:
     """Arguments of this form, with operands in the places of ``Here``.
 
-    A form is ``Here()`` for the next operand, a number, a text, None, ("function", place), or a
-    tuple that starts with "list", "tuple" or "dict"; the items of a "dict" are pairs (key, form).
+    A form is ``Here()`` for the next operand, a number, a text, None, ("function", place),
+    ("call", name, arguments) for an object that ``call(name, positional, keywords)`` makes, or a
+    tuple that starts with "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
     """
     if type(form) is Here:
         return next(operands)
@@ -122,9 +167,11 @@ def fill_form(form: Any, operands: Iterator, functions: Sequence = ()) -> Any:
     kind, *parts = form or ("",)
     if kind == "function":
         return functions[parts[0]]
+    if kind == "call" and call is not None:
+        return call(parts[0], *fill_form(parts[1], operands, functions, call))
     if kind == "dict":
-        return {key: fill_form(part, operands, functions) for key, part in parts}
-    items = [fill_form(part, operands, functions) for part in parts]
+        return {key: fill_form(part, operands, functions, call) for key, part in parts}
+    items = [fill_form(part, operands, functions, call) for part in parts]
     return items if kind == "list" else tuple(items)
 
 
@@ -142,11 +189,24 @@ def count_operands(form: Any, functions: int = 0) -> int:
     kind, *parts = form or ("",)
     if kind == "function" and len(parts) == 1 and parts[0] in range(functions):
         return 0
+    if kind == "call" and len(parts) == 2 and is_call(parts[1]):
+        split_name(parts[0])
+        return count_operands(parts[1], functions)
     if kind == "dict" and all(_is_pair(part) for part in parts):
         return sum([count_operands(part, functions) for _, part in parts])
     if kind not in ("list", "tuple"):
         raise _malformed_error(form)
     return sum([count_operands(part, functions) for part in parts])
+
+
+def is_call(form: Any) -> bool:
+    """Whether a form is that of positional and keyword arguments."""
+    if type(form) is not tuple or len(form) != 3 or form[0] != "tuple":
+        return False
+    _, positional, keywords = form
+    return all(type(part) is tuple for part in form[1:]) and (
+        (positional[:1], keywords[:1]) == (("tuple",), ("dict",))
+    )
 
 
 def _is_pair(part: Any) -> bool:
@@ -249,6 +309,11 @@ def argument_text(form: Any, operands: Iterator[str], literal: Callable[[Any], s
     if type(form) is not tuple:
         return literal(form)
     kind, *parts = form
+    if kind == "call":
+        raise ExportError(
+            f"to_source: an object that scipy.{parts[0]} makes has no form in NumPy\n"
+            "  save the program with letir.save"
+        )
     if kind == "dict":
         pairs = [f"{key!r}: {argument_text(part, operands, literal)}" for key, part in parts]
         return f"{{{', '.join(pairs)}}}"

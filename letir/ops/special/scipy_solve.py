@@ -4,6 +4,7 @@ The functions are bodies. Roots have the derivative of the implicit function the
 f(x, a) = 0, dx/da = -(df/dx)^-1 df/da. Other results have none.
 """
 
+import functools
 import inspect
 from typing import Any
 
@@ -20,11 +21,12 @@ from letir.ops.linalg.solve_inv_det import solve
 from letir.ops.shape.concatenate_stack_split import stack
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.special.define import by_scipy
-from letir.ops.special.scipy_call import checked_leaves, writable_copy
+from letir.ops.special.scipy_call import called_by_name, checked_leaves, writable_copy
 from letir.ops.special.scipy_functions import (
     SOLVERS,
     count_operands,
     fill_form,
+    is_call,
     result_paths,
     result_types,
     split_name,
@@ -43,13 +45,14 @@ _ROOTS = {
 
 def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies, captures, returns):
     """The arrays and numbers in the result of SciPy's solver, as a tuple."""
-    part, name = split_name(function, SOLVERS)
+    part, name = split_name(function, [SOLVERS])
     place = len(operands) - sum(captures)
     given, functions = iter([writable_copy(x) for x in operands[:place]]), []
     for body, count, kind in zip(bodies, captures, returns, strict=True):
         functions.append(body_function(call, body, operands[place : place + count], kind))
         place += count
-    positional, keywords = fill_form(arguments, given, functions)
+    made = functools.partial(called_by_name, xp)
+    positional, keywords = fill_form(arguments, given, functions, made)
     found = by_scipy(xp, part, name)(*positional, **keywords)
     return checked_leaves(function, found, results)
 
@@ -88,9 +91,8 @@ def _may_cast(x: Any, kind: ArrayType) -> bool:
 
 def _scipy_solve_aval(*types, function, arguments, results, bodies, captures, returns):
     """The recorded types of the results."""
-    split_name(function, SOLVERS)
-    is_call = type(arguments) is tuple and len(arguments) == 3 and arguments[0] == "tuple"
-    counts = [len(part) for part in (captures, returns)] if is_call else []
+    split_name(function, [SOLVERS])
+    counts = [len(part) for part in (captures, returns)] if is_call(arguments) else []
     if counts != [len(bodies)] * 2 or not all(type(n) is int and n >= 0 for n in captures):
         raise DTypeError(
             f"scipy_solve: {len(bodies)} bodies with captures={captures}, returns={returns}\n"

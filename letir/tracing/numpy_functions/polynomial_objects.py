@@ -32,7 +32,7 @@ def of_polynomials(original: Any, recorded: Callable) -> Callable:
         if not any(isinstance(x, np.poly1d) and isinstance(x.coeffs, Value) for x in args):
             return recorded(*args, **kwargs)
         if original.__name__ == "polyval" and isinstance(args[1], np.poly1d):
-            return evaluate_by_horner(
+            return _evaluate_by_horner(
                 args[1], traced_or_array(getattr(args[0], "coeffs", args[0]))[::-1]
             )
         found = recorded(*[x.coeffs if isinstance(x, np.poly1d) else x for x in args], **kwargs)
@@ -43,7 +43,7 @@ def of_polynomials(original: Any, recorded: Callable) -> Callable:
     return function
 
 
-def evaluate_by_horner(x: Any, coefficients: Any) -> Any:
+def _evaluate_by_horner(x: Any, coefficients: Any) -> Any:
     """The polynomial with these coefficients, lowest first, at ``x``, which is a polynomial too."""
     out = x * 0 + coefficients[-1]
     for c in coefficients[-2::-1]:
@@ -53,4 +53,4 @@ def evaluate_by_horner(x: Any, coefficients: Any) -> Any:
 
 LATE_BOUND["of_polynomials"] = of_polynomials
 LATE_BOUND["coefficients_of"] = coefficients_of
-LATE_BOUND["horner"] = evaluate_by_horner
+LATE_BOUND["horner"] = _evaluate_by_horner

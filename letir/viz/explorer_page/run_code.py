@@ -78,7 +78,7 @@ class CodeWriter:
         if kind in (bool, int, str, type(None)):
             return value
         if isinstance(value, float | np.floating):
-            return number_json(float(value))
+            return _number_json(float(value))
         if kind is tuple:
             return [self.attr(item) for item in value]
         if kind is Lambda:
@@ -106,7 +106,7 @@ def _operand_json(arg: Arg, numbers: dict[Local, int]) -> Any:
     if type(value) in (bool, int):
         return [type(value).__name__, value]
     if type(value) is float:
-        return ["float", number_json(value)]
+        return ["float", _number_json(value)]
     return ["none", None] if value is None else [type(value).__name__, None]
 
 
@@ -120,7 +120,7 @@ def _type_json(local: Local) -> list | None:
     return [kind.dtype.name, list(kind.shape), int(is_weak(kind))]
 
 
-def number_json(value: float) -> float | str:
+def _number_json(value: float) -> float | str:
     """A number as JSON has it: nan and inf are texts."""
     return value if math.isfinite(value) else str(value)
 
@@ -129,7 +129,7 @@ def array_json(value: np.ndarray) -> list:
     """``[dtype, shape, elements]`` in C order; complex elements are texts."""
     flat: Sequence = value.reshape(-1).tolist()
     if value.dtype.kind == "f":
-        flat = [number_json(float(x)) for x in flat]
+        flat = [_number_json(float(x)) for x in flat]
     elif value.dtype.kind not in "biu":
         flat = [str(x) for x in flat]
     return [value.dtype.name, list(value.shape), flat]
