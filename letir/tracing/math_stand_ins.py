@@ -25,7 +25,13 @@ from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_ins
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import no_number
 from letir.tracing.source_locations import at_user, error_at_user_line
-from letir.tracing.stand_ins import GIVEN_NUMBERS, LibraryModule, is_recording, watch_functions
+from letir.tracing.stand_ins import (
+    GIVEN_NUMBERS,
+    LibraryModule,
+    is_recording,
+    unwatched,
+    watch_functions,
+)
 from letir.tracing.trace_state import ACTIVE
 
 # recorded as operations that math computes
@@ -319,7 +325,8 @@ def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
         code = todo.pop()
         named |= _NAMES.intersection(code.co_names)
         of_methods |= not _OF_METHODS.isdisjoint(code.co_names)
-        if functions_of_arrays(code.co_names):
+        functions = functions_of_arrays(code.co_names)
+        if functions and unwatched(functions):
             called = functions_of_arrays(attributes_called_on_lists(code))
             if called:
                 watch_functions(called, LATE_BOUND["function_stand_in"])

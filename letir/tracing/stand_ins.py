@@ -121,6 +121,12 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
             library.watch_calls(found, maker)
 
 
+def unwatched(names: Collection[str]) -> set[str]:
+    """Which of these names of NumPy's functions have no stand-in yet."""
+    libraries = [lib for lib in _libraries if lib.module.__name__ in ("numpy", "numpy.fft")]
+    return set(names).difference(*[library.watched for library in libraries])
+
+
 def take_lists(function: Any) -> None:
     """Give a function of NumPy's a stand-in that takes lists, now and in later recordings."""
     is_ufunc = type(function).__name__ == "ufunc"
