@@ -27,7 +27,7 @@ def _three_threads(monkeypatch):
 
 
 @pytest.fixture
-def object_code(monkeypatch):
+def compiled(monkeypatch):
     """The names of the kernels that are compiled from now on."""
     found, known = [], MachineCode.object_code
 
