@@ -71,7 +71,7 @@ class _Solved(Callback):
                 return tuple(map(traced_or_array, out))
             return traced_or_array(out)
 
-        kinds = tuple([ShapeDtype(np.shape(x), np.asarray(x).dtype) for x in args])
+        kinds = tuple([ShapeDtype(np.shape(x), _floating_dtype(x)) for x in args])
         again = functools.partial(record, function, kinds, {}, ABSTRACT)
         try:
             made = LATE_BOUND["require_same_state"](self.f, again, "it changes state outside of it")
@@ -84,6 +84,12 @@ class _Solved(Callback):
             return run_flat(body, list(values))
 
         self.run = body_function(call, made.fn, captured, self.returns)
+
+
+def _floating_dtype(x: Any) -> np.dtype:
+    """The dtype of an argument; float64 for integers, which may be a start such as [1, 1]."""
+    dtype = np.asarray(x).dtype
+    return np.dtype(float) if dtype.kind in "iu" else dtype
 
 
 def _recorded_solver(

@@ -208,11 +208,19 @@ def test_functions_that_are_no_bodies_run_as_python(f):
         lt.trace(f, 1.5)
 
 
-def test_a_function_is_not_called_with_numbers_of_another_kind():
-    with pytest.warns(RuntimeWarning, match="as Python"):
-        fast = lt.jit(whole_numbers_first)
+def started_at_integers(a):
+    ends = optimize.fsolve(lambda z: z**2 - a, [1, 2])
+    best, _ = optimize.curve_fit(lambda t, b, c: b * t + c, TIMES, a * TIMES, p0=(1, 1))
+    return ends, np.round(best, 6)
 
-        assert whole_numbers_first(1.5) == fast(1.5)
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("f", [whole_numbers_first, started_at_integers])
+def test_solvers_that_start_at_integers(f):
+    fast = lt.jit(f)
+
+    for a in (1.5, 1.25):
+        same(f(a), fast(a))
 
 
 def root_or_nan(a):
