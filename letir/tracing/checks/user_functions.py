@@ -14,6 +14,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.source import source_line
+from letir.ast.types import ShapeDtype
 from letir.errors import BoundsError, DTypeError, LetirError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (
@@ -145,7 +146,8 @@ def _told_static(name: str, value: Any) -> str:
 def _type_text(value: Any) -> str:
     """The type of an argument as programs show it."""
     try:
-        return repr(value.type if isinstance(value, Value) else type_of(value))
+        is_typed = isinstance(value, Value | ShapeDtype)
+        return repr(value.type if is_typed else type_of(value))
     except DTypeError:
         return type(value).__name__
 

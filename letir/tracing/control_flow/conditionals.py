@@ -109,7 +109,10 @@ def _name_of_branch(f, otherwise: str) -> str:
 def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
     """(tree of the results, bodies, captured values) of functions with the same result types."""
     examples = examples_of(operands, asked)
-    bodies = [record_body(f, examples) for f in functions]
+    bodies = [
+        record_body(f"{asked.partition(':')[0]}: {name}", f, examples)
+        for name, f in zip(names, functions, strict=True)
+    ]
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.tree != first.tree:

@@ -12,6 +12,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.pytrees import Tree, flatten
@@ -48,8 +49,13 @@ class Body:
         return self.fn.params[: len(self.fn.params) - len(self.lifted)]
 
 
-def record_body(f: Callable, args: tuple) -> Body:
-    """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s."""
+def record_body(asked: str, f: Callable, args: tuple) -> Body:
+    """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s.
+
+    ``asked``: the words for ``f`` in errors, such as "fori_loop: body".
+    """
+    # here, because the recording would not name the loop
+    LATE_BOUND["refuse_call"](TypeError(), f, args, {}, f"{asked}: ")
     recording = record(f, args, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
     fn = recording.fn
     tree = fn.out_tree

@@ -150,7 +150,7 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
     kinds = [example_of(leaf, asked).type for leaf in leaves]
     for _ in range(_MOST_TIMES):
         examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
-        body = record_body(f, (*before, tree.unflatten(examples)))
+        body = record_body(f"{asked}: body", f, (*before, tree.unflatten(examples)))
         if body.tree != tree:
             raise error_at_user_line(
                 DTypeError(
@@ -200,7 +200,7 @@ def _recorded_test(f: Callable, tree: Tree, params) -> Body:
     """The test of a loop. Raises ShapeError unless it returns a scalar truth value."""
     kinds = [param.type for param in params]
     examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
-    test = record_body(f, (tree.unflatten(examples),))
+    test = record_body("while_loop: condition", f, (tree.unflatten(examples),))
     if len(test.types) != 1 or test.types[0] is None or test.types[0].shape:
         raise error_at_user_line(
             ShapeError(

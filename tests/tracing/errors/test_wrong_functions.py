@@ -91,3 +91,21 @@ def test_a_remedy_names_what_the_user_wrote(f, match):
 def test_without_stand_ins_the_remedy_for_a_scalar_class_is_a_cast():
     with pytest.raises(lt.TraceError, match=r"np\.float64: write x\.astype\(dtype\)"):
         lt.trace(lambda x: np.float64(x[0]), X, intercept=False)
+
+
+LOOPS = {
+    "fori_loop: body": lambda x: lt.fori_loop(0, 3, lambda i: i, x),
+    "while_loop: body": lambda x: lt.while_loop(lambda a: a > 9, lambda a, b: a, x),
+    "while_loop: condition": lambda x: lt.while_loop(lambda a, b: a > 9, lambda a: a, x),
+    "cond: true_fun": lambda x: lt.cond(x > 0, lambda a, b: a, lambda a: a, x),
+    "cond: false_fun": lambda x: lt.cond(x > 0, lambda a: a, lambda: 0.0, x),
+    "switch: branch 1": lambda x: lt.switch(0, [lambda a: a, lambda: 0.0], x),
+}
+
+
+@pytest.mark.parametrize(("asked", "f"), LOOPS.items(), ids=list(LOOPS))
+def test_a_body_with_other_parameters_names_the_loop(asked, f):
+    with pytest.raises(
+        lt.DTypeError, match=rf"{asked}: the function .*\(.*float64"
+    ):
+        lt.trace(f, 1.5)
