@@ -105,7 +105,5 @@ LOOPS = {
 
 @pytest.mark.parametrize(("asked", "f"), LOOPS.items(), ids=list(LOOPS))
 def test_a_body_with_other_parameters_names_the_loop(asked, f):
-    with pytest.raises(
-        lt.DTypeError, match=rf"{asked}: the function .*\(.*float64"
-    ):
+    with pytest.raises(lt.DTypeError, match=rf"{asked}: the function .*\(.*float64"):
         lt.trace(f, 1.5)
