@@ -266,7 +266,9 @@ def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
         return mark_as_array(next(leaves))
     if kind == "dict":
         items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
-        return items if type(found) is dict else type(found)(items)
+        made = type(found).__new__(type(found))  # __init__ may take the items one by one
+        made.update(items)
+        return made
     if kind == "fields":
         known = named_fields(found)
         assert known is not None, "the form was made from these fields"

@@ -175,7 +175,8 @@ def _with_callbacks(value: Any, more: tuple, callbacks: list) -> Any:
         return type(value)([_with_callbacks(item, (), callbacks) for item in value])
     if not callable(value) or isinstance(value, Value) or hasattr(value, "letir_recorded"):
         return value
-    if getattr(value, "__dict__", None):  # SciPy reads attributes such as ``terminal`` of an event
+    attributes = {*getattr(value, "__dict__", ())} - {"__wrapped__"}
+    if attributes and type(value) is not np.ufunc:  # such as ``terminal`` of an event
         raise DTypeError("a function with attributes is not recorded\n  pass a plain function")
     f = value
     if more:

@@ -72,7 +72,8 @@ def residuals(a):
 
 
 def area(a):
-    return integrate.quad(lambda t: np.exp(-a * t * t), 0, 2)[0]
+    bell = integrate.quad(lambda t: np.exp(-a * t * t), 0, np.inf)[0]
+    return bell + integrate.quad(np.sin, 0, a)[0]
 
 
 def steps(a):
@@ -91,8 +92,13 @@ def constrained(a):
     return found.x, found.success
 
 
+def by_root_scalar(a):
+    found = optimize.root_scalar(lambda t: t**3 - a, bracket=[0, 3], method="brentq")
+    return found.root, found.converged
+
+
 CASES = [cube_root, by_math, with_args, circle, of_a_system, by_newton, nearest, with_gradient]
-CASES += [constrained, valley, fitted, area, steps, residuals]
+CASES += [by_root_scalar, constrained, valley, fitted, area, steps, residuals]
 
 
 def same(expected, actual):
@@ -129,7 +135,13 @@ def test_jit_compiles_them(f):
     assert fast.cache.compiles
 
 
-@pytest.mark.parametrize("f", [cube_root, by_math, with_args, circle, of_a_system, by_newton])
+def scalar_root(a):
+    return by_root_scalar(a)[0]
+
+
+@pytest.mark.parametrize(
+    "f", [cube_root, by_math, with_args, circle, of_a_system, by_newton, scalar_root]
+)
 def test_roots_have_the_derivative_of_the_implicit_function_theorem(f):
     def total(a):
         return np.sum(f(a) * np.arange(1.0, 1.0 + np.size(f(a))))
