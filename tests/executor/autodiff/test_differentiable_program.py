@@ -505,3 +505,21 @@ def test_results_that_share_memory_change_together():
         (y * z).sum().backward()
         found.append(x.grad.numpy())
     np.testing.assert_allclose(*found)
+
+
+@pytest.mark.parametrize(
+    "y", [np.ones(4), 2.0, lt.Variable(np.ones(4))], ids=["array", "number", "variable"]
+)
+def test_arguments_that_require_no_grad_may_be_arrays_numbers_and_variables(y):
+    def f(x, y):
+        return (x * np.sin(y).sum()) ** 2 + np.cos(y).sum() * x
+
+    outs, grads = [], []
+    for called in (f, lt.jit(f)):
+        x = leaf(np.arange(3.0))
+        outs.append(called(x, y))
+        outs[-1].sum().backward()
+        grads.append(x.grad.array)
+
+    assert_same(outs[0].array, outs[1].array)
+    assert_same(*grads)
