@@ -9,11 +9,12 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from letir.ast.terms import Lambda
 from letir.eval.float_warnings import run_raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
+from letir.kernels.row_groups import SHORT
 from letir.kernels.row_interface import RowKernel
 
 _MOST_BLOCKS = 32
@@ -33,7 +34,7 @@ class RowCut:
 
     ``blocks``: the number of blocks, 0 if chunks may have any size. ``combines``: for each result
     the reduction that combines its blocks, or "". ``results`` and ``scratch``: the shapes and
-    dtypes of the kernel's results and scratch arrays.
+    dtypes of the kernel's results and scratch arrays. ``most_threads``: None if any number pays.
     """
 
     axes: tuple[int | None, ...]
@@ -42,13 +43,23 @@ class RowCut:
     combines: tuple[str, ...]
     results: _Arrays
     scratch: _Arrays
+    most_threads: int | None = None
 
     @classmethod
     def of(cls, made: RowKernel, body: Lambda) -> "RowCut | None":
-        """The cut of the kernel of ``body``; None if it is small, or cannot be cut."""
+        """The cut of the kernel of ``body``; None if it is small, or cannot be cut.
+
+        Blocks depend on sizes alone, not on how many operations the kernel has.
+        """
+        found = cls._of_sizes(made)
+        is_small = math.prod(made.space.shape) < least_size(body)
+        if found is None or not is_small:
+            return found
+        return evolve(found, most_threads=1) if found.blocks else None
+
+    @classmethod
+    def _of_sizes(cls, made: RowKernel) -> "RowCut | None":
         space, size = made.space, math.prod(made.space.shape)
-        if size < least_size(body):
-            return None
         most = min(_MOST_BLOCKS, size // _BLOCK)
         if space.is_stacked:
             return cls._of_stack(made, min(most, space.stack // _BLOCK_ROWS))
@@ -60,7 +71,7 @@ class RowCut:
         if space.rows > 1:
             blocks = min(most, space.rows // _BLOCK_ROWS)
             found = cls.cut_along(made, ("m", 0), space.rows, blocks, made.combines)
-        elif made.kernel.columns:  # the kernel's code fixes the number of columns
+        elif space.columns <= SHORT:  # the kernel's code fixes the number of columns
             return None
         elif made.row_combines and not any(made.combines) and not made.scratch:
             found = cls.cut_along(made, ("n", 0), space.columns, most, made.row_combines)

@@ -47,7 +47,9 @@ def least_size(body: Lambda) -> int:
 
 def is_cut(call: Any) -> bool:
     """Whether the call of a kernel runs in several threads on large operands."""
-    return type(call) is ThreadedCall or getattr(call, "cut", None) is not None
+    cut = getattr(call, "cut", None)
+    is_alone = getattr(cut, "most_threads", None) == 1
+    return type(call) is ThreadedCall or (cut is not None and not is_alone)
 
 
 @define(eq=False)

@@ -57,7 +57,8 @@ def test_a_mixtures_gradient_stores_no_differences(monkeypatch):
     stored, again = without_recomputation(monkeypatch, compiled), compiled()
 
     assert [1, 0] == [values_of(one.plan, (N, K, D)) for one in (stored, again)]
-    assert_same(stored(CENTRES, SCALES, X), again(CENTRES, SCALES, X))
+    # LLVM may add in another order in a kernel that stores less
+    assert_close(stored(CENTRES, SCALES, X), again(CENTRES, SCALES, X), rtol=1e-12)
     peaks = [one.plan.memory().peak for one in (stored, again)]
     assert peaks[1] < peaks[0] / 3
 

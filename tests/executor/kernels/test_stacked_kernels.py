@@ -138,6 +138,21 @@ def test_any_sizes_dtypes_and_broadcast_axes(shape, dtypes, broadcast, exact):
         assert_within_rounding(program, args, expected, found)
 
 
+def test_blocks_depend_on_sizes_alone():
+    x, y, z = (RNG.normal(size=size) for size in [(7_000, 3), (7_000, 7), (3, 7)])
+
+    def cheap(x, y, z):
+        return (x[:, :, None] * y[:, None, :] * z).sum(axis=0)
+
+    def dear(x, y, z):
+        return np.tanh(x[:, :, None] * y[:, None, :] * z).sum(axis=0)
+
+    cuts = [calls(f, x, y, z)[0].cut for f in (cheap, dear)]
+
+    assert [2, 2] == [cut.blocks for cut in cuts]
+    assert [1, None] == [cut.most_threads for cut in cuts]
+
+
 def test_a_warning_is_numpys_and_errors_name_the_operation():
     def f(x, y, z):
         return (np.divide(x[:, :, None], y[:, None, :]) * z).sum(axis=0)
