@@ -296,6 +296,10 @@ FORMS = {
         ],
         [(X, X), (X * 1e300, X), (X * np.nan, X), (X[::-1], X)],
     ),
+    "bincount": (
+        lambda a, b: (np.bincount(b), np.bincount(b, a, 2), np.minimum(b.max(), 7), b.max() // 2),
+        [(X, np.array(n)) for n in ([0, 2, 1], [5, 5, 5], [0, 0, 0], [9, 1, 0])],
+    ),
     "accumulated": (
         lambda a, b: (
             *[np.maximum.accumulate(a - b), np.minimum.accumulate(np.outer(a, b), 1)],

@@ -175,6 +175,16 @@ def _convolve(write: Any, *, mode: str) -> str | None:
     return f"{write.constant(_CORRELATE)}({write.slot(0)}, {write.slot(1)}[{reverse}], {mode!r})"
 
 
+def _bincount(write: Any, *, length: int) -> str | None:
+    """NumPy's function without keywords."""
+    if type(length) is not int or not all(
+        _is_plain_array(write, i) for i in range(len(write.bind.args))
+    ):
+        return None
+    weights = write.slot(1) if len(write.bind.args) > 1 else None
+    return f"{write.constant(np.bincount)}({write.slot(0)}, {weights}, {length})"
+
+
 def _full(write: Any, *, shape: Any, dtype: Any) -> str | None:
     if len(write.bind.args) > 1 or shape is None or not is_static_shape(shape):
         return None
@@ -216,6 +226,7 @@ METHOD_FORMS: dict[str, Form] = {
     "clip": _clip,
     "count_nonzero": _count_nonzero,
     "convolve": _convolve,
+    "bincount": _bincount,
     "full": _full,
     **{f"{name}n": _along_one(name) for name in ("fft", "ifft", "rfft", "irfft")},
 }

@@ -98,6 +98,12 @@ def scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
     """The smaller or larger scalar; the ufunc's result for nan and signed zeros."""
 
     def form(write: Any) -> str | None:
+        bound = write.bind.args[1]
+        if type(bound) is Const and type(bound.value) is int and write.fact(0) == SCALAR:
+            if write.plain or write.type(0).dtype != _INT or write.result.dtype != _INT:
+                return None
+            other = write.constant(np.int64(bound.value))
+            return f"{write.slot(0)} if {write.slot(0)} {symbol} {bound.value} else {other}"
         types = {write.type(i) for i in range(2)}
         if write.plain or len(types) > 1 or any(write.fact(i) != SCALAR for i in range(2)):
             return None

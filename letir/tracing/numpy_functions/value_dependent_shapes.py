@@ -171,7 +171,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
             f"bincount: 'minlength' must not be negative, found {least}\n  pass minlength from 0"
         )
     # the guard is on the longer of the two, which is the same for all numbers below minlength
-    length = np.maximum(x.astype(np.int64).max() + 1, least) if x.shape[0] != 0 else least
+    length = np.maximum(x.max().astype(np.int64) + 1, least) if x.shape[0] != 0 else least
     emitter = next((v.emitter for v in (x, weights) if isinstance(v, Value)), None)
     if emitter is None:  # only ``minlength`` is traced
         return np.bincount(x, weights, least)
