@@ -114,7 +114,7 @@ def pickled_executor(executor: Executor) -> Any:
     origin = getattr(executor, "origin", None)
     if origin is not None:
         transformed, transform = origin
-        of = transform.of
+        of = transform.function
         return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
     is_named = _object_by_name(module, name) is executor
     if is_named and not (module == "__main__" and _is_for_cloudpickle()):
