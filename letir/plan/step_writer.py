@@ -351,9 +351,7 @@ class StepWriter:
         """Whether all steps compute with Python's numbers alone, and the results are numbers."""
         constants = dict(enumerate(self.table.rest, self.n_params))
         return not self.has_arrays and all(
-            type(constants[n]) in (bool, *NUMBER_FACTS)
-            if n in constants
-            else self.facts.get(n) in NUMBERS
+            self.facts.get(n) in NUMBERS or type(constants.get(n)) in (bool, *NUMBER_FACTS)
             for n in self.table.results
         )
 

@@ -408,6 +408,19 @@ def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeyp
     assert fast.counters["invocations"] == 2 * _CALLS_BY_KEY + 6
 
 
+def test_results_of_many_steps_on_pythons_numbers_count_as_numbers(monkeypatch):
+    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+
+    def congruential(seed):
+        found = []
+        for _ in range(9):
+            seed = (1103515245 * seed + 12345) % 2**31
+            found.append(seed)
+        return found
+
+    assert warmed(congruential, 7).quick[0].is_python
+
+
 @pytest.mark.parametrize(
     "f",
     [
