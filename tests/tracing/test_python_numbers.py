@@ -512,6 +512,21 @@ def test_the_absolute_value_of_a_complex_number_is_that_of_the_scalar(number):
     assert lt.grad(f, argnums=(0, 1))(0.0, 0.0) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("n", [2, -1, 0, 3])
+def test_an_integer_power_of_a_complex_array_is_that_of_the_operator(n):
+    def f(z, n):
+        return z**n
+
+    z = X * (1.3 - 0.7j)
+    program, compiled = lt.trace(f, z, n), lt.jit(f, exact=True)
+
+    assert_same(f(z, 5), compiled(z, 5))
+    assert_same(f(z, n), compiled(z, n))
+    assert_same(f(z * 1.7, n), program(z * 1.7, n))
+    with pytest.raises(lt.GuardError):
+        program(z, 7)
+
+
 def test_a_text_that_numpy_makes_of_an_array_is_guarded():
     def f(x):
         return 0 * x + len(np.array2string(x, precision=2))

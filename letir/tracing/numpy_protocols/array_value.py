@@ -5,6 +5,7 @@ NumPy's protocols are implemented here: ufuncs, functions and methods go to the 
 """
 
 import functools
+import operator
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -98,6 +99,17 @@ def list_operand(x: Any, name: str, items: Any) -> Any:
         error = TypeError(f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'")
         raise with_hint(error, "make an array of it first: numpy.array(items) * x")
     return stack_traced(items) if isinstance(items, list | tuple) else array_of_sequence(items)
+
+
+def _known_exponent(n: Any) -> Any:
+    """A traced Python integer as an int, with a guard, if it is known; other objects as they are.
+
+    NumPy's operator squares complex arrays, ``np.power`` does not: they differ in the last bit.
+    """
+    is_integer = isinstance(n, ArrayValue) and n.type.weak and n.dtype.kind == "i"
+    if not is_integer or type(n.concrete_value()) not in (int, np.int64):
+        return n
+    return operator.index(n)
 
 
 class ArrayValue(ArrayMethods):
@@ -276,6 +288,8 @@ class ArrayValue(ArrayMethods):
     def __pow__(self, other):
         kind = self.arg.type
         # type(...) distinguishes 2 from 2.0 and True; lists have no hash
+        if kind and not kind.weak and kind.dtype.kind == "c" and self.shape:
+            other = _known_exponent(other)
         if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
             name = _POWERS.get((kind.dtype.char, type(other), other))
             if name:
