@@ -305,6 +305,10 @@ TRIED = {
     "x minus tuple": lambda x: x - (1.0,),
     "tuple of x": lambda x: (x, 1.0) / x,
     "value": lambda x: x.value,
+    "bit_length": lambda x: x.bit_length(),
+    "hex": lambda x: x.hex(),
+    "as_integer_ratio": lambda x: x.as_integer_ratio(),
+    "numerator": lambda x: x.numerator,
 }
 
 

@@ -179,10 +179,12 @@ class PythonProtocols(ArrayValue):
         return LATE_BOUND["text_of"](self, repr) or self.listing_text()
 
     def __getattr__(self, name):
-        if name in _OF_INTEGERS and self.is_integer_scalar():
-            return getattr(int(self), name)
-        if name in ("numerator", "denominator") and self.is_integer_scalar():
-            return self if name == "numerator" else 1
+        # NumPy's integers lack some of these methods
+        if self.is_integer_scalar() and hasattr(self.__class__, name):
+            if name in _OF_INTEGERS:
+                return getattr(int(self), name)
+            if name in ("numerator", "denominator"):
+                return self if name == "numerator" else 1
         # Python's integers have it since 3.12
         is_whole = name == "is_integer" and not self.shape and self.is_scalar()
         if is_whole and hasattr(self.__class__, name):
@@ -204,12 +206,16 @@ class PythonProtocols(ArrayValue):
 
     def as_integer_ratio(self) -> Any:
         """The ratio of integers that is equal to the number, with a guard."""
+        if not hasattr(self.__class__, "as_integer_ratio"):
+            return super().__getattr__("as_integer_ratio")  # raises AttributeError
         if self.is_integer_scalar():
             return int(self), 1
         return self.known_number("as_integer_ratio()").as_integer_ratio()
 
     def hex(self) -> str:
         """The hexadecimal digits of a Python float, with a guard."""
+        if not hasattr(self.__class__, "hex"):
+            return super().__getattr__("hex")  # raises AttributeError
         return self.known_number("hex()").hex()
 
     def __pow__(self, other, modulus=None):
