@@ -117,14 +117,34 @@ def _concatenate_prepare(arrays, axis=0, out=None, *, dtype=None, casting="same_
     parts = tuple(map(LATE_BOUND["stack_traced"], arrays))
     if dtype is not None:
         dtype = np.dtype(dtype)
-        kinds = {x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in parts}
-        for kind in kinds - {None}:
-            if not np.can_cast(kind, dtype, casting):
-                raise DTypeError(
-                    f"concatenate: cannot cast {kind} to {dtype} with casting={casting!r}\n"
-                    "  write casting='unsafe' if the loss is intended"
-                )
+        _check_casts(parts, dtype, casting)
     return parts, {"axis": int_or_tuple(axis), "dtype": dtype}
+
+
+def _check_casts(parts: tuple, dtype: np.dtype, casting: Any) -> None:
+    """Raise DTypeError unless all parts may be cast to ``dtype``."""
+    kinds = {x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in parts}
+    for kind in kinds - {None}:
+        if not np.can_cast(kind, dtype, casting):
+            raise DTypeError(
+                f"cannot cast {kind} to {dtype} with casting={casting!r}\n"
+                "  write casting='unsafe' if the loss is intended"
+            )
+
+
+def _stack_prepare(arrays, axis=0, out=None):
+    """stack in rules."""
+    return tuple(arrays), {"axis": as_size(axis)}
+
+
+def _stack_call(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
+    """np.stack."""
+    if dtype is None:
+        return _stack_prepare(arrays, axis)
+    parts = tuple(map(LATE_BOUND["stack_traced"], arrays))
+    _check_casts(parts, np.dtype(dtype), casting)
+    arrays = [x if isinstance(x, Value) else np.asarray(x) for x in parts]
+    raise SeveralBinds(lambda: stack([x.astype(dtype) for x in arrays], axis))
 
 
 def _concatenate_impl(xp, *parts, axis=0, dtype=None):
@@ -191,8 +211,8 @@ stack = define(
     _stack_aval,
     vjp=_stack_vjp,
     jvp=_stack_jvp,
-    prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
-    numpy=(np.stack,),
+    prepare=_stack_prepare,
+    numpy={np.stack: _stack_call},
     batch=joining_rule("stack"),
     source=arrays.list_call,
     never_fails="biuf",

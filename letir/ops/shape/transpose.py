@@ -10,7 +10,7 @@ from letir.errors import AxisBoundsError, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import transpose_batch
 from letir.ops.define.records import define, unbroadcast
-from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.shape_and_creation import as_size, shape_from_call
 
 
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -82,8 +82,8 @@ def _swapaxes_prepare(a, axis1, axis2):
 
 
 def _transpose_prepare(a, axes=None):
-    """np.transpose."""
-    return (a,), {"axes": int_or_tuple(axes)}
+    """np.transpose, whose axes may be an array."""
+    return (a,), {"axes": int_or_tuple(shape_from_call(axes))}
 
 
 def _write_transpose(parent, new, *, axes):

@@ -388,7 +388,11 @@ def test_parts_of_a_symbolic_size_are_those_of_array_split():
 
 WITH_SETTINGS = {
     "joined with loss": lambda x, i: np.hstack([x, i], dtype=int, casting="unsafe"),
-    "stacked with loss": lambda x, i: np.vstack([x, i], dtype=np.int8, casting="unsafe"),
+    "transposed by an array": lambda x, i: np.ones((2, 3, 4)).transpose(i[::-1]) * x[0],
+    "stacked with a dtype": lambda x, i: np.stack([x, i], 1, dtype=np.float32),
+    "stacked numbers": lambda x, i: np.stack([[x[0]], [2]], dtype=np.complex128),
+    "stacked with loss": lambda x, i: np.stack([x, i], dtype=int, casting="unsafe"),
+    "rows with loss": lambda x, i: np.vstack([x, i], dtype=np.int8, casting="unsafe"),
     "a list of numbers": lambda x, i: np.concatenate([[x[0]], [2, x[1]]], dtype=np.float32),
     "a block of a number": lambda x, i: np.block(x[0]),
     "a row of a number": lambda x, i: np.asfortranarray(x[0]),
