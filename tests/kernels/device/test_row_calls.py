@@ -12,6 +12,7 @@ from letir.kernels.row_passes import Space
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+from letir.kernels import row_groups
 from letir.kernels.device import row_calls
 from letir.kernels.device.row_calls import RowsCall
 from tests.eval.stand_in import moved
@@ -59,6 +60,7 @@ def several(x, s):
 def test_the_only_row_is_cut_into_parts(monkeypatch, n, warps):
     for name, value in (("_PART", 8), ("_LONG", 16), ("_FEW_PARTS", 2)):
         monkeypatch.setattr(row_calls, name, value)
+    monkeypatch.setattr(row_groups, "SHORT", 0)  # a row to be cut is longer
     x, s = RNG.normal(size=(n,)), np.array(0.5)
     found = of_only_row(several, x, s, [(), (), (), (), (n,)])
 
