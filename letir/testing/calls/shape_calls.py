@@ -154,7 +154,7 @@ CALLS = {
     "logspace": call_of(lambda np, x, y: np.logspace(x, y, 4), 0.5, 1.0),
     "geomspace": call_of(lambda np, x, y: np.geomspace(x, y, 4), 0.5, 2.0),
     "fromfunction": call_of(lambda np, x: np.fromfunction(lambda i, j: x * i + j, (2, 3)), X),
-    "fromiter": call_of(lambda np, x: np.fromiter([x[0], x[1]], float), V),
+    "fromiter": call_of(lambda np, x: np.fromiter([x[0], x[1]], x.dtype), V),
     "hanning": call_of(lambda np, x: np.hanning(3) * x, X),
     "hamming": call_of(lambda np, x: np.hamming(3) * x, X),
     "bartlett": call_of(lambda np, x: np.bartlett(3) * x, X),
