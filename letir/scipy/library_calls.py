@@ -266,7 +266,8 @@ def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
         return mark_as_array(next(leaves))
     if kind == "dict":
         items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
-        made = type(found).__new__(type(found))  # __init__ may take the items one by one
+        class_: Any = type(found)
+        made = class_.__new__(class_)  # __init__ may take the items one by one
         made.update(items)
         return made
     if kind == "fields":
