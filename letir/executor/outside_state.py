@@ -241,7 +241,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
 def _is_restorable(holder: Any, before: Any) -> bool:
     """Whether ``_restore_holder`` can give ``holder`` back all its contents ``before``."""
-    if type(holder) is not np.ndarray or not holder.flags.writeable:
+    if not issubclass(type(holder), np.ndarray) or not holder.flags.writeable:
         return True
     return before is not None and len(before) == holder.nbytes
 
@@ -278,7 +278,8 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             holder.cell_contents = contents[0]
         elif contents_of(holder):
             del holder.cell_contents
-    elif type(holder) is np.ndarray:
+    elif issubclass(type(holder), np.ndarray):
+        holder = np.asarray(holder)
         if contents is not None and holder.flags.writeable and len(contents) == holder.nbytes:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:

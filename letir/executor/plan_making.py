@@ -270,7 +270,7 @@ def captured_state(roots: list) -> tuple[list, list, bool]:
         seen.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
-            if kind is not np.ndarray:
+            if not issubclass(kind, np.ndarray):
                 todo += value.values() if isinstance(value, dict) else value
         if isinstance(value, tuple):
             todo += value
@@ -316,7 +316,8 @@ def contents_of(holder: Any) -> Any:
             return [holder.cell_contents]
         except ValueError:  # a variable that is not assigned yet
             return []
-    if kind is np.ndarray:
+    if issubclass(kind, np.ndarray):
+        holder = np.asarray(holder)  # also of a subclass, such as np.memmap
         part = holder if holder.nbytes <= _BYTES_EACH else holder.ravel()[:: holder.size // 1000]
         return None if holder.dtype.hasobject else part.tobytes()
     if kind is Globals:

@@ -266,6 +266,35 @@ def test_a_list_of_computed_values_grows_in_each_call(entry):
     assert_same([np.float64(2), np.float64(3)], list(last))
 
 
+class Measured(np.ndarray):
+    """A user's class of arrays."""
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [np.ma.masked_array([1.0, 2.0], [0, 1]), ONES.view(Measured), np.rec.fromarrays([ONES])],
+    ids=["masked", "user", "records"],
+)
+def test_arrays_of_other_classes_may_be_state(kept):
+    compiled = jit(lambda x: (kept.shape, x + 1)[1])
+
+    for x in (ONES, 2 * ONES):
+        assert_same(x + 1, compiled(x))
+
+
+def test_a_written_array_of_another_class_is_put_back_before_python_runs():
+    total = np.zeros(2).view(Measured)
+
+    @jit
+    def f(x):
+        total[0] += x[0]
+        return x * 2
+
+    for n in range(3):
+        f(ONES)
+        assert [n + 1.0, 0.0] == total.tolist()
+
+
 class Machine:
     """Objects whose first calls give the same program, and later ones another."""
 
