@@ -14,7 +14,7 @@ from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import view_base
 from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
-from letir.tracing.operands import traced_or_array
+from letir.tracing.operands import check_array_type, traced_or_array
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import active_trace
 
@@ -202,8 +202,11 @@ def apply_along_axis(
             "apply_along_axis: there is no row to call the function on\n"
             "  pass an array that is not empty"
         )
-    results = [traced_or_array(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(*outer)]
-    found = np.stack(results)
+    results = [func1d(rows[i], *args, **kwargs) for i in np.ndindex(*outer)]
+    for result in results:
+        if issubclass(type(result), np.ndarray):  # a masked array would lose its mask
+            check_array_type(result)
+    found = np.stack([traced_or_array(result) for result in results])
     found = found.reshape(outer + found.shape[1:])
     n, more = len(outer), found.ndim - len(outer)
     return np.moveaxis(found, list(range(n, n + more)), list(range(axis, axis + more)))
