@@ -18,6 +18,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
+from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
@@ -113,11 +114,19 @@ def converted_list(trace: Any, items: list, made: Value, dtype: np.dtype) -> Val
     """``made``, the traced array of a list, as ``dtype``, to which NumPy converts each number by
     itself if it might not fit: then it raises for nan, or a number out of bounds.
     """
-    old = made.dtype
-    loses_imaginary_part = old.kind == "c" and dtype.kind in "iuf"
-    if loses_imaginary_part or (dtype.kind in "iu" and not np.can_cast(old, dtype)):
+    is_real = dtype.kind in "iuf"
+    if is_real and made.dtype.kind == "c" and _has_python_complex(items):
+        raise TypeError("must be real number, not complex")
+    if dtype.kind in "iu" and made.dtype.kind != "c" and not np.can_cast(made.dtype, dtype):
         made = strong_element(stack_traced(_converted_numbers(trace, items, dtype)))
     return made
+
+
+def _has_python_complex(item: Any) -> bool:
+    """Whether there is a Python complex number, traced or not, in nested lists."""
+    if isinstance(item, list | tuple):
+        return any(map(_has_python_complex, item))
+    return item.type == WEAK[complex] if isinstance(item, Value) else type(item) is complex
 
 
 def _converted_numbers(trace: Any, item: Any, dtype: np.dtype) -> Any:

@@ -432,6 +432,18 @@ def test_wrong_settings_are_numpys_errors(f, error):
             run(V)
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+def test_a_python_complex_number_in_a_list_of_reals_is_numpys_error():
+    def f(z):
+        return np.array([z, 1.0], float)
+
+    for run in (f, lambda z: lt.trace(f, z), lt.jit(f)):
+        with pytest.raises(TypeError, match="real number"):
+            run(1j)
+    z = np.complex128(2 + 1j)
+    assert_same(f(z), lt.trace(f, z)(z))
+
+
 @pytest.mark.parametrize("number", [2.75, np.float64(-1.5), 7, 300, -1, np.nan, np.inf, 1e30])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
 def test_numbers_in_a_list_fit_the_dtype_or_are_numpys_error(number, dtype):
