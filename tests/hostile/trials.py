@@ -129,10 +129,13 @@ OF_GRADIENTS: dict[str, Callable] = {
 
 
 class Trials:
-    """Trials of one seed; ``failures`` are their texts."""
+    """Trials of one seed; ``failures`` are their texts.
 
-    def __init__(self, seed: int, calls: int):
-        self.seed, self.calls = seed, calls
+    ``refusal``: the most seconds of processor time for a file that is refused.
+    """
+
+    def __init__(self, seed: int, calls: int, refusal: float = MOST_REFUSAL):
+        self.seed, self.calls, self.refusal = seed, calls, refusal
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
         self.place = Path(tempfile.mkdtemp()) / "hostile.letir"
@@ -145,7 +148,7 @@ class Trials:
         found, spent = self.step(number, "read", lambda: self.read(content))
         self.counts["refused" if found is None else "accepted"] += 1
         if found is None:
-            if spent > MOST_REFUSAL:
+            if spent > self.refusal:
                 self.failures.append(f"trial {number}: refused after {spent:.1f} s")
             return
         table = OF_PROGRAMS if type(found) is lt.Lambda else OF_GRADIENTS
@@ -211,6 +214,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--calls", type=int, default=3, help="functions for an accepted file")
+    parser.add_argument("--refusal", type=float, default=MOST_REFUSAL, help="most seconds of one")
     parser.add_argument("--only", type=int, help="the number of one trial")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -224,7 +228,7 @@ def main() -> int:
         call(lt.parse("lambda %0: float64[] { %1 = exp(%0); return %1 }"))
     if sys.platform == "linux":
         _limit_memory()
-    trials, begin = Trials(options.seed, options.calls), time.process_time()
+    trials, begin = Trials(options.seed, options.calls, options.refusal), time.process_time()
     numbers = range(options.count) if options.only is None else [options.only]
     for number in numbers:
         trials.run(number)
