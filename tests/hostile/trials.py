@@ -5,7 +5,7 @@
 A trial passes if each step gives a result or one of letir's errors. When a program runs, NumPy's
 errors about values pass too, with the note of the let line, and a ``while`` loop may never end. A
 file must be refused within a second of processor time. The exit status is 1 if a trial failed;
-``--only 5`` repeats the trial number 5.
+``--only 5`` repeats the trial number 5. After an interrupt, the trials so far are reported.
 """
 
 import argparse
@@ -229,10 +229,12 @@ def main() -> int:
     if sys.platform == "linux":
         _limit_memory()
     trials, begin = Trials(options.seed, options.calls, options.refusal), time.process_time()
-    numbers = range(options.count) if options.only is None else [options.only]
-    for number in numbers:
-        trials.run(number)
-    print(f"{len(numbers)} mutated files of seed {options.seed}: {len(trials.failures)} failures")
+    numbers, done = range(options.count) if options.only is None else [options.only], 0
+    with contextlib.suppress(KeyboardInterrupt):
+        for number in numbers:
+            trials.run(number)
+            done += 1
+    print(f"{done} mutated files of seed {options.seed}: {len(trials.failures)} failures")
     print(dict(trials.counts), f"{time.process_time() - begin:.1f} s")
     print("\n".join(trials.failures[:40]))
     return int(bool(trials.failures))
