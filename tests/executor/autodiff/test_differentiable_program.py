@@ -523,3 +523,15 @@ def test_arguments_that_require_no_grad_may_be_arrays_numbers_and_variables(y):
 
     assert_same(outs[0].array, outs[1].array)
     assert_same(*grads)
+
+
+def test_arrays_and_numbers_stand_beside_variables_in_functions_that_write():
+    def f(x, y, n):
+        y[:] = n
+        return (x * np.sin(y).sum()) ** 2
+
+    for called in (f, jit(f)):
+        y = np.ones(4)
+        found = called(leaf(np.arange(3.0)), y, 2.0)
+        np.testing.assert_allclose((np.arange(3.0) * 4 * np.sin(2.0)) ** 2, found.array, rtol=1e-14)
+        assert_same(np.full(4, 2.0), y)
