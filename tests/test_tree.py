@@ -39,7 +39,7 @@ def nests():
             st.builds(Layer, items),
         )
 
-    return st.recursive(st.none() | st.integers(), containers, max_leaves=8)
+    return st.recursive(st.none() | st.integers(-(2**63), 2**63 - 1), containers, max_leaves=8)
 
 
 @given(nests())
