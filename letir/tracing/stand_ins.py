@@ -86,7 +86,7 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
         )
         if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
             return
-        for site in _sites_of(f):
+        for site in _sites_of(f, has_sizes):
             if site not in _in_place.sites:
                 started.append(site)
                 site.exchange(True)
@@ -308,8 +308,11 @@ def _sites_in(space: dict) -> list:
     return sites
 
 
-def _sites_of(f: Callable) -> Iterator:
-    """The sites reachable from ``f``: in its globals, closures, defaults and attributes."""
+def _sites_of(f: Callable, has_sizes: bool) -> Iterator:
+    """The sites reachable from ``f``: in its globals, closures, defaults and attributes.
+
+    ``has_sizes``: whether ``len`` may be asked for a symbolic size.
+    """
     todo: list[Any] = [f]
     seen: set[int] = set()
     while todo:
@@ -319,7 +322,7 @@ def _sites_of(f: Callable) -> Iterator:
         seen.add(id(function))
         kind = type(function)
         if kind is FunctionType:
-            yield from _sites_of_function(function, todo)
+            yield from _sites_of_function(function, todo, has_sizes)
         elif kind is MethodType:
             todo += [function.__func__, function.__self__]
         elif isinstance(function, functools.partial):
@@ -331,7 +334,7 @@ def _sites_of(f: Callable) -> Iterator:
             yield from _sites_in_dict(getattr(function, "__dict__", {}), todo)
 
 
-def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
+def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> Iterator:
     """The sites of a Python function; functions that it refers to are appended to ``todo``."""
     if not is_user_module(function.__globals__):  # such as a stand-in, which refers to its original
         return
@@ -340,7 +343,9 @@ def _sites_of_function(function: FunctionType, todo: list) -> Iterator:
     # a lambda that no name of the module refers to
     names = _names_in(function.__code__)
     more = names and {
-        name: new for name, new in names.items() if name not in space and name != "len"
+        name: new
+        for name, new in names.items()
+        if name not in space and (has_sizes or name != "len")
     }
     if more:
         yield NamesSite(space, {}, {}, more)

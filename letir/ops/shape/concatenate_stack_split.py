@@ -1,6 +1,7 @@
 """Arrays joined and cut into parts along an axis: concatenate, stack, split."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -295,7 +296,17 @@ def _split_prepare(ary, indices_or_sections, axis=0):
         sections = tuple(as_size(i) for i in indices_or_sections)
     except TypeError:
         sections = as_size(indices_or_sections)
-    return (ary,), {"sections": sections, "axis": as_size(axis)}
+    axis = as_size(axis)
+    if type(sections) is tuple and any(type(i) is Size for i in sections):
+        raise SeveralBinds(lambda: _parts_between(ary, (0, *sections, None), axis))
+    return (ary,), {"sections": sections, "axis": axis}
+
+
+def _parts_between(x: Value, edges: Sequence, axis: int) -> list[Value]:
+    """The parts of ``x`` between neighbouring edges, as slices."""
+    (axis,) = normalize_axes(axis, x.ndim)
+    front = (slice(None),) * axis
+    return [x[(*front, slice(a, b))] for a, b in itertools.pairwise(edges)]
 
 
 def _array_split_prepare(ary, indices_or_sections, axis=0):
@@ -318,12 +329,11 @@ def _array_split_prepare(ary, indices_or_sections, axis=0):
 
 def _uneven_parts(x: Value, parts: int, axis: int) -> list[Value]:
     """The parts of np.array_split for a symbolic size n: part i has ceil((n - i) / parts) rows."""
-    front, n = (slice(None),) * axis, x.shape[axis]
+    n = x.shape[axis]
     ends = [n]
     for i in range(parts - 1, 1, -1):  # from the end: these are certainly between 0 and n
         ends.append(ends[-1] - (n + parts - 1 - i) // parts)
-    ends = [0, (n + parts - 1) // parts, *ends[::-1]]
-    return [x[(*front, slice(a, b))] for a, b in itertools.pairwise(ends)]
+    return _parts_between(x, (0, (n + parts - 1) // parts, *ends[::-1]), axis)
 
 
 split = define(

@@ -2,6 +2,7 @@
 split and index. Any of their arrays may be the traced one.
 """
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -268,8 +269,21 @@ def _sized_place(obj: Any, n: Any, end: int = 0) -> Any:
     is_place = isinstance(obj, int | np.integer | Size) and not isinstance(obj, bool)
     if type(n) is not Size or not is_place:
         return None
+    obj = obj if type(obj) is Size else int(obj)
     place = obj if obj >= 0 else n + obj
     return place if place >= 0 and place < n + end else None
+
+
+def _sized_places(obj: Any, n: Any) -> list | None:
+    """The places that ``obj`` names on an axis of symbolic size, in ascending order, each once;
+    None unless ``_sized_place`` knows them.
+    """
+    is_list = isinstance(obj, list | tuple) or (type(obj) is np.ndarray and obj.ndim == 1)
+    places = [_sized_place(o, n) for o in (obj if is_list else [obj])]
+    if any(place is None for place in places):
+        return None
+    places = sorted(places)
+    return [b for a, b in itertools.pairwise([-1, *places]) if b > a]
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
@@ -279,11 +293,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
     front: Any = (slice(None),) * axis
-    place = _sized_place(obj, arr.shape[axis])
-    if place is not None:
-        return np.concatenate(
-            [arr[(*front, slice(place))], arr[(*front, slice(place + 1, None))]], axis
-        )
+    places = _sized_places(obj, arr.shape[axis])
+    if places is not None:
+        edges = [0, *[edge for place in places for edge in (place, place + 1)], None]
+        parts = zip(edges[::2], edges[1::2], strict=True)
+        return np.concatenate([arr[(*front, slice(a, b))] for a, b in parts], axis)
     place = _traced_place(obj, arr.shape[axis])
     if place is not None:
         kept = np.arange(arr.shape[axis] - 1)

@@ -175,6 +175,11 @@ def test_a_flat_index_beyond_the_end_raises_numpys_error():
     [
         lambda x: np.delete(x, 1),
         lambda x: np.delete(x, -2),
+        lambda x: np.delete(x, [1, 0, 1]),
+        lambda x: np.delete(x, np.array([-1, 0])),
+        lambda x: np.delete(np.outer(x, x), (1, -1), axis=1),
+        lambda x: np.split(x, [1, len(x) - 1])[1],
+        lambda x: np.array_split(np.outer(x, x), [len(x) // 2], axis=1)[1],
         lambda x: np.delete(np.outer(x, x), 0, axis=1),
         lambda x: np.insert(x, 1, 0.5),
         lambda x: np.insert(x, x.size, x[:2]),
