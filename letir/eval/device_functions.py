@@ -191,12 +191,20 @@ class DeviceFunctions:
         x, y = self._array(x), self._array(y)  # numbers count by their own dtype here
         return self.module.dot(x, y) if x.ndim and y.ndim else self.module.multiply(x, y)
 
-    def concatenate(self, arrays: Sequence, axis: int | None = 0, dtype: Any = None) -> Any:
+    def concatenate(
+        self,
+        arrays: Sequence,
+        axis: int | None = 0,
+        dtype: Any = None,
+        casting: str = "same_kind",
+    ) -> Any:
         """``np.concatenate``; without an axis, of numbers too."""
         if any(type(x) in PYTHON_NUMBERS for x in arrays):
             kind = np.result_type(*[getattr(x, "dtype", x) for x in arrays])
             arrays = [self.module.asarray(x, kind) for x in arrays]
-        return self.module.concatenate(list(map(self._array, arrays)), axis, dtype=dtype)
+        return self.module.concatenate(
+            list(map(self._array, arrays)), axis, dtype=dtype, casting=casting
+        )
 
     def convolve(self, x: Any, y: Any, mode: str = "full") -> Any:
         """``np.convolve`` in the dtype of the result."""

@@ -32,7 +32,7 @@ LACKING = words(
     """
     beta_logsf beta_sf betaincc dawsn erfi iv ive jv kn kv kve ndtri_exp odeint
     riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf t_sf wofz
-    wrightomega yv bin_count
+    wrightomega yv bin_count scipy_solve
     """
 )
 # Operations whose derivatives need such a function.

@@ -90,6 +90,8 @@ def numpy_call(op: Primitive, sample: Sample):
 def is_numpys(op: Primitive, sample: Sample) -> bool:
     """Whether NumPy has the op with these attributes; in NumPy a shape is not an operand."""
     attrs = sample.attrs
+    if op.name == "copy" and not isinstance(sample.args[0], np.ndarray):
+        return False  # np.copy makes an array of a number, which is another operation
     return bool(op.numpy) and attrs.get("shape", ()) is not None and attrs.get("width") != ()
 
 

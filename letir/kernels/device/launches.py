@@ -130,9 +130,9 @@ def merge_axes(
     Indices are in the order of the last array, so that neighbouring threads write neighbouring
     elements.
 
-    >>> collapsed((4, 1, 6), [(48, 0, 8), (48, 0, 8)])
+    >>> merge_axes((4, 1, 6), [(48, 0, 8), (48, 0, 8)])
     ((24,), [(8,), (8,)])
-    >>> collapsed((4, 6), [(0, 8), (48, 8)])
+    >>> merge_axes((4, 6), [(0, 8), (48, 8)])
     ((4, 6), [(0, 8), (48, 8)])
     """
     kept = [n for n, size in enumerate(axes) if size != 1]

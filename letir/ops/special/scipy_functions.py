@@ -240,7 +240,8 @@ def _form_of(found: Any, leaves: list) -> Any:
     if kind in WEAK:
         leaves.append(found)
         return WEAK[kind]
-    if isinstance(found, np.generic) or kind is np.ndarray:
+    is_device_array = hasattr(found, "__dlpack__") and not hasattr(found, "emitter")
+    if isinstance(found, np.generic) or kind is np.ndarray or is_device_array:
         leaves.append(found)
         made = ArrayType(number_dtype(found.dtype), found.shape)
         return ("array", made) if kind is np.ndarray and not found.shape else made

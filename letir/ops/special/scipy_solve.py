@@ -6,6 +6,7 @@ f(x, a) = 0, dx/da = -(df/dx)^-1 df/da. Other results have none.
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
+from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError, GuardError, MissingRule
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
@@ -57,7 +59,7 @@ def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies,
     return checked_leaves(function, found, results)
 
 
-def body_function(call, body, captured: tuple, returns: str) -> Any:
+def body_function(call: Callable, body: Lambda, captured: tuple, returns: str) -> Any:
     """A body as the Python function that SciPy calls.
 
     ``call(body, values)`` gives the results. ``captured``: the values of the last parameters.

@@ -35,6 +35,7 @@ LAWS = {
     "batch_of_named_size": "the number of examples may be a symbolic size",
     "batch_difference": "derivatives of a batch agree with differences",
     "named_rows": "the gradient program replays at other numbers of rows",
+    "source": "to_source writes the operation in NumPy",
 }
 
 

@@ -179,12 +179,12 @@ class PythonProtocols(ArrayValue):
         return LATE_BOUND["text_of"](self, repr) or self.listing_text()
 
     def __getattr__(self, name):
+        is_of_integers = name in _OF_INTEGERS or name in ("numerator", "denominator")
         # NumPy's integers lack some of these methods
-        if self.is_integer_scalar() and hasattr(self.__class__, name):
+        if is_of_integers and self.is_integer_scalar() and hasattr(self.__class__, name):
             if name in _OF_INTEGERS:
                 return getattr(int(self), name)
-            if name in ("numerator", "denominator"):
-                return self if name == "numerator" else 1
+            return self if name == "numerator" else 1
         # Python's integers have it since 3.12
         is_whole = name == "is_integer" and not self.shape and self.is_scalar()
         if is_whole and hasattr(self.__class__, name):

@@ -60,11 +60,11 @@ letir: at test_wrong_functions.py:NN"""
 
 def test_an_unsupported_argument_is_named(told):
     message = """\
-numpy.stack of traced values is not recorded with these arguments
+numpy.clip of traced values is not recorded with these arguments
   at test_wrong_functions.py:NN
-  got an unexpected keyword argument 'dtype': leave it out, or write it with other functions"""
+  got an unexpected keyword argument 'casting': leave it out, or write it with other functions"""
 
-    assert (MissingRule, message) == told(lambda x: np.stack([x, x], dtype=np.float32), X)
+    assert (MissingRule, message) == told(lambda x: np.clip(x, 0, 1, casting="no"), X)
 
 
 def test_where_with_one_choice_is_refused(told):

@@ -101,6 +101,7 @@ SAMPLES = {
         ],
         complex_step="SciPy searches for real roots",
         named_rows="its bodies are typed",
+        source="a recorded body has no form that SciPy could call",
     ),
     # integer results: a derivative is an error by name
     "scipy_call": exempt(
