@@ -78,6 +78,10 @@ def _run_module(spec: ModuleSpec) -> ModuleType:
     except SyntaxError as error:
         error.filename = error.filename or spec.origin  # missing for some kinds of text
         raise
+    except ValueError as error:
+        if "null bytes" in str(error):  # before Python 3.11.4
+            raise SyntaxError(str(error), (spec.origin, None, None, None)) from None
+        raise
     except SystemExit as error:
         raise LetirError(
             f"{spec.origin} ends the process while it is imported, by exit({error.code!r})\n"

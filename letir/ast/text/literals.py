@@ -23,7 +23,9 @@ DTYPES = {
     )
 }
 
-# Possessive quantifiers (*+ and ++) never backtrack, so that any text takes linear time.
+# Possessive quantifiers (*+ and ++) never backtrack, so that any text takes linear time. Before
+# Python 3.11.4 a possessive group keeps what an iteration has read that does not match as a whole;
+# groups that start with a separator are greedy for that reason, and give up whole iterations.
 NAME = r"[^\W\d]\w*+"
 REAL = r"-?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 _FLOAT = re.compile(rf"{REAL}|-?inf|nan")
@@ -36,7 +38,7 @@ STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{_ESCAPE})*+"'
 _GROUP = r"\((?:[\w\s*+/-]++|\([\w\s*+/-]*+\))*+\)"
 _QUOTIENT = r"\((?:[\w\s*+-]++|\([\w\s*+/-]*+\))*+//\s*+[0-9]++\)"
 _FACTOR = rf"(?:[0-9]++|{NAME}|{_QUOTIENT})"
-SIZE = rf"-?\s*{_FACTOR}(?:\s*[-+*]\s*{_FACTOR})*+"
+SIZE = rf"-?\s*{_FACTOR}(?:\s*[-+*]\s*{_FACTOR})*"
 _SIZE_TERM = re.compile(rf"([-+]?)((?:[^-+()]++|{_QUOTIENT})+)")
 _SIZE_FACTOR = re.compile(_FACTOR)
 _WHOLE_GROUP = re.compile(_GROUP)

@@ -52,7 +52,7 @@ _SOURCE = re.compile(r"(.*?):([0-9]{1,9})(?:: (.*)|\s*+)")  # last, the conditio
 # The exact form in which the printer writes most binds; the general rules read all others.
 _SIMPLE = re.compile(
     rf"[\s;]*+({_LOCAL_TEXT})(?::({_DOTTED}))?(?:: ({TYPE}))? = ({_DOTTED})"
-    rf"\(({_LOCAL_TEXT}(?:, {_LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
+    rf"\(({_LOCAL_TEXT}(?:, {_LOCAL_TEXT})*)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
 )
 
 
