@@ -59,7 +59,7 @@ def rounding_tolerance(fn: Lambda, args, expected: tuple) -> list[np.ndarray]:
         evaluator = _NoisyEvaluator(rng)
         try:
             found = evaluator.call(fn, [evaluator.with_noise(x) for x in leaves])
-        except (GuardError, ValueError):  # rounding decides whether there is a result
+        except (GuardError, ValueError, IndexError):  # rounding decides whether there is a result
             return [np.full(np.shape(x), np.inf) for x in expected]
         allowed = [
             np.maximum(a, _SLACK * distance(x, y))
