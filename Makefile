@@ -71,7 +71,7 @@ docs-links: .venv/docs.stamp
 	$(BIN)/sphinx-build -q -b linkcheck -d build/site-cache -c docs . build/links
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # pip is what venv writes last, so an interrupted venv is made again.
