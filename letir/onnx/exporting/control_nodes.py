@@ -140,6 +140,7 @@ def _loop_node(
     results = len(outputs) - 1
     if not results:
         return []
+    test = test or g.array(True, np.dtype(bool))  # onnx's reference evaluator needs one
     found = g("Loop", count, test, *[name for name, _ in first], results=results, body=body)
     found = [found] if results == 1 else list(found)
     rows = found[len(first) :]

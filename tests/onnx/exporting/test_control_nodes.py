@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import letir as lt
 from tests.onnx.running import assert_agrees, exported, kinds_of, results_of
@@ -46,6 +47,17 @@ def test_a_scan_and_its_gradient_run_for_any_number_of_steps(steps):
 
     rng = np.random.default_rng(steps)
     assert_agrees(model, program, [rng.normal(size=(2, 2)), rng.normal(size=(steps, 2))])
+
+
+def test_loops_run_in_the_reference_evaluator_too():
+    """It takes a Loop without a condition for one that never runs."""
+    matrix, y = np.array([[0.5, 1.0], [3.0, 4.5]]), np.array([0.25, 2.0])
+    model = exported(lt.trace(np.linalg.solve, matrix, y))
+    feeds = dict(zip([x.name for x in model.graph.input], (matrix, y), strict=True))
+
+    (found,) = ReferenceEvaluator(model).run(None, feeds)
+
+    np.testing.assert_allclose(np.linalg.solve(matrix, y), found, rtol=1e-12)
 
 
 def test_composites_inside_of_a_loop_are_nodes_of_its_body():
