@@ -73,7 +73,8 @@ def test_kernels_on_items_of_a_batch_use_it_too():
     call = lt.jit(f)
     found = [call(points, places) for _ in range(3)][-1]
 
-    assert 50_000 * 3 * 8 == arena.held_bytes()
+    # one block for ``turned``, and another if a second step of it ran before the first was free
+    assert arena.held_bytes() in (50_000 * 3 * 8, 2 * 50_000 * 3 * 8)
     for x, y in zip(f(points, places), found, strict=True):
         assert np.allclose(x, y, rtol=1e-13, atol=1e-13)
 
