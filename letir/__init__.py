@@ -242,7 +242,7 @@ _LATE_BOUND = {
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
         *("call_as_python", "generator_position", "refuse_changes", "restore_state"),
-        "reads_arguments_alone",
+        "is_pure",
         *("run_watching_iterators", "require_same_state"),
     ),
     "tracing.late_imports": ("watched_spec",),

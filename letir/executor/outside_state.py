@@ -10,6 +10,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
+from opcode import opmap
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -40,6 +41,20 @@ from letir.executor.plan_making import (
 T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator")
+# names of functions of Python and NumPy that do something else than return a value
+_EFFECTS = frozenset(
+    [
+        *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
+        *("print", "setattr", "vars"),
+        *("fromfile", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez"),
+        *("savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "tofile"),
+    ]
+)
+# operations of Python's machine that change what is outside of a function
+_CHANGES = frozenset(
+    opmap[name]
+    for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
+)
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
@@ -308,10 +323,10 @@ def _set_position(generator: Any, position: _Position) -> None:
         (generator.setstate if kind == "Random" else generator.set_state)(position.state)
 
 
-def reads_arguments_alone(f: Any) -> bool:
-    """Whether a function reads nothing from outside but functions and modules of Python and NumPy.
+def is_pure(f: Any) -> bool:
+    """Whether a function certainly reads nothing from outside but functions and modules of Python
+    and NumPy, and changes nothing outside, so that it may be called in place of its plan.
 
-    Then a plan of the function depends on nothing that a call of the function does not depend on.
     Functions of the user that it calls count as parts of it; functions of letir, which would record
     in every call, do not.
     """
@@ -324,6 +339,8 @@ def reads_arguments_alone(f: Any) -> bool:
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return False
         for code in _codes_of(part.__code__):
+            if not _EFFECTS.isdisjoint(code.co_names) or _CHANGES.intersection(code.co_code[::2]):
+                return False
             todo += [part.__globals__[name] for name in code.co_names if name in part.__globals__]
         try:
             todo += [cell.cell_contents for cell in part.__closure__ or ()]
@@ -358,7 +375,7 @@ def _is_of_module(value: Any, name: str) -> bool:
 
 LATE_BOUND.update(
     call_as_python=call_as_python,
-    reads_arguments_alone=reads_arguments_alone,
+    is_pure=is_pure,
     generator_position=_Position,
     refuse_changes=refuse_changes,
     restore_state=restore_state,

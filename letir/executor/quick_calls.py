@@ -184,8 +184,8 @@ def _call_of_python(
     raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
     if not raises and (whole is None or not whole.gives_numbers or version.changed):
         return None
-    if not LATE_BOUND["reads_arguments_alone"](executor.f):
-        return None  # what it reads may change, and counts as it was while it was recorded
+    if not LATE_BOUND["is_pure"](executor.f):
+        return None  # what it reads counts as while it was recorded, and its effects happen once
     names = {**tests.names, "is_tracing": ACTIVE.get}
     found = call_of_function(executor.f, tests.tests, names, tests.count)
     if raises or whole is None:

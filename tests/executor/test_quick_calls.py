@@ -12,7 +12,7 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError
 from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
-from letir.executor.outside_state import reads_arguments_alone
+from letir.executor.outside_state import is_pure
 from letir.plan.plan import Miss
 from letir.plan.whole_calls import WholeCall
 from letir.testing import assert_same
@@ -501,22 +501,41 @@ def differentiated(x):
     return lt.grad(halved)(x)
 
 
+def printed(x):
+    print(x)
+    return 2 * x
+
+
+def noted(x):
+    noted.last = 1
+    return 2 * x
+
+
 @pytest.mark.parametrize(
-    ("f", "is_alone"),
+    ("f", "expected"),
     [
         (halved, True),
         (lambda x: np.float64(halved(x)) + abs(x), True),
         (scaled, False),
         (lambda x: scaled(x) + 1.0, False),
         (differentiated, False),
+        (printed, False),
+        (lambda x: printed(x) + 1.0, False),
+        (noted, False),
         (lt.grad(halved), False),
         (lt.jit(halved), False),
         ((lambda k: lambda x: k * x)(3.0), False),
         ((lambda g: lambda x: g(x) * x)(halved), True),
     ],
 )
-def test_functions_that_read_their_arguments_alone(f, is_alone):
-    assert reads_arguments_alone(f) == is_alone
+def test_functions_that_depend_on_their_arguments_and_change_nothing_are_pure(f, expected):
+    assert is_pure(f) == expected
+
+
+def test_effects_of_a_function_of_numbers_happen_once(capsys):
+    warmed(printed, 1.5)
+
+    assert 1 == len(capsys.readouterr().out.splitlines())  # while it was recorded
 
 
 def test_a_changed_global_counts_as_it_was_recorded(monkeypatch):
