@@ -62,11 +62,7 @@ def _recorded_call(
     found: Any = None
     try:
         _refuse_arguments(original, args, kwargs)
-        form = (
-            "tuple",
-            ("tuple", *[form_of_argument(x, operands) for x in args]),
-            ("dict", *[(k, form_of_argument(x, operands)) for k, x in kwargs.items()]),
-        )
+        form = form_of_argument((args, kwargs), operands)
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
         found = _computed(name, original, form, values)

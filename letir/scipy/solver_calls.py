@@ -108,12 +108,7 @@ def _recorded_solver(
     callbacks: list[_Solved] = []
     name = f"{part}.{original.__name__}"
     try:
-        positional, keywords = _with_bodies(original, args, kwargs, callbacks)
-        form = (
-            "tuple",
-            ("tuple", *[form_of_argument(x, operands) for x in positional]),
-            ("dict", *[(k, form_of_argument(x, operands)) for k, x in keywords.items()]),
-        )
+        form = form_of_argument(_with_bodies(original, args, kwargs, callbacks), operands)
         copies = [np.copy(x)[()] for x in concrete_values(operands, name)]
         functions = [callback.as_function() for callback in callbacks]
         given, named = fill_form(form, iter(copies), functions)

@@ -127,6 +127,14 @@ def _scipy_call_source(write, *operands, function, arguments, results):
     return tuple([whole + path for path in paths])
 
 
+# fields of the records of all operations that call SciPy
+CALL_OF_SCIPY: dict[str, Any] = {
+    "results": lambda *, results, **_: len(result_types(results)),
+    "role": "scipy_call",
+    "raises": True,
+    "onnx": never("ONNX has no functions of SciPy"),
+    "for_scripts": False,
+}
 scipy_call: Primitive = define(
     "scipy_call",
     _scipy_call_impl,
@@ -134,11 +142,7 @@ scipy_call: Primitive = define(
     vjp=_refuse_derivative,
     jvp=_refuse_derivative,
     batch=LoopOverExamples(lambda: scipy_call),
-    results=lambda *, results, **_: len(result_types(results)),
-    role="scipy_call",
-    raises=True,
     memory="may_alias",
     source=_scipy_call_source,
-    onnx=never("ONNX has no functions of SciPy"),
-    for_scripts=False,
+    **CALL_OF_SCIPY,
 )

@@ -13,7 +13,6 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
-from letir.ast.record_fields import never
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError, GuardError, MissingRule
@@ -23,7 +22,12 @@ from letir.ops.linalg.solve_inv_det import solve
 from letir.ops.shape.concatenate_stack_split import stack
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.special.define import by_scipy
-from letir.ops.special.scipy_call import called_by_name, checked_leaves, writable_copy
+from letir.ops.special.scipy_call import (
+    CALL_OF_SCIPY,
+    called_by_name,
+    checked_leaves,
+    writable_copy,
+)
 from letir.ops.special.scipy_functions import (
     SOLVERS,
     count_operands,
@@ -213,11 +217,7 @@ scipy_solve: Primitive = define(
     vjp=_scipy_solve_vjp,
     jvp=_scipy_solve_jvp,
     batch=LoopOverExamples(lambda: scipy_solve),
-    results=lambda *, results, **_: len(result_types(results)),
-    role="scipy_call",
-    raises=True,
     holds_lambdas=True,
     source=_scipy_solve_source,
-    onnx=never("ONNX has no functions of SciPy"),
-    for_scripts=False,
+    **CALL_OF_SCIPY,
 )
