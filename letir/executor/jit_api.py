@@ -21,8 +21,11 @@ class PartialExecutor(Executor[..., Any]):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        self.bound = _bound_arrays(partial)
+        self.bound, self.made_from = _bound_arrays(partial), (partial, options)
         super().__init__(_with_bound(partial), _shift_positions(options, 1))
+
+    def __reduce__(self) -> tuple:
+        return PartialExecutor, self.made_from
 
     def try_first(self, quick: tuple) -> None:
         super().try_first(quick)

@@ -5,6 +5,7 @@ The arrays in an object's attributes are arguments of the program, as the arrays
 partial are arguments too. A plan keeps none of them alive.
 """
 
+import copyreg
 import functools
 import types
 from collections.abc import Callable, Sequence
@@ -207,6 +208,17 @@ class BoundExecutor(Generic[P, R]):
 
     def __getattr__(self, name):
         return getattr(self.on_arrays, name)  # counters, clear and so on
+
+    def __reduce__(self) -> tuple:
+        # the object may hold this executor: it is a state, which is pickled afterwards
+        return copyreg.__newobj__, (BoundExecutor,), (self.executor, self.__self__)  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: tuple) -> None:
+        executor, instance = state
+        vars(self).update(vars(executor.__get__(instance)))
+
+    def __copy__(self) -> "BoundExecutor[P, R]":
+        return self  # as for functions
 
     def __repr__(self):
         return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"

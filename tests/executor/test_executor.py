@@ -624,6 +624,47 @@ def picklable(x):
     return x
 
 
+def scaled(by, x):
+    return by * x
+
+
+class Scale:
+    def __init__(self, by):
+        self.by = by
+
+    def apply(self, x):
+        return self.by * x
+
+    @jit
+    def decorated(self, x):
+        return self.by * x
+
+
+class HoldsItsExecutor(Scale):
+    def __init__(self, by):
+        super().__init__(by)
+        self.compiled = jit(self.apply)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        jit(functools.partial(scaled, X), exact=True),
+        jit(Scale(X).apply, exact=True),
+        Scale(X).decorated,
+        HoldsItsExecutor(X).compiled,
+    ],
+    ids=["partial", "method", "decorated method", "cycle"],
+)
+def test_executors_are_pickled_with_the_arrays_that_they_hold(before):
+    import pickle
+
+    after = pickle.loads(pickle.dumps(before))
+    assert_same(X * 2, before(np.full(3, 2.0)))
+    assert_same(X * 2, after(np.full(3, 2.0)))
+    assert before.options == after.options
+
+
 @pytest.mark.parametrize("options", [{}, {"exact": True}, {"donate": (0,)}], ids=str)
 def test_a_compiled_program_is_pickled_with_its_options(options):
     import copy
