@@ -193,6 +193,11 @@ class Kernel:
     takes_contiguous: bool = False
     columns: int = 0
 
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether the kernel is one loop along the only axis of all its arrays."""
+        return all(len(array.extents) == 1 for array in self.arrays)
+
     def __str__(self):
         lines = [*map(str, self.functions), f"kernel {self.name}({_join_texts(self.arrays)}) {{"]
         _write_lines(self.body, "  ", lines)

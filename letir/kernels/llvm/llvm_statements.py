@@ -263,8 +263,8 @@ class StatementText:
         notes = ['!{!"llvm.loop.unroll.disable"}'] if group is not None else []
         if group is not None:
             notes.append(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
-            if type(loop.extent) is not Number and _is_sum(loop):
-                notes.append(f'!{{!"llvm.loop.interleave.count", i32 {_PARTIAL_SUMS}}}')
+            if (count := self.side_by_side(loop)) > 1:
+                notes.append(f'!{{!"llvm.loop.interleave.count", i32 {count}}}')
         if self.is_general:
             notes.append('!{!"llvm.loop.vectorize.enable", i1 false}')
         if not notes:
@@ -273,6 +273,10 @@ class StatementText:
         own = f"!{len(self.metadata)}"
         self.note(f"distinct !{{{own}, {named}}}")
         return f", !llvm.loop {own}"
+
+    def side_by_side(self, loop: Loop) -> int:
+        """The number of vectors that a step of an innermost loop computes side by side."""
+        return _PARTIAL_SUMS if type(loop.extent) is not Number and _is_sum(loop) else 1
 
     # ---- instructions ----
 

@@ -7,18 +7,24 @@ twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for 
 
 from attrs import define
 
+from letir.kernels.llvm.interleaving import interleave_count
 from letir.kernels.llvm.llvm_statements import StatementText
 from letir.kernels.loop_language import Array, Kernel, Loop
 
 
-def llvm_text(kernel: Kernel, name: str) -> str:
-    """The LLVM module with the function ``name``, the inner loop for the kernel."""
-    return _HostModule(kernel, name).text()
+def llvm_text(kernel: Kernel, name: str, registers: int = 16) -> str:
+    """The LLVM module with the function ``name``, the inner loop for the kernel.
+
+    ``registers``: the vector registers of the processor.
+    """
+    return _HostModule(kernel, name, registers=registers).text()
 
 
 @define(eq=False)
 class _HostModule(StatementText):
     """The module of one kernel for the host."""
+
+    registers: int = 16
 
     def text(self) -> str:
         """The module."""
@@ -77,8 +83,7 @@ class _HostModule(StatementText):
         if kernel.takes_contiguous:
             return found
         full = {key: str(key[0].dtype.itemsize) for key in self.contiguous_strides()}
-        is_elementwise = all(len(array.extents) == 1 for array in kernel.arrays)
-        return [*found, *([full] if is_elementwise and full != found[0] else []), None]
+        return [*found, *([full] if kernel.is_elementwise and full != found[0] else []), None]
 
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
@@ -98,6 +103,11 @@ class _HostModule(StatementText):
                 length = self.kernel.columns if last > axis else 1
                 found[array, axis] = str(length * array.dtype.itemsize)
         return found
+
+    def side_by_side(self, loop: Loop) -> int:
+        if self.is_general or not self.kernel.is_elementwise:
+            return super().side_by_side(loop)
+        return interleave_count(loop, self.registers)
 
     def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
         """Whether the arrays have these strides."""

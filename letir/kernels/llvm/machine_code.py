@@ -6,6 +6,7 @@ handles broadcasting, overlapping memory, ``out=`` and floating-point errors of 
 
 import ctypes
 import os
+import platform
 import sys
 import weakref
 from collections.abc import Callable
@@ -91,7 +92,7 @@ class MachineCode:
     @property
     def llvm(self) -> str:
         """The text for LLVM, written now: it takes more memory than the code."""
-        return llvm_text(self.kernel, _NAME)
+        return llvm_text(self.kernel, _NAME, _vector_registers())
 
     @property
     def unrolls(self) -> bool:
@@ -114,14 +115,15 @@ class MachineCode:
 
     def emit_code(self, text: str, *, is_object: bool = True) -> bytes:
         """The object code, or the assembly, of an LLVM text for this computer."""
-        wide = dict.fromkeys(("slp_vectorization", "loop_unrolling"), self.unrolls)
         return emitted_code(
             text,
             _new_machine(),
             is_object=is_object,
             loop_vectorization=True,
             loop_interleaving=self.unrolls,
-            **wide,
+            loop_unrolling=self.unrolls,
+            # finds nothing in vectorised loops, in which it takes most of the compile time
+            slp_vectorization=self.unrolls and not self.kernel.is_elementwise,
         )
 
     def ufunc(self, code: bytes | None = None) -> np.ufunc:
@@ -240,6 +242,11 @@ def _processor() -> tuple[str, str]:
     if features.get("avx512vbmi"):  # since Ice Lake, 512-bit vectors do not lower the clock rate
         text += ",-prefer-256-bit"
     return binding.get_host_cpu_name(), text
+
+
+def _vector_registers() -> int:
+    """The number of vector registers of this computer's processor."""
+    return 32 if "+avx512f" in _processor()[1] or platform.machine() in ("aarch64", "arm64") else 16
 
 
 def _new_machine() -> Any:

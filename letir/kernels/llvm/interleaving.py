@@ -1,0 +1,60 @@
+"""How many vectors of elements one step of a vectorised loop computes side by side.
+
+An instruction waits for its operands for several cycles. A processor begins instructions of later
+steps meanwhile, but not of steps that are hundreds of instructions away: in a long loop body, each
+of whose instructions needs the one before it, most of the cycles would pass in waiting.
+"""
+
+import math
+
+from letir.kernels.loop_language import Let, Loop, Scalar
+
+_CYCLES = {"add": 4, "sub": 4, "mul": 4, "fma": 4, "convert": 4, "div": 13, "sqrt": 20}  # of floats
+_RATE = 2.5  # vector instructions that a processor completes in a cycle if none has to wait
+_LEAST = 16  # instructions: in shorter loops the processor looks far enough ahead
+_MOST = 2048  # instructions in a step, because LLVM's time grows with them
+_REUSE = 3  # values for each register: constants are in memory, and values are computed late
+_MOST_VECTORS = 8
+
+
+def interleave_count(loop: Loop, registers: int) -> int:
+    """The number of vectors, a power of 2, that a step of a loop without inner loops computes.
+
+    ``registers``: the vector registers of the processor.
+    """
+    lets = [one for one in loop.body if type(one) is Let and one.name != "bits"]
+    if len(lets) < _LEAST:
+        return 1
+    waits = _critical_path(loop) * _RATE / len(lets)
+    fits = _REUSE * registers / max(1, _most_live(loop))
+    most = min(waits, fits, _MOST / len(lets), _MOST_VECTORS)
+    return 1 << max(0, math.floor(math.log2(most)))
+
+
+def _critical_path(loop: Loop) -> int:
+    """The cycles from the first operand of a step to its last result."""
+    ready: dict[object, int] = {}
+    for one in loop.body:
+        if type(one) is Let:
+            is_float = one.operands[-1].dtype.kind == "f"
+            cycles = _CYCLES.get(one.name, 1) if is_float else 1
+            ready[one.result] = max([ready.get(x, 0) for x in one.operands]) + cycles
+    return max(ready.values(), default=0)
+
+
+def _most_live(loop: Loop) -> int:
+    """The most values of a step that are needed at the same time."""
+    last: dict[Scalar, int] = {}
+    for n, one in enumerate(loop.body):
+        operands = one.operands if type(one) is Let else (getattr(one, "value", None),)
+        last.update({x: n for x in operands if type(x) is Scalar})
+    ends: dict[int, int] = {}
+    live = most = 0
+    for n, one in enumerate(loop.body):
+        result = getattr(one, "result", None)
+        if result in last:
+            ends[last[result]] = ends.get(last[result], 0) + 1
+            live += 1
+        live -= ends.get(n, 0)
+        most = max(most, live)
+    return most
