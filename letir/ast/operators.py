@@ -4,6 +4,7 @@ Python's operators on Python numbers alone give Python numbers, and treat the bo
 comparisons as 0 and 1; NumPy's functions do neither.
 """
 
+import operator
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -11,17 +12,81 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.record_fields import PythonOperator
 from letir.ast.sizes.size import Size
 from letir.ast.types import PYTHON_NUMBERS, WEAK
 
-_ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
-_OF_COMPLEX = frozenset([*_ARITHMETIC[:4], "power"])
-_UNLIKE_NUMPY = frozenset([*_ARITHMETIC[3:], "left_shift", "right_shift"])
-_ORDERINGS = frozenset(["less", "less_equal", "greater", "greater_equal"])
-_COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
 _ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # operands that every kind of value accepts
 _SEQUENCES = frozenset([list, tuple, range, deque])
+
+
+# ---- what Python's operators do with numbers: values of ``Primitive.python`` ----
+
+
+def _is_zero_divisor(y, kinds: set[str]) -> bool:
+    """Whether Python raises ZeroDivisionError."""
+    return y == 0
+
+
+def _is_negative(y, kinds: set[str]) -> bool:
+    """Whether Python's shifts raise ValueError."""
+    return y < 0
+
+
+def _power_differs(y, kinds: set[str]) -> bool:
+    """Whether Python's power of real numbers is not NumPy's.
+
+    Python raises for a power beyond 1e308, but gives infinity for a product: so a square differs.
+    """
+    return not (y >= 0 and y == int(y)) or ("float" in kinds and y > 1)
+
+
+def _power_kind(y, kinds: set[str]) -> str | None:
+    """A float if one operand is a float and the exponent is whole; else the values decide."""
+    return "float" if "float" in kinds and y is not None and y == int(y) else None
+
+
+ADD = PythonOperator("+", operator.add, counts_booleans=True, takes_complex=True)
+SUBTRACT = PythonOperator("-", operator.sub, counts_booleans=True, takes_complex=True)
+MULTIPLY = PythonOperator(
+    "*", operator.mul, counts_booleans=True, takes_complex=True, repeats_sequences=True
+)
+DIVIDE = PythonOperator(
+    "/",
+    operator.truediv,
+    counts_booleans=True,
+    takes_complex=True,
+    differs=lambda y, kinds: y == 0 or kinds == {"int"},
+    result_kind=lambda y, kinds: "float",
+)
+FLOOR_DIVIDE = PythonOperator(
+    "//", operator.floordiv, counts_booleans=True, differs=_is_zero_divisor
+)
+REMAINDER = PythonOperator("%", operator.mod, counts_booleans=True, differs=_is_zero_divisor)
+POWER = PythonOperator(
+    "**",
+    operator.pow,
+    most_bits=lambda x, y: x.bit_length() * abs(y),
+    counts_booleans=True,
+    takes_complex=True,
+    differs=_power_differs,
+    result_kind=_power_kind,
+)
+LEFT_SHIFT = PythonOperator("<<", differs=_is_negative)
+RIGHT_SHIFT = PythonOperator(">>", differs=_is_negative)
+NEGATE = PythonOperator(of_numbers=operator.neg, counts_booleans=True)
+PLUS = PythonOperator(of_numbers=operator.pos, counts_booleans=True)
+COUNTS_BOOLEANS = PythonOperator(counts_booleans=True)
+EQUAL = PythonOperator("==", operator.eq, takes_all=True)
+NOT_EQUAL = PythonOperator("!=", operator.ne, takes_all=True)
+LESS = PythonOperator("<", operator.lt, orders_numbers=True)
+LESS_EQUAL = PythonOperator("<=", operator.le, orders_numbers=True)
+GREATER = PythonOperator(">", operator.gt, orders_numbers=True)
+GREATER_EQUAL = PythonOperator(">=", operator.ge, orders_numbers=True)
+
+
+# ---- operators of values ----
 
 
 def _is_python(operand) -> bool:
@@ -55,24 +120,25 @@ def weaken_result(out: Any) -> Any:
     return out
 
 
-def _on_python(name: str, operands: tuple):
+def _on_python(op: Primitive, operands: tuple):
     """An operator on Python numbers."""
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
-    if name in _COUNTS_BOOLEANS:
+    python = op.python
+    if python.counts_booleans:
         operands = tuple([_bool_as_number(x) for x in operands])
-    is_unlike = name in _UNLIKE_NUMPY or (name in _ORDERINGS and any(map(_is_complex, operands)))
+    is_unlike = python.differs or (python.orders_numbers and any(map(_is_complex, operands)))
     if is_unlike and hasattr(emitter, "known"):  # a trace: in a rule they are NumPy's
-        return LATE_BOUND["apply_python_operator"](emitter, name, operands)
-    return weaken_result(emitter.apply(PRIMITIVES[name], operands))
+        return LATE_BOUND["apply_python_operator"](emitter, op, operands)
+    return weaken_result(emitter.apply(op, operands))
 
 
-def _for_python_complex(name: str, operands: tuple) -> tuple:
+def _for_python_complex(op: Primitive, operands: tuple) -> tuple:
     """The operands, the second one as a Python float if Python's complex number takes it as one.
 
     ``np.float64`` is a subclass of ``float``: ``1j * np.float64(2)`` is a Python number.
     """
     x, y = operands
-    if name not in _OF_COMPLEX or not _is_python(x):
+    if not op.python.takes_complex or not _is_python(x):
         return operands
     if type(y) is np.float64:
         return x, float(y)
@@ -97,16 +163,16 @@ def _python_number(operand: Any, kind: type) -> Any:
 def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """A binary operator that records the primitive ``name``."""
 
-    def operator(self, other):
+    def operate(self, other):
         kind = type(other)
         # takes() last: the first two tests settle nearly all operands without a call
         if kind is not type(self) and kind not in _ALWAYS_TAKEN:
             if kind is Size:
                 other = LATE_BOUND["number_of_size"](other, self.emitter)
             elif not self.takes(other):
-                return LATE_BOUND["other_operand"](self, name, other, reflected)
+                return LATE_BOUND["other_operand"](self, PRIMITIVES[name], other, reflected)
             elif kind in _SEQUENCES:
-                other = LATE_BOUND["list_operand"](self, name, other)
+                other = LATE_BOUND["list_operand"](self, PRIMITIVES[name], other)
                 if other is NotImplemented:
                     return other
             else:
@@ -116,14 +182,14 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
         # the shape first: arrays, the usual case, are not Python numbers
         if own is not None and own.shape == ():
             if _is_python(self) and _is_python(other):
-                return _on_python(name, operands)
+                return _on_python(PRIMITIVES[name], operands)
             if (kind is complex and reflected) or (own.weak and own.dtype.kind == "c"):
-                operands = _for_python_complex(name, operands)
+                operands = _for_python_complex(PRIMITIVES[name], operands)
                 if all(map(_is_python, operands)):
-                    return _on_python(name, operands)
+                    return _on_python(PRIMITIVES[name], operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
 
-    return operator
+    return operate
 
 
 def reflected_operator(name: str) -> Callable[[Any, Any], Any]:
@@ -134,12 +200,12 @@ def reflected_operator(name: str) -> Callable[[Any, Any], Any]:
 def unary_operator(name: str) -> Callable[[Any], Any]:
     """A unary operator that records the primitive ``name``."""
 
-    def operator(self):
+    def operate(self):
         if _is_python(self):
-            return _on_python(name, (self,))
+            return _on_python(PRIMITIVES[name], (self,))
         return self.emitter.apply(PRIMITIVES[name], (self,))
 
-    return operator
+    return operate
 
 
 def numpy_method(name: str) -> Callable[..., Any]:
@@ -161,6 +227,9 @@ def numpy_shape_method(name: str) -> Callable[..., Any]:
 
     call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
     return call
+
+
+# ---- indexed updates ----
 
 
 class IndexedUpdate:

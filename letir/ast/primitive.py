@@ -13,7 +13,7 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND, LoadingTable
 from letir.ast.attrs import NO_ATTRS, Attrs
-from letir.ast.record_fields import NO_BATCH, Absent, SeveralBinds
+from letir.ast.record_fields import NO_BATCH, NO_OPERATOR, Absent, PythonOperator, SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule
 
@@ -214,12 +214,14 @@ class Primitive:
     spreads: bool = False  # the last argument may be unpacked: x.reshape(2, 3)
     for_scripts: bool = True  # scripts may call it; False for operations that only letir emits
 
-    # ---- source and export ----
+    # ---- Python's operators, source and export ----
+    # what the operator of this operation does with Python numbers
+    python: PythonOperator = NO_OPERATOR
     # the NumPy source of a bind: a template such as "{0} * {axis}", or a function
     # source(write, *operands, **attrs), see letir.source.steps. The default is `symbol`, else a
     # call of the first function of `numpy` with the attributes as keywords.
     source: Callable | str | None = None
-    symbol: str | None = None  # Python's operator, such as "+"
+    symbol: str | None = None  # Python's operator, such as "+"; the default is that of `python`
     # the name of an ONNX node without attributes, or a function onnx(graph, bind) that appends
     # nodes and gives the names of the results; None: letir.onnx.exporting has a rule, or the
     # decomposition is exported
@@ -238,6 +240,7 @@ class Primitive:
     def __attrs_post_init__(self):
         self.is_users = "." in self.name
         self.raises = self.raises or self.is_users
+        self.symbol = self.symbol or self.python.symbol
         function: Any = self.attributes or self.impl
         # most operations have no attributes, and a first jit(grad(f)) makes a hundred records
         self.set_attrs(_keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})

@@ -1,4 +1,4 @@
-"""Values of fields of ``Primitive``: rules that are absent, and the layout of bodies.
+"""Values of fields of ``Primitive``: absent rules, Python's operators, and the layout of bodies.
 
 ``BodyLayout`` says how an operation uses the bodies among its attributes. Each record states it
 once (``Primitive.bodies``); dead-code elimination, activity, linearity, loop-invariant code motion,
@@ -61,6 +61,40 @@ class SeveralBinds(Exception):
     def __init__(self, results: Callable[[], Any]):
         super().__init__("a call that takes several binds")
         self.results = results
+
+
+# ---- Python's operators ----
+
+
+@frozen
+class PythonOperator:
+    """What Python's operator does, where the operation that records it does something else.
+
+    ``kinds`` are the names of the operands' Python types, "int", "float" or "complex"; a boolean
+    counts as an int. ``y`` is the second operand.
+    """
+
+    symbol: str | None = None  # such as "+"; None: it does not stand between two operands
+    # the function of Python with which scripts compute it if all operands are Python numbers; None:
+    # NumPy computes it
+    of_numbers: Callable | None = None
+    # most_bits(x, y): no fewer bits than the result of two integers has; None: not many more bits
+    # than the operands have
+    most_bits: Callable | None = None
+    counts_booleans: bool = False  # Python's booleans are the integers 0 and 1
+    takes_complex: bool = False  # Python's complex numbers have it
+    orders_numbers: bool = False  # as ``<``, which Python's complex numbers refuse
+    takes_all: bool = False  # as ``==``, which objects of all types have
+    repeats_sequences: bool = False  # as ``*``, by which an integer repeats a list
+    # differs(y, kinds): whether it may raise, or give another type or number than NumPy, for real
+    # numbers whose second one is known; None: it is NumPy's
+    differs: Callable | None = None
+    # result_kind(y, kinds): the kind of the result for real numbers, or None if the values decide;
+    # ``y`` is None if it is not known. The default is a float if one operand is, else an int
+    result_kind: Callable | None = None
+
+
+NO_OPERATOR = PythonOperator()
 
 
 # ---- bodies ----

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from letir.ast import operators as python
 from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
@@ -21,13 +22,17 @@ _SILENT: dict = {**SAFE, "no_float_errors": True}
 
 # ---- comparisons, logic, bits ----
 
-equal = discrete("equal", np.equal, symbol="==", onnx="Equal", commutative=True, **_SILENT)
-not_equal = discrete("not_equal", np.not_equal, symbol="!=", commutative=True, **_SILENT)
-less = discrete("less", np.less, symbol="<", onnx="Less", **SAFE)
-less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual", **SAFE)
-greater = discrete("greater", np.greater, symbol=">", onnx="Greater", **SAFE)
+equal = discrete("equal", np.equal, python=python.EQUAL, onnx="Equal", commutative=True, **_SILENT)
+not_equal = discrete(
+    "not_equal", np.not_equal, python=python.NOT_EQUAL, commutative=True, **_SILENT
+)
+less = discrete("less", np.less, python=python.LESS, onnx="Less", **SAFE)
+less_equal = discrete(
+    "less_equal", np.less_equal, python=python.LESS_EQUAL, onnx="LessOrEqual", **SAFE
+)
+greater = discrete("greater", np.greater, python=python.GREATER, onnx="Greater", **SAFE)
 greater_equal = discrete(
-    "greater_equal", np.greater_equal, symbol=">=", onnx="GreaterOrEqual", **SAFE
+    "greater_equal", np.greater_equal, python=python.GREATER_EQUAL, onnx="GreaterOrEqual", **SAFE
 )
 logical_and = discrete("logical_and", np.logical_and, onnx="And", commutative=True, **SAFE)
 logical_or = discrete("logical_or", np.logical_or, onnx="Or", commutative=True, **SAFE)
@@ -36,7 +41,9 @@ logical_not = discrete("logical_not", np.logical_not, onnx="Not", **SAFE)
 bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **_SILENT)
 bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|", commutative=True, **_SILENT)
 bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^", commutative=True, **_SILENT)
-invert = discrete("invert", np.invert, source=arrays.invert, **_SILENT)
+invert = discrete(
+    "invert", np.invert, source=arrays.invert, python=python.COUNTS_BOOLEANS, **_SILENT
+)
 isnan = discrete("isnan", np.isnan, onnx="IsNaN", **_SILENT)
 isinf = discrete("isinf", np.isinf, onnx="IsInf", **_SILENT)
 isfinite = discrete("isfinite", np.isfinite, **_SILENT)

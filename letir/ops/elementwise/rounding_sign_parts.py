@@ -5,6 +5,7 @@ Derivatives of complex functions follow the convention in ``ufuncs.py``.
 
 import numpy as np
 
+from letir.ast import operators as python
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType
 from letir.ops.define.batch_rules import pointwise_rule
@@ -54,7 +55,15 @@ def _abs_jvp(tangents, y, x):
     return cast_cotangent(tangents[0] * sign(x).conj(), y.dtype)
 
 
-abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs", **SAFE)
+abs_ = elementwise(
+    "abs",
+    numpy=np.absolute,
+    vjp=_abs_vjp,
+    jvp=_abs_jvp,
+    python=python.COUNTS_BOOLEANS,
+    onnx="Abs",
+    **SAFE,
+)
 
 
 conj: Primitive = elementwise(

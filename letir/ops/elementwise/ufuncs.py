@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import operators as python
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ops.as_numpy import arrays
@@ -35,7 +36,7 @@ add = binary(
     lambda g, out, x, y: g,
     lambda g, out, x, y: g,
     numpy=np.add,
-    symbol="+",
+    python=python.ADD,
     onnx="Add",
     commutative=True,
     exact=True,
@@ -57,7 +58,7 @@ sub = binary(
     lambda g, out, x, y: -g,
     numpy=np.subtract,
     vjp=_sub_vjp,
-    symbol="-",
+    python=python.SUBTRACT,
     onnx="Sub",
     exact=True,
     never_fails="biu",
@@ -68,7 +69,7 @@ mul = binary(
     lambda g, out, x, y: g * y,
     lambda g, out, x, y: g * x,
     numpy=np.multiply,
-    symbol="*",
+    python=python.MULTIPLY,
     onnx="Mul",
     commutative=True,
     exact=True,
@@ -97,7 +98,7 @@ div = binary(
     lambda g, out, x, y: -(g / y) * out,  # not x / (y * y), which overflows sooner
     numpy=np.divide,
     vjp=_div_vjp,
-    symbol="/",
+    python=python.DIVIDE,
     onnx="Div",
     exact=True,
     odd_in=(0, 1),
@@ -110,16 +111,17 @@ neg = elementwise(
     onnx="Neg",
     source=arrays.neg,
     role="negation",
+    python=python.NEGATE,
     **SAFE,
 )
-positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, **SAFE)
-floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
+positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, python=python.PLUS, **SAFE)
+floor_divide = piecewise_constant("floor_divide", np.floor_divide, python=python.FLOOR_DIVIDE)
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
     lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y) with a constant floor
     numpy=np.remainder,
-    symbol="%",
+    python=python.REMAINDER,
     linear_in=(),
     result_below=1,
 )
@@ -149,7 +151,7 @@ power = binary(
     power_by_base,
     power_by_exponent,
     numpy=np.power,
-    symbol="**",
+    python=python.POWER,
     onnx="Pow",
     rule_reads_numbers=True,
     raises=lambda x, y: x.dtype.kind in "iub" and y.dtype.kind == "i",
@@ -162,24 +164,9 @@ def _extremum_share(g: Any, out: Value, x: Any, y: Any) -> Value:
 
 
 EXTREMUM_TERMS = (_extremum_share, lambda g, out, x, y: _extremum_share(g, out, y, x))
-maximum = binary(
-    "maximum",
-    *EXTREMUM_TERMS,
-    numpy=np.maximum,
-    onnx="Max",
-    commutative=True,
-    never_fails="biuf",
-    cost="cheap",
-)
-minimum = binary(
-    "minimum",
-    *EXTREMUM_TERMS,
-    numpy=np.minimum,
-    onnx="Min",
-    commutative=True,
-    never_fails="biuf",
-    cost="cheap",
-)
+_EXTREMUM: dict = {"commutative": True, "never_fails": "biuf", "cost": "cheap"}
+maximum = binary("maximum", *EXTREMUM_TERMS, numpy=np.maximum, onnx="Max", **_EXTREMUM)
+minimum = binary("minimum", *EXTREMUM_TERMS, numpy=np.minimum, onnx="Min", **_EXTREMUM)
 
 # ---- exponentials and logarithms ----
 

@@ -7,7 +7,6 @@ can call nothing else.
 import functools
 import inspect
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, record_of
+from letir.ast.record_fields import NO_OPERATOR, PythonOperator
 from letir.ast.sizes.size import DTYPE_NAMES
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ops import load_all
@@ -91,13 +91,13 @@ PYTHON_DTYPES["bool"] = np.dtype(bool)
 class Meaning:
     """The meaning of a word: ``run(*args, **keywords)`` on Values and static values.
 
-    ``name``: the printed name. ``python``: Python's operator of that name, for static values alone.
+    ``name``: the printed name. ``python``: as in `Primitive`, for static values alone.
     """
 
     name: str
     run: Callable
     signature: inspect.Signature | None
-    python: Callable | None = None
+    python: PythonOperator = NO_OPERATOR
     is_question: bool = False  # answered while the script is read
     takes_shape: bool = False  # both as in `Primitive`
     spreads: bool = False
@@ -159,23 +159,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "reshape_as": lambda x, other: PRIMITIVES["reshape"](x, _shape_of(other)),
     "type_as": lambda x, other: PRIMITIVES["cast"](x, _dtype_of(other)),
 }
-_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "power": operator.pow,
-    "neg": operator.neg,
-    "positive": operator.pos,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
 
 
 # ---- words ----
@@ -214,7 +197,7 @@ def _meaning_of(name: str, record: Primitive) -> Meaning:
         name,
         record,
         _signature_of(record),
-        _PYTHON_OPERATORS.get(name),
+        record.python,
         takes_shape=record.takes_shape,
         spreads=record.spreads,
     )

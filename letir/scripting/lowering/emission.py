@@ -146,8 +146,8 @@ class Emitter:
 
     def known(self, found: Meaning, args: list, keywords: dict) -> Any:
         """An operation on numbers alone: a number, unless the operation makes an array."""
-        if found.python is not None:
-            return _apply_python_operator(found, found.python, args)
+        if found.python.of_numbers is not None:
+            return _apply_python_operator(found, args)
         record = found.run
         if type(record) is not Primitive:
             return record(*args, **keywords)
@@ -202,18 +202,18 @@ def _is_number(arg) -> bool:
     return type(arg) in PYTHON_NUMBERS
 
 
-def _apply_python_operator(found: Meaning, python, args: list) -> Any:
+def _apply_python_operator(found: Meaning, args: list) -> Any:
     """Python's operator on numbers, with a bound on the size of integers."""
-    is_comparison = found.name in ("equal", "not_equal")
-    if not is_comparison and not all(type(arg) in (bool, int, float, complex) for arg in args):
+    python = found.python
+    if not python.takes_all and not all(type(arg) in (bool, int, float, complex) for arg in args):
         listed = ", ".join(map(repr, args))
         raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
-    if found.name == "power" and all(type(arg) is int for arg in args):
-        base, exponent = args
-        # tested before it is computed: a text may come from an untrusted source
-        if base.bit_length() * abs(exponent) > _MOST_BITS:
-            raise TypeError(f"{base} ** {exponent} is too large")
-    result = python(*args)
+    # tested before it is computed: a text may come from an untrusted source
+    most_bits, function = python.most_bits, python.of_numbers
+    assert function is not None, "the caller has tested it"
+    if most_bits and all(type(arg) is int for arg in args) and most_bits(*args) > _MOST_BITS:
+        raise TypeError(f"{f' {python.symbol} '.join(map(str, args))} is too large")
+    result = function(*args)
     if type(result) is int and result.bit_length() > _MOST_BITS:
         raise TypeError(f"the result of {found.name} is too large")
     return result

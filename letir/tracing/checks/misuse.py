@@ -5,7 +5,6 @@ arguments with the signature and the annotations of the function that the user c
 """
 
 import inspect
-import operator
 import typing
 from collections.abc import Callable, Sequence
 from types import UnionType
@@ -264,16 +263,7 @@ def is_operand(value: Any) -> bool:
 _NEVER_OPERANDS = (str, bytes, dict, set, type(None))
 
 
-_OPERATORS = {
-    **{name: getattr(operator, name) for name in ("add", "sub", "mul")},
-    **{"div": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod},
-    **{"power": operator.pow, "less": operator.lt, "less_equal": operator.le},
-    **{"greater": operator.gt, "greater_equal": operator.ge},
-    **{"equal": operator.eq, "not_equal": operator.ne},
-}
-
-
-def other_operand(x: Value, name: str, other: Any, reflected: bool = False) -> Any:
+def other_operand(x: Value, op: Primitive, other: Any, reflected: bool = False) -> Any:
     """NotImplemented, which leaves an operator to the other operand.
 
     Objects with operators of their own get a NumPy scalar as a Python number. Raises DTypeError for
@@ -281,13 +271,13 @@ def other_operand(x: Value, name: str, other: Any, reflected: bool = False) -> A
     """
     if LATE_BOUND["is_foreign"](type(other)) and not (x.type.weak or reflected):
         number = PRIMITIVES["weaken"](x)
-        return _OPERATORS[name](number, other) if name in _OPERATORS else NotImplemented
-    if name in ("equal", "not_equal") or type(other) not in _NEVER_OPERANDS:
+        return op.python.of_numbers(number, other) if op.python.of_numbers else NotImplemented
+    if op.python.takes_all or type(other) not in _NEVER_OPERANDS:
         return NotImplemented
-    if name == "mul" and type(other) in (str, bytes):  # Python repeats it, by ``__index__``
+    if op.python.repeats_sequences and type(other) in (str, bytes):  # Python does, by __index__
         return NotImplemented
     raise DTypeError(
-        f"{name}: {describe_value(x)} and {describe_value(other)} do not combine{at_user()}\n"
+        f"{op.name}: {describe_value(x)} and {describe_value(other)} do not combine{at_user()}\n"
         "  both operands must be arrays or numbers"
     )
 

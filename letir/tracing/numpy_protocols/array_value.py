@@ -15,7 +15,7 @@ import numpy as np
 from letir.ast import LATE_BOUND, load_module
 from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import DTypeError, ShapeError
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.views import mark_as_array
@@ -85,7 +85,7 @@ def numpy_namespace() -> ModuleType:
     return load_module("letir.numpy")
 
 
-def list_operand(x: Any, name: str, items: Any) -> Any:
+def list_operand(x: Any, op: Primitive, items: Any) -> Any:
     """A list, tuple, range or deque as the other operand of ``x``: an array, or NotImplemented.
 
     Python numbers leave lists to Python, and so do NumPy's integers in a product, which repeats
@@ -93,7 +93,8 @@ def list_operand(x: Any, name: str, items: Any) -> Any:
     """
     if x.type is not None and x.type.weak:
         return NotImplemented
-    if name == "mul" and not x.shape and x.is_scalar() and hasattr(type(items), "__mul__"):
+    is_repeatable = op.python.repeats_sequences and hasattr(type(items), "__mul__")
+    if is_repeatable and not x.shape and x.is_scalar():
         if x.dtype.kind in "iu":
             return NotImplemented
         error = TypeError(f"can't multiply sequence by non-int of type 'numpy.{x.dtype}'")

@@ -10,7 +10,7 @@ from letir.ast import LATE_BOUND, operators
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.operators import weaken_result
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import WEAK
 from letir.ops.elementwise.python_operators import compute_operator
 from letir.tracing import entry
@@ -22,24 +22,23 @@ from letir.tracing.trace_state import ABSENT
 _OWN_FILES = frozenset(
     [operators.__file__, array_value.__file__, python_protocols.__file__, __file__]
 )
-_ORDERINGS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 
 
-def apply_python_operator(emitter: Any, name: str, operands: tuple) -> Any:
-    """The traced Python number that the operator ``name`` of Python gives.
+def apply_python_operator(emitter: Any, op: Primitive, operands: tuple) -> Any:
+    """The traced Python number that Python's operator for ``op`` gives.
 
     Raises TypeError where Python does.
     """
     x, y = operands
-    if name in _ORDERINGS and _written_by_user():
+    if op.python.orders_numbers and _written_by_user():
         kinds = f"{_python_kind(x)!r} and {_python_kind(y)!r}"
         raise TypeError(
-            f"{_ORDERINGS[name]!r} not supported between instances of {kinds}{at_user()}\n"
+            f"{op.symbol!r} not supported between instances of {kinds}{at_user()}\n"
             "  Python does not order complex numbers: compare abs(z) or z.real"
         )
-    if not _differs_from_numpy(name, x, y) or not _written_by_user():
-        return weaken_result(emitter.apply(PRIMITIVES[name], operands))
-    attrs = Attrs(operator=name, kind=_kind_of_result(name, x, y))
+    if not _differs_from_numpy(op, x, y) or not _written_by_user():
+        return weaken_result(emitter.apply(op, operands))
+    attrs = Attrs(operator=op.name, kind=_kind_of_result(op, x, y))
     return emitter.apply(PRIMITIVES["python_operator"], operands, attrs)
 
 
@@ -61,22 +60,15 @@ def _python_kind(x: Any) -> str:
     return {"f": "float", "c": "complex"}.get(letter, "int")
 
 
-def _differs_from_numpy(name: str, x: Any, y: Any) -> bool:
-    """Whether Python may raise, or give another type or number, where NumPy does not.
-
-    Python raises for a power beyond 1e308, but gives infinity for a product: so a square differs.
-    """
+def _differs_from_numpy(op: Primitive, x: Any, y: Any) -> bool:
+    """Whether Python may raise, or give another type or number, where NumPy does not."""
     kinds = {_python_kind(x), _python_kind(y)}
     if isinstance(y, Value) or "complex" in kinds:
         return True
-    if name == "power":
-        return not (y >= 0 and y == int(y)) or ("float" in kinds and y > 1)
-    if name.endswith("shift"):
-        return y < 0
-    return y == 0 or (name == "div" and kinds == {"int"})
+    return op.python.differs is not None and op.python.differs(y, kinds)
 
 
-def _kind_of_result(name: str, x: Any, y: Any) -> str:
+def _kind_of_result(op: Primitive, x: Any, y: Any) -> str:
     """The name of the type that Python gives at the values of a concrete trace.
 
     Without values: an int for powers of ints, a float for powers of floats.
@@ -84,22 +76,20 @@ def _kind_of_result(name: str, x: Any, y: Any) -> str:
     kinds = {_python_kind(x), _python_kind(y)}
     if "complex" in kinds:
         return "complex"
-    if name == "div":
-        return "float"
-    if name == "power" and not _is_whole(y, kinds):
-        values = [n.concrete_value() if isinstance(n, Value) else n for n in (x, y)]
-        if not any(value is ABSENT for value in values):
-            numbers = [n.item() if hasattr(n, "item") else n for n in values]
-            try:
-                return type(compute_operator(name, *numbers)).__name__
-            except ArithmeticError:  # computing the operation raises it again
-                pass
-    return "float" if "float" in kinds else "int"
-
-
-def _is_whole(y: Any, kinds: set[str]) -> bool:
-    """Whether a power of real numbers is a float whatever the base is."""
-    return "float" in kinds and not isinstance(y, Value) and y == int(y)
+    default = "float" if "float" in kinds else "int"
+    if op.python.result_kind is None:
+        return default
+    kind = op.python.result_kind(None if isinstance(y, Value) else y, kinds)
+    if kind is not None:
+        return kind
+    values = [n.concrete_value() if isinstance(n, Value) else n for n in (x, y)]
+    if not any(value is ABSENT for value in values):
+        numbers = [n.item() if hasattr(n, "item") else n for n in values]
+        try:
+            return type(compute_operator(op.name, *numbers)).__name__
+        except ArithmeticError:  # computing the operation raises it again
+            pass
+    return default
 
 
 LATE_BOUND["apply_python_operator"] = apply_python_operator
