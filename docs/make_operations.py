@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from letir.ast.primitive import PRIMITIVES, Primitive, Required
+from letir.ast.attrs import Required
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import Absent
 from letir.ast.text.printer import Printer
 from letir.ops import load_all

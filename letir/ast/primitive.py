@@ -12,26 +12,13 @@ from typing import TYPE_CHECKING, Any
 from attrs import define, field
 
 from letir.ast import LATE_BOUND, LoadingTable
-from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.attrs import NO_ATTRS, Attrs, Required, keyword_defaults
 from letir.ast.record_fields import NO_BATCH, NO_OPERATOR, Absent, PythonOperator, SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule
 
 if TYPE_CHECKING:
     from letir.ast.record_fields import BodyLayout
-
-
-class Required:
-    """The default of attributes that have to be given."""
-
-
-def _keyword_defaults(function) -> dict[str, Any]:
-    """{name: default} of a function's keyword-only parameters: the attributes of an operation."""
-    code = function.__code__  # not inspect.signature, which takes 9 us
-    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    defaults = function.__kwdefaults__ or {}
-    # `call` is the evaluator in use, not an attribute
-    return {name: defaults.get(name, Required) for name in names if name != "call"}
 
 
 class _Documentation:
@@ -243,7 +230,7 @@ class Primitive:
         self.symbol = self.symbol or self.python.symbol
         function: Any = self.attributes or self.impl
         # most operations have no attributes, and a first jit(grad(f)) makes a hundred records
-        self.set_attrs(_keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})
+        self.set_attrs(keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})
         self.is_differentiable = type(self.vjp) is not Absent or not self.vjp.final
         if self.memory is None:
             is_open = self.is_users or (self.holds_lambdas and self.decompose is None)

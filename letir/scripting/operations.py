@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from letir.ast import entry_point
+from letir.ast.attrs import Required
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive, Required
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, ShapeError

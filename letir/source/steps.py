@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.attrs import token
+from letir.ast.attrs import Required, token
 from letir.ast.checker import retype
-from letir.ast.primitive import Required
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import ExportError

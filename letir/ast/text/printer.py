@@ -14,9 +14,9 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.attrs import Here, token
+from letir.ast.attrs import Here, Required, token
 from letir.ast.bodies import bodies_of
-from letir.ast.primitive import Primitive, Required
+from letir.ast.primitive import Primitive
 from letir.ast.source import Source
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
