@@ -193,6 +193,10 @@ class Primitive:
     # returned(results, **attrs) is the list or named tuple that NumPy's function returns for
     # several results; None: a plain tuple
     returned: Callable | None = None
+    # of a ufunc: {its method, such as "reduce": the operation that records it}; others are recorded
+    # by ``ufunc_reduce``, ``ufunc_accumulate`` and ``ufunc_at``
+    methods: Mapping[str, str] = field(factory=dict)
+    in_domain: float = 0.5  # a number in the domain of each operand, without a warning
     out_takes_part: bool = False  # the dtype of `out=` has a say in the dtype of the computation
 
     takes_shape: bool = False  # one argument is a shape

@@ -34,8 +34,17 @@ greater = discrete("greater", np.greater, python=python.GREATER, onnx="Greater",
 greater_equal = discrete(
     "greater_equal", np.greater_equal, python=python.GREATER_EQUAL, onnx="GreaterOrEqual", **SAFE
 )
-logical_and = discrete("logical_and", np.logical_and, onnx="And", commutative=True, **SAFE)
-logical_or = discrete("logical_or", np.logical_or, onnx="Or", commutative=True, **SAFE)
+logical_and = discrete(
+    "logical_and",
+    np.logical_and,
+    methods={"reduce": "all"},
+    onnx="And",
+    commutative=True,
+    **SAFE,
+)
+logical_or = discrete(
+    "logical_or", np.logical_or, methods={"reduce": "any"}, onnx="Or", commutative=True, **SAFE
+)
 logical_xor = discrete("logical_xor", np.logical_xor, onnx="Xor", commutative=True, **SAFE)
 logical_not = discrete("logical_not", np.logical_not, onnx="Not", **SAFE)
 bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **_SILENT)

@@ -36,6 +36,7 @@ add = binary(
     lambda g, out, x, y: g,
     lambda g, out, x, y: g,
     numpy=np.add,
+    methods={"reduce": "sum", "accumulate": "cumsum", "at": "index_add"},
     python=python.ADD,
     onnx="Add",
     commutative=True,
@@ -69,6 +70,7 @@ mul = binary(
     lambda g, out, x, y: g * y,
     lambda g, out, x, y: g * x,
     numpy=np.multiply,
+    methods={"reduce": "prod", "accumulate": "cumprod"},
     python=python.MULTIPLY,
     onnx="Mul",
     commutative=True,
@@ -165,8 +167,12 @@ def _extremum_share(g: Any, out: Value, x: Any, y: Any) -> Value:
 
 EXTREMUM_TERMS = (_extremum_share, lambda g, out, x, y: _extremum_share(g, out, y, x))
 _EXTREMUM: dict = {"commutative": True, "never_fails": "biuf", "cost": "cheap"}
-maximum = binary("maximum", *EXTREMUM_TERMS, numpy=np.maximum, onnx="Max", **_EXTREMUM)
-minimum = binary("minimum", *EXTREMUM_TERMS, numpy=np.minimum, onnx="Min", **_EXTREMUM)
+maximum = binary(
+    "maximum", *EXTREMUM_TERMS, numpy=np.maximum, methods={"reduce": "max"}, onnx="Max", **_EXTREMUM
+)
+minimum = binary(
+    "minimum", *EXTREMUM_TERMS, numpy=np.minimum, methods={"reduce": "min"}, onnx="Min", **_EXTREMUM
+)
 
 # ---- exponentials and logarithms ----
 
@@ -237,6 +243,10 @@ arcsinh = elementwise(
 )
 # not sqrt(x * x - 1), which cancels near 1 and is on the wrong branch for complex x
 arccosh = elementwise(
-    "arccosh", lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)), numpy=np.arccosh, onnx="Acosh"
+    "arccosh",
+    lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)),
+    numpy=np.arccosh,
+    in_domain=1.5,
+    onnx="Acosh",
 )
 arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arctanh, onnx="Atanh")

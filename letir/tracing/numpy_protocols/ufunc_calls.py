@@ -25,18 +25,6 @@ from letir.tracing.numpy_protocols.dispatch import (
 from letir.tracing.operands import Casting, stack_traced, strong_element
 from letir.tracing.source_locations import at_user
 
-REDUCTIONS: dict[Any, str] = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
-}
-_CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
-# the stand-in for masked operands of these ufuncs; 0.5 is in the domain of all others
-_INSIDE = {np.arccosh: 1.5}
-
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
     """The recorded result of ``ufunc`` (or one of its methods) on traced values."""
@@ -218,7 +206,7 @@ def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, mask) -> tuple:
         )
     if op.vjp is DISCRETE:  # comparisons and bit operations have no restricted domain
         return inputs
-    return tuple([_inside_domain(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
+    return tuple([_inside_domain(x, mask, op.in_domain) for x in inputs])
 
 
 def _inside_domain(x, mask, number: float):
@@ -243,8 +231,8 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
     given["axis"] = kwargs.get("axis", 0)
     (out,) = outs or (None,)
-    if out is not None and ufunc not in (np.logical_and, np.logical_or):
-        given.setdefault("dtype", _dtype_into_out(ufunc, x, out))
+    if out is not None and not _is_test(op):
+        given.setdefault("dtype", _dtype_into_out(ufunc, op, x, out))
     if kwargs.get("initial", 0) is None and "where" in given:
         raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
     if isinstance(given.get("initial"), Value):
@@ -253,11 +241,22 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
     return result if out is None else _write_where(ufunc, result, out, True, "same_kind")
 
 
-def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
+def _reduction_of(op: Primitive) -> Primitive | None:
+    """The operation that records ``reduce`` of the ufunc of ``op`` and nothing else."""
+    return PRIMITIVES[op.methods["reduce"]] if "reduce" in op.methods else None
+
+
+def _is_test(op: Primitive) -> bool:
+    """Whether ``reduce`` is np.any or np.all, which take neither a dtype nor an initial value."""
+    reduction = _reduction_of(op)
+    return reduction is not None and not reduction.attrs.keys() & {"dtype", "initial"}
+
+
+def _dtype_into_out(ufunc, op: Primitive, x: Value, out) -> np.dtype:
     """The dtype of a reduction into ``out``: the promotion of both dtypes."""
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy stores the first element in `out`, cast to its dtype
-    if found != out.dtype and ufunc not in REDUCTIONS:
+    if found != out.dtype and "reduce" not in op.methods:
         raise unsupported_arguments(
             ufunc, f"out= of dtype {out.dtype} given, for a reduction in {found}"
         )
@@ -268,14 +267,14 @@ def _reduce(
     ufunc: np.ufunc, op: Primitive, x: Value, *, dtype: Any = None, where: Any = True, **given: Any
 ) -> Value:
     """``ufunc.reduce``."""
-    name = REDUCTIONS.get(ufunc)
-    if name in ("sum", "prod"):
-        return PRIMITIVES[name](x, dtype=dtype, where=where, **given)
-    if name in ("max", "min"):
+    reduction = _reduction_of(op)
+    if reduction is not None and "dtype" in reduction.attrs:
+        return reduction(x, dtype=dtype, where=where, **given)
+    if reduction is not None and not _is_test(op):
         x = x if dtype is None else x.astype(dtype)
-        return PRIMITIVES[name](x, where=where, **given)
-    if name is not None and dtype is None and "initial" not in given:  # np.any has neither
-        return PRIMITIVES[name](x, where=where, **given)
+        return reduction(x, where=where, **given)
+    if reduction is not None and dtype is None and "initial" not in given:
+        return reduction(x, where=where, **given)
     axis, operands = reduced_axis(x, given.pop("axis")), (x,) if where is True else (x, where)
     dtype = None if dtype is None else np.dtype(dtype)
     attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **given}
@@ -286,8 +285,8 @@ def _reduce(
 
 def _accumulate(ufunc, op: Primitive, x: Value, *, axis=0, dtype=None):
     """``ufunc.accumulate``."""
-    if ufunc in _CUMULATIVE and x.shape:
-        return PRIMITIVES[_CUMULATIVE[ufunc]](x, axis=axis, dtype=dtype)
+    if "accumulate" in op.methods and x.shape:
+        return PRIMITIVES[op.methods["accumulate"]](x, axis=axis, dtype=dtype)
     dtype = None if dtype is None else np.dtype(dtype)
     return PRIMITIVES["ufunc_accumulate"](x, ufunc=op.name, axis=axis, dtype=dtype)
 
@@ -322,8 +321,8 @@ def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
     if target.is_scalar():
         raise TypeError("first operand must be array")  # as NumPy says it
     # else NumPy computes in another dtype than the target's, or raises
-    if ufunc is np.add and all(_has_dtype_or_promotes(x, target.dtype) for x in new):
-        target.assign(target.at[item].add(*new))
+    if "at" in op.methods and all(_has_dtype_or_promotes(x, target.dtype) for x in new):
+        target.assign(PRIMITIVES[op.methods["at"]](target, item, *new))
     else:
         target.assign(PRIMITIVES["ufunc_at"](target, item, *new, ufunc=op.name))
 

@@ -10,7 +10,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ops import load_all
 from letir.testing import assert_same
 from letir.tracing.numpy_protocols.dispatch import recorder_of, refresh_tables
-from letir.tracing.numpy_protocols.ufunc_calls import REDUCTIONS, call_ufunc
+from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 
 X = np.array([[0.25, 0.5], [0.75, 0.125]])
 N = np.array([[1, 2], [3, 4]])
@@ -28,6 +28,7 @@ def _no_operation_outlives_its_test():
 
 RECORDED = {f: op for op in PRIMITIVES.values() for f in op.numpy if "." not in op.name}
 UFUNCS = [f for f in RECORDED if isinstance(f, np.ufunc)]
+REDUCED = [f for f in UFUNCS if "reduce" in RECORDED[f].methods]
 ABOVE_ONE = (np.arccosh,)
 INTEGERS = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.bitwise_count)
 INTEGERS += (np.left_shift, np.right_shift, np.gcd, np.lcm)
@@ -225,7 +226,7 @@ def test_a_list_times_an_integer_is_repeated_as_in_python():
 # ---- further arguments of ufuncs and functions ----
 
 
-@pytest.mark.parametrize("ufunc", REDUCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("ufunc", REDUCED, ids=lambda f: f.__name__)
 def test_a_reduction_of_a_ufunc_is_along_the_first_axis(ufunc):
     agrees(lambda x: (ufunc.reduce(x), ufunc.reduce(x, axis=None), ufunc.reduce(x, 1)), X)
 
