@@ -20,8 +20,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import DTypeError, ShapeError
 
 _op_of, _role_of, _may_update = map(attrgetter, ("op", "op.role", "op.update"))
-_reduction_of = attrgetter("op.reduction")
-_EXTREMA = frozenset(["max", "min"])  # forms of reductions
+_is_extremum = attrgetter("op.is_extremum")
 
 
 @entry_point
@@ -145,7 +144,7 @@ class _Recording:
         There is one parameter for each position, even if a value is returned twice
         [semantics.md D2].
         """
-        if self.defined is not None and not _EXTREMA.isdisjoint(map(_reduction_of, self.tape)):
+        if self.defined is not None and any(map(_is_extremum, self.tape)):
             needed = self.reverse.needed
             self.tape[:] = LATE_BOUND["without_canceling_maxima"](self.f, self.tape, needed)
         for position, arg in enumerate(ret.args):

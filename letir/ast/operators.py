@@ -47,8 +47,8 @@ def _power_kind(y, kinds: set[str]) -> str | None:
     return "float" if "float" in kinds and y is not None and y == int(y) else None
 
 
-ADD = PythonOperator("+", operator.add, counts_booleans=True, takes_complex=True)
-SUBTRACT = PythonOperator("-", operator.sub, counts_booleans=True, takes_complex=True)
+ADD = PythonOperator("+", operator.add, counts_booleans=True, takes_complex=True, is_sum=True)
+SUBTRACT = PythonOperator("-", operator.sub, counts_booleans=True, takes_complex=True, is_sum=True)
 MULTIPLY = PythonOperator(
     "*", operator.mul, counts_booleans=True, takes_complex=True, repeats_sequences=True
 )

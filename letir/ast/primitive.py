@@ -150,6 +150,12 @@ class Primitive:
     moves_elements: int = 0
     # the form of a reduction, see letir.kernels.reduction_forms; "parts": from its decomposition
     reduction: str | None = None
+    is_extremum: bool = False  # a reduction whose results are elements of the operand
+    # the products of elements that it sums: "matrix": of rows and columns of two operands; "outer":
+    # of each element with each, not summed; "subscripts": as its attribute says
+    product: str | None = None
+    # adds further operands at indices: "operand": to a copy of the first one; "zeros": to zeros
+    adds_parts: str | None = None
 
     # ---- memory and cost ----
     # aliasing of results: "new": they have separate memory; "view": they share the memory of
@@ -176,6 +182,7 @@ class Primitive:
     # the results are new compact memory, which they share with no other value: "scalar": a 0-d
     # result is a NumPy scalar, the default of ufuncs; "array": it may be an array; None: unknown
     compact: str | None = None
+    gives_scalars: bool = False  # a 0-d result is a NumPy scalar; implied by `compact`
     # the cost of recomputing it: "free"; "cheap": one pass, few instructions an element;
     # "moderate": a few passes, or elements are moved; "dear"; "bodies": that of the dearest bind
     # in its bodies. The default is "moderate" for elementwise operations.
@@ -232,6 +239,7 @@ class Primitive:
         self.is_users = "." in self.name
         self.raises = self.raises or self.is_users
         self.symbol = self.symbol or self.python.symbol
+        self.gives_scalars = self.gives_scalars or self.compact == "scalar"
         function: Any = self.attributes or self.impl
         # most operations have no attributes, and a first jit(grad(f)) makes a hundred records
         self.set_attrs(keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})

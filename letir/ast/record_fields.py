@@ -85,6 +85,7 @@ class PythonOperator:
     takes_complex: bool = False  # Python's complex numbers have it
     orders_numbers: bool = False  # as ``<``, which Python's complex numbers refuse
     takes_all: bool = False  # as ``==``, which objects of all types have
+    is_sum: bool = False  # ``+`` and ``-``: the result differs from one operand by the other
     repeats_sequences: bool = False  # as ``*``, by which an integer repeats a list
     # differs(y, kinds): whether it may raise, or give another type or number than NumPy, for real
     # numbers whose second one is known; None: it is NumPy's
@@ -92,6 +93,11 @@ class PythonOperator:
     # result_kind(y, kinds): the kind of the result for real numbers, or None if the values decide;
     # ``y`` is None if it is not known. The default is a float if one operand is, else an int
     result_kind: Callable | None = None
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares numbers."""
+        return self.orders_numbers or self.takes_all
 
 
 NO_OPERATOR = PythonOperator()

@@ -63,7 +63,7 @@ class Compiled:
         self.drawing: tuple[int, ...] = ()  # positions of generators that draw without state copies
         if self.changed and any(bind.op.random for bind in made.binds):
             run, self.drawing = LATE_BOUND["with_own_draws"](made)
-        if kernels == "on" and any(bind.op.scalar == "einsum" for bind in run.binds):
+        if kernels == "on" and any(bind.op.product == "subscripts" for bind in run.binds):
             run = LATE_BOUND["with_einsum_products"](run)
         later = later and kernels != "off" and has_compiler()
         self.is_waiting = later

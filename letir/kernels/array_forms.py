@@ -182,10 +182,6 @@ def _sum_to_size(b: Builder, x: Scalars, *, shape: tuple | None) -> Scalars:
     return _reduction_form(_sum_of_row)(b, x, axis=axes, keepdims=True).reshape(shape)
 
 
-# names of forms that give NumPy's scalars where the result has no axes
-GIVE_SCALARS = frozenset(
-    ["matmul", "dot", "sum", "sum_to_size", "mean", "max", "min", "argmax", "argmin"]
-)
 _SUMS = {"b": "i8", "i": "i8", "u": "u8"}
 _FORMS: dict[str, ArrayForm] = {
     "matmul": _matmul,

@@ -30,7 +30,6 @@ _MOST_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
 MOST_STEPS = 1 << 20  # the most steps of one call, so that Python can handle signals between calls
 MOST_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
 _MOST_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
-_COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 _INDEX = np.dtype("int64")
 _STEPS = "steps"  # the name of the number of steps of a ``scan`` that is unknown until the call
 
@@ -86,9 +85,9 @@ def is_count(bind: Bind) -> bool:
         return all(has_form(inner) or is_count(inner) for inner in body.binds)
     if not is_of_python_integers(bind):
         return False
-    name = any_scalar_name(bind)
+    python = bind.op.python
     small = [type(x) is Const and abs(x.value) <= _MOST_ADDED for x in bind.args]
-    return name in _COMPARISONS or (name in ("add", "sub") and sum(small) == 1)
+    return python.compares or (python.is_sum and sum(small) == 1)
 
 
 @define(eq=False)
@@ -232,7 +231,7 @@ class _LoopLowering(Unrolling):
             return scalar_name(bind)
         name = any_scalar_name(bind)
         # the steps of inner loops are not bounded
-        return name if is_count(bind) and (self.depth <= 1 or name in _COMPARISONS) else None
+        return name if is_count(bind) and (self.depth <= 1 or bind.op.python.compares) else None
 
     def nested_counted_loop(self, loop: LoopParts) -> list[tuple[Places, np.dtype]]:
         """Build a nested ``fori_loop``."""

@@ -8,6 +8,7 @@ compensation (Knuth's two-sum), so that the error stays below the bound of pairw
 import numpy as np
 from attrs import frozen
 
+from letir.ast.primitive import Primitive
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Operand
 from letir.kernels.scalar_instructions import BOOL
@@ -198,3 +199,9 @@ REDUCTIONS: dict[str, ReductionForm] = {
     "any": ReductionForm("or", False, takes_truth=True),
     "all": ReductionForm("and", True, takes_truth=True),
 }
+
+
+def is_sum(op: Primitive) -> bool:
+    """Whether an operation adds elements."""
+    form = REDUCTIONS.get(op.reduction or "")
+    return form is not None and form.combine == "add" and not form.is_divided

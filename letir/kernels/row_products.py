@@ -23,7 +23,7 @@ _LEAST_ROW, _MOST_ROW = (
 
 def is_product(bind: Bind) -> bool:
     """Whether a bind multiplies a matrix and a vector."""
-    if bind.op.scalar not in ("matmul", "dot") or len(bind.args) != 2:
+    if bind.op.product != "matrix" or len(bind.args) != 2:
         return False
     kinds = [arg.type for arg in (*bind.args, *bind.binders)]
     if any(type(kind) is not ArrayType or not has_static_shape(kind) for kind in kinds):

@@ -38,7 +38,7 @@ def _einsum_level(fn: Lambda) -> Lambda:
     calls = {
         bind.binders[0]: call
         for bind in fn.binds
-        if bind.op.scalar == "einsum" and (call := _products_of(bind)) is not None
+        if bind.op.product == "subscripts" and (call := _products_of(bind)) is not None
     }
     if not calls:
         return fn

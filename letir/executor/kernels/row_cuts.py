@@ -14,15 +14,16 @@ from attrs import evolve, frozen
 from letir.ast.terms import Lambda
 from letir.eval.float_warnings import run_raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
+from letir.kernels.reduction_forms import REDUCTIONS
 from letir.kernels.row_groups import SHORT
 from letir.kernels.row_interface import RowKernel
 
 _MOST_BLOCKS = 32
 _BLOCK = 1 << 16  # the fewest elements of a block
 _BLOCK_ROWS = 64  # the fewest rows of a block: the totals of its columns are one more row
-_COMBINE = {
-    **{"max": np.maximum, "min": np.minimum, "prod": np.multiply},
-    **{"any": np.logical_or, "all": np.logical_and},
+_COMBINE = {  # by the instruction of the form of a reduction
+    **{"max": np.maximum, "min": np.minimum, "mul": np.multiply},
+    **{"or": np.logical_or, "and": np.logical_and},
 }
 
 _Arrays = tuple[tuple[tuple[int, ...], np.dtype], ...]  # shapes and dtypes
@@ -158,15 +159,16 @@ def _axis_of(core: str, shape: tuple[int, ...], axis: tuple[str, int]) -> int | 
 
 def _combine_blocks(reduction: str, parts: np.ndarray, places: Sequence[slice]) -> np.ndarray:
     """The results of all blocks combined pairwise, in a fixed order."""
-    if reduction not in ("sum", "mean"):
-        return _COMBINE[reduction].reduce(parts, axis=0)
+    form = REDUCTIONS[reduction]
+    if form.combine != "add":
+        return _COMBINE[form.combine].reduce(parts, axis=0)
     dtype = parts.dtype
     found = parts.astype("f8") if dtype.kind == "f" else parts
     lengths = np.array([place.stop - place.start for place in places], "f8")
-    if reduction == "mean":
+    if form.is_divided:
         found = found * lengths.reshape(-1, *[1] * (found.ndim - 1))
     while len(found) > 1:
         even = len(found) // 2 * 2
         found = np.concatenate([found[0:even:2] + found[1:even:2], found[even:]])
-    total = found[0] / lengths.sum() if reduction == "mean" else found[0]
+    total = found[0] / lengths.sum() if form.is_divided else found[0]
     return total.astype(dtype)

@@ -56,7 +56,7 @@ class _OrderFollowers:
             places = [n for n, arg in enumerate(bind.args) if arg in self.carriers]
             self.readers += [(call, n) for n in places]
             return all(bind.args[n] in self.alike and call.like[n] is None for n in places)
-        if bind.op.scalar == "matmul" and all(_long_axes(arg) == 2 for arg in bind.args):
+        if bind.op.product == "matrix" and all(_long_axes(arg) == 2 for arg in bind.args):
             return True  # in C order
         is_elementwise = bind.op.elementwise or bind.op.role == "fused"
         is_view = bind.op.memory == "view" and bind.attrs.get("order", "C") == "C"

@@ -18,6 +18,7 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
 from letir.ast.types import ArrayType
 from letir.kernels.array_forms import array_form_of
+from letir.kernels.reduction_forms import is_sum
 from letir.kernels.row_passes import reduced_axes
 from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import DTYPES, has_scalar_form
@@ -95,7 +96,7 @@ def _may_be_item(bind: Bind, is_exact: bool) -> bool:
 
 def is_sum_to_shape(bind: Bind) -> bool:
     """Whether a bind sums its operand to a shape that broadcasts to the operand's."""
-    return bind.op.reduction == "sum" and "axis" not in bind.attrs and "shape" in bind.attrs
+    return is_sum(bind.op) and "axis" not in bind.attrs and "shape" in bind.attrs
 
 
 def axes_sum_of(bind: Bind) -> Bind:
@@ -177,7 +178,7 @@ def gathered_item(bind: Bind, n: int) -> list | None:
 
 def adds_to_operand(bind: Bind) -> bool:
     """Whether a bind adds to its first operand at an index."""
-    return bind.op.scalar == "index_add"
+    return bind.op.adds_parts == "operand"
 
 
 def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]]]:
@@ -193,7 +194,7 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
         if kind.size > _MOST_COPIED * n:
             return []  # NumPy adds in place
         found = [(bind.attrs["item"], part, tuple(arrays))]
-    elif op.scalar == "assemble" and bind.attrs["shape"] is not None:
+    elif op.adds_parts == "zeros" and bind.attrs["shape"] is not None:
         rest, found = list(bind.args), []
         for item in bind.attrs["items"]:
             count = sum([type(one) is Here for one in (item if type(item) is tuple else (item,))])

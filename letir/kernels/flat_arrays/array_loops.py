@@ -21,7 +21,6 @@ from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.loop_parts import LoopParts, known_rows
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_passes import reduced_axes, reduction_form
-from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, operand_dtypes
 from letir.kernels.unrolled_groups import known_type
 
@@ -30,7 +29,6 @@ _MOST_BY_CALL = 1 << 14  # the most multiplications for each saved call of NumPy
 _MOST_REDUCED = 1 << 10  # the most elements of a sum, which is computed as one block
 _MOST_BINDS = 200
 _INDEX = np.dtype("int64")
-_PRODUCTS = ("matmul", "dot")
 
 
 @frozen(eq=False)
@@ -231,9 +229,9 @@ class _ArrayLowering(Memory):
             self.move_elements(bind)
         elif reduction_form(bind) is not None:
             self.reduce(bind)
-        elif scalar_name(bind) in _PRODUCTS:
+        elif op.product == "matrix":
             self.multiply(bind, *self.operands(bind))
-        elif scalar_name(bind) == "outer":
+        elif op.product == "outer":
             self.multiply(bind, *self.as_column_and_row(*self.operands(bind)))
         else:
             raise NoKernel

@@ -8,11 +8,11 @@ import numpy as np
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Bind, Local
 from letir.ast.types import ArrayType
+from letir.kernels.reduction_forms import is_sum
 from letir.kernels.row_passes import reduction_form
 from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.tables.table_kernel import arity_of
 
-PRODUCTS = ("matmul", "dot", "outer")
 _MOST_MADE = 1 << 11  # the most elements that one operation computes
 _MOST_READ = 1 << 15  # the most elements of an operand
 
@@ -44,12 +44,17 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
         return not op.needs_elements
     if kind.size > _MOST_MADE:
         return False
-    if op.reduction == "sum":
+    if is_sum(op):
         return reduction_form(bind) is not None and len(bind.args) == 1
-    name = scalar_name(bind)
-    if name in PRODUCTS:
+    if multiplies_arrays(bind):
         return len(bind.args) == 2
+    name = scalar_name(bind)
     return bool(op.elementwise and name and arity_of(name))
+
+
+def multiplies_arrays(bind: Bind) -> bool:
+    """Whether a bind is a product of matrices or vectors."""
+    return bind.op.product in ("matrix", "outer")
 
 
 def is_write(bind: Bind) -> bool:
@@ -59,12 +64,12 @@ def is_write(bind: Bind) -> bool:
 
 def is_added(bind: Bind) -> bool:
     """Whether a bind adds to a part of an array."""
-    return bind.op.scalar == "index_add"
+    return bind.op.adds_parts == "operand"
 
 
 def is_sum_of_parts(bind: Bind) -> bool:
     """Whether a bind adds parts to zeros, each at an index of its own."""
-    return bind.op.scalar == "assemble" and len(bind.args) == len(bind.attrs["items"])
+    return bind.op.adds_parts == "zeros" and len(bind.args) == len(bind.attrs["items"])
 
 
 def _is_small(kind: Any, dtype: np.dtype, most: int) -> bool:

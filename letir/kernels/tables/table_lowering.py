@@ -13,7 +13,12 @@ from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.row_passes import reduced_axes
 from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import NoKernel, operand_dtypes
-from letir.kernels.tables.table_binds import PRODUCTS, is_added, is_sum_of_parts, is_write
+from letir.kernels.tables.table_binds import (
+    is_added,
+    is_sum_of_parts,
+    is_write,
+    multiplies_arrays,
+)
 from letir.kernels.tables.table_kernel import ENTRY, operations_of
 from letir.kernels.tables.table_memory import (
     CONSTANTS,
@@ -197,7 +202,7 @@ class _Lowering(TableRows):
         order if all operands of the table have C order; or ODD, any other order.
         """
         op = bind.op
-        if len(place.shape) < 2 or scalar_name(bind) in PRODUCTS:
+        if len(place.shape) < 2 or multiplies_arrays(bind):
             return "C"
         if op.order == "first" and bind.attrs.get("order", "K") == "K":
             return self.orders.get(bind.args[0], "C")
@@ -245,8 +250,8 @@ class _Lowering(TableRows):
             self.copy_elements(bind, target, operands)
         elif op.reduction is not None:
             self.reduce(bind, target, *operands)
-        elif name in PRODUCTS:
-            self.multiply(name, target, *operands)
+        elif multiplies_arrays(bind):
+            self.multiply(op.product, target, *operands)
         else:
             if name is None or any(d != self.dtype for d in operand_dtypes(bind)):
                 raise NoKernel
@@ -346,9 +351,9 @@ class _Lowering(TableRows):
         self.append(row)
         self.last = target.root if count == 1 else None
 
-    def multiply(self, name: str, target: Place, x: Place, y: Place) -> None:
+    def multiply(self, product: str | None, target: Place, x: Place, y: Place) -> None:
         """A product of vectors or matrices, with a row of the table for each row of the result."""
-        if name == "outer":
+        if product == "outer":
             rows = (x.size,)
             if len(x.shape) != 1 or len(y.shape) != 1:
                 raise NoKernel

@@ -320,6 +320,7 @@ index_add = define(
     for_scripts=False,
     raises=lambda x, new, *places, item: bool(places),
     scalar="index_add",
+    adds_parts="operand",
 )
 
 # ---- assemble: the sum of parts in zeros ----
@@ -388,4 +389,5 @@ assemble = define(
     order="C",
     cost="moderate",
     scalar="assemble",
+    adds_parts="zeros",
 )

@@ -157,6 +157,7 @@ outer = composite(
     prepare=lambda a, b, out=None: ((a, b), {}),
     numpy=(np.outer,),
     scalar="outer",
+    product="outer",
 )
 vdot = composite(
     "vdot",

@@ -122,6 +122,8 @@ def _product_jvp(name: str):
     return jvp
 
 
+_MATRIX_PRODUCT: dict = {"product": "matrix", "odd_in": (0, 1), "compact": "scalar"}
+_MATRIX_PRODUCT |= {"only_float_warnings": True}
 matmul = define(
     "matmul",
     lambda xp, x, y: xp.matmul(x, y),
@@ -132,11 +134,9 @@ matmul = define(
     batch=batched_matmul,
     symbol="@",
     onnx="MatMul",
-    odd_in=(0, 1),
-    only_float_warnings=True,
     order="all",
-    compact="scalar",
     scalar="matmul",
+    **_MATRIX_PRODUCT,
     work=lambda out, x, y: 2 * out.size * x.shape[-1],
 )
 
@@ -194,11 +194,9 @@ dot = define(
     prepare=_dot_prepare,
     numpy=(np.dot,),
     batch=batched_dot,
-    odd_in=(0, 1),
-    only_float_warnings=True,
     order="C",
-    compact="scalar",
     scalar="dot",
+    **_MATRIX_PRODUCT,
     work=lambda out, x, y: out.size * (2 * x.shape[-1] if x.shape and y.shape else 1),
 )
 
@@ -394,6 +392,7 @@ einsum = define(
     source=arrays.einsum,
     memory="may_alias",
     scalar="einsum",
+    product="subscripts",
     work=_einsum_work,
     views=_einsum_views,
     write_through="by_place",

@@ -232,6 +232,7 @@ mean: Primitive = define(
     cost="moderate",
     reduction="mean",
     scalar="mean",
+    gives_scalars=True,
 )
 
 
@@ -287,6 +288,7 @@ def _define_extremum(name, numpy, impl, **fields):
         **_COMPACT,
         needs_elements=True,
         reduction=name,
+        is_extremum=True,
         **fields,
     )
 
@@ -370,6 +372,7 @@ def define_arg_reduction(name: str, numpy: Callable, impl: Callable, **facts: An
         ),
         numpy=(numpy,),
         batch=arg_reduction_rule(name),
+        gives_scalars=True,
         **facts,
     )
 

@@ -178,6 +178,7 @@ sum_to_size: Primitive = define(
     spreads=True,
     takes_shape=True,
     scalar="sum_to_size",
+    gives_scalars=True,
     reduction="sum",
 )
 

@@ -6,7 +6,7 @@
 
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.kernels.reduction_forms import PARTS
+from letir.kernels.reduction_forms import PARTS, is_sum
 from letir.kernels.row_passes import reduction_form
 from letir.ops.define.records import decomposition
 from letir.ops.elementwise.ufuncs import mul
@@ -62,7 +62,7 @@ def with_products(fn: Lambda) -> Lambda:
         is_view = bind.op.memory == "view" and len(bind.args) == 1
         if is_view and type(bind.args[0]) is Local and _is_number(bind.args[0].type):
             copied[bind.binders[0]] = bind.args[0]
-        number = copied.get(bind.args[0]) if bind.op.reduction == "sum" else None
+        number = copied.get(bind.args[0]) if is_sum(bind.op) else None
         binds += [bind] if number is None else _product_binds(bind, number)
     return fn if not copied else fn.with_binds(binds)
 

@@ -14,7 +14,6 @@ from letir.ast.attrs import Attrs
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.kernels.array_forms import GIVE_SCALARS
 from letir.kernels.loop_language import count_accesses
 from letir.kernels.scalar_lowering import DTYPES, MOST_ARRAYS
 from letir.visitors.usedef import use_counts
@@ -115,7 +114,7 @@ class UnrolledCluster:
             return not any(entry is ... for entry in (item if type(item) is tuple else (item,)))
         if getattr(bind.op.impl, "ufunc", None) is not None:
             return True
-        if bind.op.scalar in GIVE_SCALARS:
+        if bind.op.gives_scalars:
             return True
         # a cast gives a scalar for a scalar only; an argument may be a 0-d array
         return (
