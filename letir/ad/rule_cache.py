@@ -18,9 +18,10 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import Absent
+from letir.ast.source import error_of_rule
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS
-from letir.errors import DTypeError, ShapeError
+from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
@@ -222,13 +223,20 @@ def _rule_keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
 def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
     """Run a rule; returns its cotangents by operand (vjp) or its tangents by result (jvp)."""
     directions, outs, args = operands
-    rule = op.rule(kind)
     single = op.results is None
     if kind == "vjp" and single:
         directions = directions[0]
     elif kind == "vjp":
         directions = tuple(directions)
-    found = rule(directions, outs[0] if single else tuple(outs), *args, **attrs, **keywords)
+    try:
+        given = outs[0] if single else tuple(outs)
+        found = op.rule(kind)(directions, given, *args, **attrs, **keywords)
+    except (LetirError, RecursionError, MemoryError):
+        raise
+    except Exception as error:
+        if op.is_users or not _is_any_unknown((*args, *outs)):
+            raise
+        raise error_of_rule(op, error, kind) from error
     if kind == "jvp":
         tangents = (found,) if single else tuple(found)
         if op.is_users:
@@ -249,6 +257,11 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
     for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
         _check_direction(op, f"vjp rule gave operand {i} a cotangent", ct, arg)
     return found
+
+
+def _is_any_unknown(values: tuple) -> bool:
+    """Whether a type is unknown, so that the type rule has not compared attributes with it."""
+    return any(isinstance(value, Value) and value.type is None for value in values)
 
 
 def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:

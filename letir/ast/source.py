@@ -106,12 +106,14 @@ def error_at(error: LetirError, source: Source | None, *, with_excerpt: bool = F
     return error
 
 
-def error_of_rule(op: "Primitive", error: Exception) -> LetirError:
-    """The error for an exception of another class that the type rule of ``op`` raised; attributes
-    from a text are arbitrary.
+def error_of_rule(op: "Primitive", error: Exception, kind: str = "type") -> LetirError:
+    """The error for an exception of another class that a rule of ``op`` raised; attributes from a
+    text are arbitrary.
+
+    ``kind``: the name of the rule in the message.
     """
     return DTypeError(
-        f"{op.name}: its type rule does not take these attributes or operands: {error}\n"
+        f"{op.name}: its {kind} rule does not take these attributes or operands: {error}\n"
         "  docs/operations.md lists the operands and attributes of each operation"
     )
 

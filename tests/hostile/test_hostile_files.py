@@ -229,6 +229,14 @@ def test_an_attribute_that_no_rule_saw_is_an_error_of_letir():
             run(np.ones(3))
 
 
+@pytest.mark.parametrize("transform", [lt.differentiate, lambda f: lt.jvp(f, (1.0,), (1.0,))])
+def test_an_attribute_that_only_a_derivative_rule_saw_is_an_error_of_letir(transform):
+    """The type rule of ``assemble`` needs the operand that gives the shape, which has no type."""
+    text = "lambda %0 { %1 = assemble(%0, items=(0,), shape=(2, bool)); return %1 }"
+    with pytest.raises(lt.DTypeError, match=r"assemble: its (vjp|jvp) rule"):
+        transform(lt.parse(text))
+
+
 def test_a_tolerance_that_no_rule_saw_is_an_error_of_letir():
     pytest.importorskip("scipy")
     body = "lambda %2, %3 { return %2 }"

@@ -11,6 +11,8 @@ file must be refused within a second of processor time. The exit status is 1 if 
 import argparse
 import contextlib
 import io
+import logging
+import os
 import random
 import resource
 import signal
@@ -138,6 +140,7 @@ class Trials:
         self.seed, self.calls, self.refusal = seed, calls, refusal
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
+        self.current = ""
         self.place = Path(tempfile.mkdtemp()) / "hostile.letir"
 
     def run(self, number: int) -> None:
@@ -167,7 +170,7 @@ class Trials:
         self, number: int, name: str, call: Callable, may_never_end: bool = False
     ) -> tuple[Any, float]:
         """(the result, None for an error that is allowed; processor time)."""
-        begin = time.process_time()
+        begin, self.current = time.process_time(), f"trial {number}: {name}"
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
@@ -189,6 +192,18 @@ class Trials:
         """Remember a failure."""
         text = "".join(traceback.format_exception(error)[-3:])
         self.failures.append(f"trial {number}: {name} raised {type(error).__name__}\n{text}")
+
+
+class Log(logging.Handler):
+    """Warnings of letir as failures: a program without kernels, because making them has failed."""
+
+    def __init__(self, trials: Trials):
+        super().__init__(logging.WARNING)
+        self.trials = trials
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Remember the warning as a failure of the last step."""
+        self.trials.failures.append(f"{self.trials.current} logged: {record.getMessage()}")
 
 
 _CONTENT: dict[str, Callable] = {
@@ -217,6 +232,7 @@ def main() -> int:
     parser.add_argument("--refusal", type=float, default=MOST_REFUSAL, help="most seconds of one")
     parser.add_argument("--only", type=int, help="the number of one trial")
     options = parser.parse_args()
+    os.environ["LETIR_TRACEBACK"] = "full"
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     signal.signal(signal.SIGPROF, _raise_out_of_time)
@@ -229,6 +245,7 @@ def main() -> int:
     if sys.platform == "linux":
         _limit_memory()
     trials, begin = Trials(options.seed, options.calls, options.refusal), time.process_time()
+    logging.getLogger("letir").addHandler(Log(trials))
     numbers, done = range(options.count) if options.only is None else [options.only], 0
     with contextlib.suppress(KeyboardInterrupt):
         for number in numbers:
