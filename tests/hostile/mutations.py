@@ -71,6 +71,11 @@ def calls() -> tuple[str, ...]:
     return tuple(sorted({name for text in seeds() for name in _CALL.findall(text)}))
 
 
+def untyped(text: str) -> str:
+    """``text`` without the types of results."""
+    return _BOUND_TYPE.sub(r"\1", text)
+
+
 def _replaced(draw: random.Random, text: str, pattern: re.Pattern, others) -> str:
     """``text`` with one match of ``pattern`` replaced by one of ``others``."""
     found = list(pattern.finditer(text))
@@ -119,7 +124,7 @@ def mutated_text(draw: random.Random) -> str:
     text = draw.choice(seeds())
     match draw.randrange(4):
         case 0:
-            text = _BOUND_TYPE.sub(r"\1", text)
+            text = untyped(text)
         case 1:
             text = _ANY_TYPE.sub(r"\1", text)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):

@@ -17,7 +17,7 @@ from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_size, is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import AxisBoundsError, BoundsError, ShapeError
-from letir.ops.shape.shape_and_creation import as_size, ones_like
+from letir.ops.shape.shape_and_creation import as_size, indices_below, ones_like
 
 
 def item_with_places(item: Any) -> tuple[tuple, Any]:
@@ -130,7 +130,8 @@ def _all_along(x, indices, axis: int):
     """All indices along an axis of ``x``, in a shape that broadcasts against ``indices``."""
     n = x.shape[axis]
     if type(n) is int:
-        return np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
+        like = x if isinstance(x, Value) else indices
+        return indices_below(n, like).reshape(-1, *(1,) * (x.ndim - axis - 1))
     # arange needs a number: for a symbolic size ones are summed up instead
     like = indices if isinstance(indices, Value) and indices.shape[axis] == n else x
     return PRIMITIVES["cumsum"](ones_like(like).astype(np.int64), axis) - 1

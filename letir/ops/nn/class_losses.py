@@ -15,18 +15,11 @@ from letir.ops.elementwise.comparisons_and_where import equal, not_equal, where
 from letir.ops.nn.losses import check_same_shape, define_loss, reduce_losses, safe_product
 from letir.ops.nn.softmax import log_softmax
 from letir.ops.reductions.reductions import sum_
-from letir.ops.shape.eye_and_arange import arange
 from letir.ops.shape.reshape_and_ravel import reshape
-from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.shape_and_creation import arange_beside, as_size
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 _FLOAT64 = np.dtype("float64")
-
-
-def _emit_arange(n: int, like, dtype):
-    """``arange(n)``, recorded where ``like`` is."""
-    operands, attrs = arange.prepare(n, dtype=dtype)
-    return like.emitter.apply(arange, operands, arange.complete(attrs))
 
 
 def _checked_classes_impl(xp, x, *, classes, ignored=None):
@@ -79,7 +72,7 @@ def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
             f"one_hot: x must have integers, found {x.type}\n  convert it with .astype(int)"
         )
     x = checked_classes(x, classes=classes)
-    return cast(equal(expand_dims(x, -1), _emit_arange(classes, x, x.dtype)), dtype)
+    return cast(equal(expand_dims(x, -1), arange_beside(x, classes, x.dtype)), dtype)
 
 
 one_hot: Primitive = composite(
@@ -123,7 +116,7 @@ def _class_losses(x, target, weight, ignore_index: int):
             "  pass one class for each example: shape (N,) for logits of shape (N, classes)"
         )
     target = checked_classes(target, classes=x.shape[axis], ignored=ignore_index)
-    classes = _along_classes(_emit_arange(x.shape[axis], x, target.dtype), x)
+    classes = _along_classes(arange_beside(x, x.shape[axis], target.dtype), x)
     # where, not an index: works for symbolic batch sizes, and its gradient adds in a fixed order
     here = equal(expand_dims(target, axis), classes)
     losses = -sum_(where(here, x, 0), axis=axis)

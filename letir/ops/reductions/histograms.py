@@ -24,7 +24,7 @@ from letir.ops.reductions.reductions import max_, min_, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.concatenate_stack_split import stack
 from letir.ops.shape.reshape_and_ravel import reshape
-from letir.ops.shape.shape_and_creation import as_size, zeros_like
+from letir.ops.shape.shape_and_creation import arange_beside, as_size, broadcast_to, zeros_like
 from letir.ops.shape.transpose import transpose
 
 # ---- the number of bins ----
@@ -98,7 +98,7 @@ def _edges_decompose(a, *, bins, range=None) -> Value:
         first, last = cast(min_(a), dtype), cast(max_(a), dtype)
     same = first == last
     first, last = where(same, first - 0.5, first), where(same, last + 0.5, last)
-    steps = np.arange(bins + 1).astype(dtype)
+    steps = arange_beside(a, bins + 1, dtype)
     # the last edge exactly: the greatest element lies on it
     return where(steps == bins, last, steps * ((last - first) / bins) + first)
 
@@ -220,7 +220,7 @@ def _histogramdd_decompose(
         found.append(lines)
     shape = tuple(lines.shape[0] - 1 for lines in found)
     kind = np.dtype(np.float64)
-    flat = cast(zeros_like(found[0][:1]), kind)[np.zeros(math.prod(shape), np.int64)]
+    flat = broadcast_to(cast(zeros_like(found[0][:1]), kind), (math.prod(shape),))
     weights = None if weights is None else cast(weights, kind)
     blocks = reshape(flat.at[place].add(_bin_contributions(inside, weights, kind)), shape)
     return (_densities(blocks, found) if density else blocks), *found

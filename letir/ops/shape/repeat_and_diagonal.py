@@ -28,7 +28,7 @@ from letir.ops.indexing.dynamic_slice import dynamic_slice
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
 from letir.ops.shape.reshape_and_ravel import reshape
-from letir.ops.shape.shape_and_creation import as_size, broadcast_to
+from letir.ops.shape.shape_and_creation import as_size, broadcast_to, indices_below
 from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
 
 
@@ -237,10 +237,11 @@ triu = _define_triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 # ---- diagonals ----
 
 
-def _diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """(row indices, column indices) of a diagonal of an n x m matrix."""
+def _diagonal_places(n: int, m: int, offset: int, like: Value) -> tuple[Any, Any]:
+    """(row indices, column indices) of a diagonal of an n x m matrix, for a program of ``like``."""
     count = smaller_size(n + min(offset, 0), m - max(offset, 0))
-    steps = PRIMITIVES["arange"](count) if type(count) is Size else np.arange(max(count, 0))
+    is_symbolic = type(count) is Size
+    steps = PRIMITIVES["arange"](count) if is_symbolic else indices_below(max(count, 0), like)
     return steps + max(-offset, 0), steps + max(offset, 0)
 
 
@@ -251,7 +252,7 @@ def _diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
     rows, columns = last.shape[-2:]
     if offset == 0 and rows == columns and type(rows) is not int:  # symbolic: no index array
         return einsum("...ii->...i", last)
-    return last[(..., *_diagonal_places(*last.shape[-2:], offset))]
+    return last[(..., *_diagonal_places(*last.shape[-2:], offset, last))]
 
 
 def _diagonal_prepare(a, offset=0, axis1=0, axis2=1):
@@ -298,7 +299,7 @@ def _diagflat_decompose(x, *, k=0):
     """The elements written to a diagonal of zeros."""
     x = reshape(x, -1)
     n = len(x) + abs(k)
-    return assemble((n, n), (((Here(), Here()), x, _diagonal_places(n, n, k)),))
+    return assemble((n, n), (((Here(), Here()), x, _diagonal_places(n, n, k, x)),))
 
 
 diagflat = composite(
