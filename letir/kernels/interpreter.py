@@ -150,5 +150,13 @@ class _Run:
         """The result of a call of a kernel's function."""
         given = [self.value(x) for x in one.operands]
         self.values.update(zip(one.function.params, given, strict=True))
-        self.run(one.function.body)
-        return self.value(one.function.result)
+        function = one.function
+        self.run(function.test)
+        if function.condition is None:
+            self.run(function.body)
+            return self.value(function.result)
+        is_rare = self.value(function.condition)
+        if not np.any(is_rare):
+            return given[0]
+        self.run(function.body)
+        return np.where(is_rare, self.value(function.result), given[0])

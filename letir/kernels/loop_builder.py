@@ -81,12 +81,38 @@ class Builder:
         dtypes = tuple([x.dtype for x in operands])
         function = self.functions.get((name, dtypes))
         if function is None:
-            inner = Builder()
+            inner = Builder(functions=self.functions)
             params = tuple([inner.scalar(dtype) for dtype in dtypes])
             result = form(inner, *params)
             full = "_".join([name, *map(str, dtypes)])
             function = Function(full, params, inner.statements(), result)
             self.functions[name, dtypes] = function
+        return self.call_function(function, operands)
+
+    def call_rarely(
+        self, name: str, test: Callable, form: Callable, usual: Operand, *operands: Operand
+    ) -> Operand:
+        """``form(builder, *operands)`` where ``test(builder, *operands)`` is true, else ``usual``.
+
+        The form is a function of the kernel, as in ``call``; it runs only if the test is true, in
+        a vectorised loop for one of the elements that are computed side by side. It must not raise
+        a floating-point flag for the others.
+        """
+        dtypes = tuple([x.dtype for x in operands])
+        function = self.functions.get((name, dtypes))
+        if function is None:
+            inner = Builder(functions=self.functions)
+            params = tuple([inner.scalar(x.dtype) for x in (usual, *operands)])
+            condition = test(inner, *params[1:])
+            ahead = len(inner.bodies[0])
+            result = form(inner, *params[1:])
+            full, body = "_".join([name, *map(str, dtypes)]), inner.statements()
+            function = Function(full, params, body[ahead:], result, body[:ahead], condition)
+            self.functions[name, dtypes] = function
+        return self.call_function(function, (usual, *operands))
+
+    def call_function(self, function: Function, operands: tuple[Operand, ...]) -> Operand:
+        """The result of a function of the kernel."""
         key = (function, tuple([_expression_key(x) for x in operands]))
         for known in reversed(self.known):
             if key in known:

@@ -129,8 +129,7 @@ class _LoopLowering(Unrolling):
         names = ("calls", *sizes)
         extents = tuple([self.n_rows if n == _STEPS else self.builder.extent(n) for n in names])
         name = f"{KERNEL} of a loop of {len(loop.body.binds)} binds"
-        functions = tuple(self.builder.functions.values())
-        kernel = Kernel(name, arrays, extents, self.builder.statements(), functions)
+        kernel = Kernel(name, arrays, extents, self.builder.statements())
         return LoopKernel(kernel, signature, operands)
 
     # ---- the outermost loop ----

@@ -6,8 +6,10 @@ each index below an extent, and ``While`` repeats them as long as a condition is
 may carry scalars from step to step. ``str(kernel)`` prints the program.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 
 @frozen(eq=False)
@@ -131,17 +133,25 @@ class While:
 class Function:
     """A function of scalars that a kernel calls, so that its code exists only once.
 
-    ``body`` contains the instructions that compute ``result`` from ``params``.
+    ``body`` contains the instructions that compute ``result`` from ``params``. ``test``: the
+    instructions that compute ``condition`` from the params, for results that are rarely needed.
+    Where the condition is false, the function returns its first parameter without computing
+    ``body``.
     """
 
     name: str
     params: tuple[Scalar, ...]
     body: tuple["Statement", ...]
     result: Operand
+    test: tuple["Statement", ...] = ()
+    condition: Operand | None = None
 
     def __str__(self):
         head = ", ".join([f"{p}: {p.dtype}" for p in self.params])
         lines = [f"function {self.name}({head}) -> {self.result.dtype} {{"]
+        lines += [f"  {one}" for one in self.test]
+        if self.condition is not None:
+            lines.append(f"  return {self.params[0]} unless {self.condition}")
         lines += [f"  {one}" for one in self.body]
         return "\n".join([*lines, f"  return {self.result}", "}"])
 
@@ -189,9 +199,13 @@ class Kernel:
     arrays: tuple[Array, ...]
     extents: tuple[Scalar, ...]
     body: tuple[Statement, ...]
-    functions: tuple[Function, ...] = ()
     takes_contiguous: bool = False
     columns: int = 0
+    functions: tuple[Function, ...] = field(init=False)  # that the statements call
+
+    @functions.default
+    def _called_functions(self) -> tuple[Function, ...]:
+        return tuple(dict.fromkeys(functions_in(self.body)))
 
     @property
     def is_elementwise(self) -> bool:
@@ -202,6 +216,18 @@ class Kernel:
         lines = [*map(str, self.functions), f"kernel {self.name}({_join_texts(self.arrays)}) {{"]
         _write_lines(self.body, "  ", lines)
         return "\n".join([*lines, "}"])
+
+
+def functions_in(body: tuple[Statement, ...]) -> Iterator[Function]:
+    """The functions that statements call, with repetitions, each after those that it calls."""
+    for one in body:
+        if type(one) is Call:
+            yield from functions_in(one.function.body)
+            yield one.function
+        elif type(one) is While:
+            yield from functions_in((*one.test, *one.body))
+        elif type(one) is Loop:
+            yield from functions_in(one.body)
 
 
 def count_accesses(kernel: Kernel) -> int:

@@ -102,8 +102,7 @@ class Unrolling:
         signature = "->".join([",".join(map(core_of, part)) for part in (inputs, outputs)])
         extent = self.builder.extent("calls")
         name = f"{KERNEL} of {len(body.binds)} binds"
-        functions = tuple(self.builder.functions.values())
-        return Kernel(name, arrays, (extent,), self.builder.statements(), functions), signature
+        return Kernel(name, arrays, (extent,), self.builder.statements()), signature
 
     def add_input(self, n: int, param: Local) -> Array:
         """Number the elements of a parameter, an array of the kernel."""

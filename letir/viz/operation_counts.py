@@ -66,7 +66,8 @@ def _instruction_count(statements: Sequence) -> int:
         if isinstance(one, Loop):
             total += _instruction_count(one.body)
         elif isinstance(one, Call):
-            total += _instruction_count(one.function.body)
+            is_rare = one.function.condition is not None
+            total += _instruction_count(one.function.test if is_rare else one.function.body)
         elif isinstance(one, Let) and one.result.dtype.kind == "f":
             total += 2 if one.name == "fma" else one.name not in _NO_ARITHMETIC
     return total

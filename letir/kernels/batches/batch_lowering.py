@@ -138,7 +138,6 @@ class _BatchLowering(Unrolling):
             (*inputs, *results),
             tuple([b.extent(name) for name in names]),
             b.statements(),
-            tuple(b.functions.values()),
             takes_contiguous=True,
         )
         scratch = tuple([(size, array.dtype) for array, size in self.scratch])

@@ -1,4 +1,6 @@
-"""Elementary functions in the loop language: arithmetic on floats and their bits, without branches.
+"""Elementary functions in the loop language: arithmetic on floats and their bits.
+
+There are no branches but the calls of functions for rare arguments, see ``Builder.call_rarely``.
 
 ``ELEMENTARY[name](b, *operands)`` appends the instructions of an operation to the builder ``b``.
 For float64 and float32 the results are within 2 units in the last place of the true values. The

@@ -129,6 +129,23 @@ class Expression:
         """All bits but the sign."""
         return (1 << (8 * self.dtype.itemsize - 1)) - 1
 
+    def replaced_rarely(
+        self, name: str, test: Callable, function: Callable, *operands: "Expression"
+    ) -> "Expression":
+        """``function(*operands)`` where ``test(*operands)`` is true, else this number.
+
+        The test is rarely true, and the function takes long: see ``Builder.call_rarely``.
+        ``name``: of the function.
+        """
+
+        def form_of(function: Callable) -> Callable:
+            return lambda b, *xs: function(*[Expression(b, x) for x in xs]).operand
+
+        given = [x.operand for x in operands]
+        forms = form_of(test), form_of(function)
+        found = self.builder.call_rarely(name, *forms, self.operand, *given)
+        return Expression(self.builder, found)
+
     def is_below(self, bound: float) -> "Expression":
         """Whether the absolute value is below a bound; False for nan."""
         return self.magnitude_bits() < self.format.bits_of(bound)

@@ -46,16 +46,26 @@ def _arctan_of_inverse(n: int, bits: int) -> int:
 def reduced_angle(x: Expression) -> tuple[Expression, Expression, Expression]:
     """n modulo 4 as an integer, and the pair r with ``x = n pi/2 + r``, for x >= 0 of float64.
 
-    For inf and nan, r is nan; inf raises the flag of an invalid operation.
+    For an angle that ``is_large_angle``, r is an arbitrary number.
     """
-    small = select(x.is_below(2.0**_LEAST), x, 0.0)
-    n, high, low = _reduce_by_subtraction(small)
-    big = select(x.is_finite(), x, 2.0**_LEAST)
-    m, big_high, big_low = _reduce_by_integers(big)
-    is_small = x.is_below(2.0**_LEAST)
+    return _reduce_by_subtraction(select(is_large_angle(x), 0.0, x))
+
+
+def is_large_angle(x: Expression) -> Expression:
+    """Whether an angle needs ``reduced_large_angle``, as inf and nan do."""
+    return ~x.is_below(2.0**_LEAST)
+
+
+def reduced_large_angle(x: Expression) -> tuple[Expression, Expression, Expression]:
+    """``reduced_angle`` of a large angle.
+
+    For inf and nan, r is nan; inf raises the flag of an invalid operation. For other angles, the
+    result is arbitrary.
+    """
+    is_large = is_large_angle(x) & x.is_finite()
+    n, high, low = _reduce_by_integers(select(is_large, x, 2.0**_LEAST))
     # inf - inf is nan with its flag
-    special = select(x.is_finite(), big_high, x - x)
-    return select(is_small, n, m), select(is_small, high, special), select(is_small, low, big_low)
+    return n, select(x.is_finite(), high, x - x), low
 
 
 def _reduce_by_subtraction(x: Expression) -> tuple[Expression, Expression, Expression]:

@@ -1,11 +1,19 @@
 """Sine, cosine and tangent: polynomials in angles of at most an eighth of a turn."""
 
+from collections.abc import Callable
+from functools import wraps
+
 import numpy as np
 
 from letir.kernels.elementary.coefficients import COS, SIN
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import Pair, fast_two_sum, polynomial
-from letir.kernels.elementary.range_reduction import reduced_angle, reduced_short_angle
+from letir.kernels.elementary.range_reduction import (
+    is_large_angle,
+    reduced_angle,
+    reduced_large_angle,
+    reduced_short_angle,
+)
 
 _DOUBLE = np.dtype("f8")
 
@@ -15,14 +23,30 @@ def _with_sign_bit(x: Expression, n: Expression) -> Expression:
     return (x.bits() ^ ((n & 2) << 62)).bits()
 
 
-def _sine_and_cosine(x: Expression) -> tuple[Expression, Pair, Pair]:
+def _of_any_angle(function: Callable) -> Callable:
+    """A function of an angle, from a function of an angle and of the reduction for its size."""
+
+    @wraps(function)
+    def of_angle(x: Expression) -> Expression:
+        found = function(x, reduced_angle)
+        if x.dtype != _DOUBLE:
+            return found
+        name = f"{function.__name__}_of_large"
+        return found.replaced_rarely(
+            name, is_large_angle, lambda x: function(x, reduced_large_angle), x
+        )
+
+    return of_angle
+
+
+def _sine_and_cosine(x: Expression, reduction: Callable) -> tuple[Expression, Pair, Pair]:
     """n, sin(r) and cos(r) as pairs, for |x| = n pi/2 + r, in float64."""
     if x.dtype != _DOUBLE:
         n, r = reduced_short_angle(abs(x).cast(_DOUBLE))
         z, zero = r * r, r.number(0.0)
         sine = (r * z).times_plus(polynomial(z, SIN, "f"), r)
         return n, (sine, zero), ((z * z).times_plus(polynomial(z, COS, "f"), 1.0 - 0.5 * z), zero)
-    n, r, low = reduced_angle(abs(x))
+    n, r, low = reduction(abs(x))
     z = r * r
     half = 0.5 * z
     cosine = 1.0 - half
@@ -30,22 +54,25 @@ def _sine_and_cosine(x: Expression) -> tuple[Expression, Pair, Pair]:
     return n, (r, (r * z).times_plus(polynomial(z, SIN), low)), (cosine, rest)
 
 
-def sin(x: Expression) -> Expression:
+@_of_any_angle
+def sin(x: Expression, reduction: Callable) -> Expression:
     """The sine of an angle in radians."""
-    n, sine, cosine = _sine_and_cosine(x)
+    n, sine, cosine = _sine_and_cosine(x, reduction)
     result = _with_sign_bit(select((n & 1) == 0, sum(sine), sum(cosine)), n).cast(x.dtype)
     return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()
 
 
-def cos(x: Expression) -> Expression:
+@_of_any_angle
+def cos(x: Expression, reduction: Callable) -> Expression:
     """The cosine of an angle in radians."""
-    n, sine, cosine = _sine_and_cosine(x)
+    n, sine, cosine = _sine_and_cosine(x, reduction)
     return _with_sign_bit(select((n & 1) == 0, sum(cosine), sum(sine)), n + (n & 1)).cast(x.dtype)
 
 
-def tan(x: Expression) -> Expression:
+@_of_any_angle
+def tan(x: Expression, reduction: Callable) -> Expression:
     """The tangent of an angle in radians."""
-    n, sine, cosine = _sine_and_cosine(x)
+    n, sine, cosine = _sine_and_cosine(x, reduction)
     if x.dtype == _DOUBLE:
         sine, cosine = fast_two_sum(*sine), fast_two_sum(*cosine)
     is_even = (n & 1) == 0

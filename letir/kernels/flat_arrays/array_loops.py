@@ -99,7 +99,6 @@ class _ArrayLowering(Memory):
             arrays,
             extents,
             b.statements(),
-            tuple(b.functions.values()),
             takes_contiguous=True,
         )
         sizes = tuple([(self.sizes[array.dtype], array.dtype) for array in scratch])

@@ -7,7 +7,9 @@ of whose instructions needs the one before it, most of the cycles would pass in 
 
 import math
 
-from letir.kernels.loop_language import Let, Loop, Scalar
+from attrs import frozen
+
+from letir.kernels.loop_language import Call, Let, Loop, Scalar
 
 _CYCLES = {"add": 4, "sub": 4, "mul": 4, "fma": 4, "convert": 4, "div": 13, "sqrt": 20}  # of floats
 _RATE = 2.5  # vector instructions that a processor completes in a cycle if none has to wait
@@ -17,16 +19,24 @@ _REUSE = 3  # values for each register: constants are in memory, and values are 
 _MOST_VECTORS = 8
 
 
-def interleave_count(loop: Loop, registers: int) -> int:
-    """The number of vectors, a power of 2, that a step of a loop without inner loops computes.
+@frozen
+class Vectors:
+    """The vectors of a processor: how many registers it has, and of how many float64 each."""
 
-    ``registers``: the vector registers of the processor.
-    """
+    registers: int = 16
+    lanes: int = 4
+
+
+COMMON = Vectors()  # of most x86 processors
+
+
+def interleave_count(loop: Loop, vectors: Vectors) -> int:
+    """The number of vectors, a power of 2, that a step of a loop without inner loops computes."""
     lets = [one for one in loop.body if type(one) is Let and one.name != "bits"]
     if len(lets) < _LEAST:
         return 1
     waits = _critical_path(loop) * _RATE / len(lets)
-    fits = _REUSE * registers / max(1, _most_live(loop))
+    fits = _REUSE * vectors.registers / max(1, _most_live(loop))
     most = min(waits, fits, _MOST / len(lets), _MOST_VECTORS)
     return 1 << max(0, math.floor(math.log2(most)))
 
@@ -35,7 +45,9 @@ def _critical_path(loop: Loop) -> int:
     """The cycles from the first operand of a step to its last result."""
     ready: dict[object, int] = {}
     for one in loop.body:
-        if type(one) is Let:
+        if type(one) is Call:
+            ready[one.result] = max([ready.get(x, 0) for x in one.operands])
+        elif type(one) is Let:
             is_float = one.operands[-1].dtype.kind == "f"
             cycles = _CYCLES.get(one.name, 1) if is_float else 1
             ready[one.result] = max([ready.get(x, 0) for x in one.operands]) + cycles
@@ -46,7 +58,7 @@ def _most_live(loop: Loop) -> int:
     """The most values of a step that are needed at the same time."""
     last: dict[Scalar, int] = {}
     for n, one in enumerate(loop.body):
-        operands = one.operands if type(one) is Let else (getattr(one, "value", None),)
+        operands = getattr(one, "operands", None) or (getattr(one, "value", None),)
         last.update({x: n for x in operands if type(x) is Scalar})
     ends: dict[int, int] = {}
     live = most = 0

@@ -71,6 +71,16 @@ def _number_text(number: Number) -> str:
     return f"0x{int(bits):016X}"
 
 
+def function_name(function: Function, lanes: int = 1) -> str:
+    """The name in the module of a function of this number of lanes."""
+    return function.name if lanes == 1 else f"{function.name}_x{lanes}"
+
+
+def _convention(function: Function) -> str:
+    """The calling convention of a function, with a space; loops are vectorised with C's alone."""
+    return "fastcc " if function.condition is None else ""
+
+
 @define(eq=False)
 class StatementText:
     """Writes the LLVM module of one kernel; a subclass writes the entry function.
@@ -89,24 +99,60 @@ class StatementText:
     names: dict[Operand, str] = field(factory=dict)
     strides: dict[tuple[Array, int], str] = field(factory=dict)
     is_general: bool = False
+    lanes: int = 1
 
-    def function(self, function: Function) -> None:
-        """A function of the kernel, which LLVM does not inline, so that its code exists once."""
-        params = []
+    def function(self, function: Function, lanes: int = 1) -> None:
+        """A function of the kernel, which LLVM does not inline, so that its code exists once.
+
+        ``lanes``: the number of elements for which a call computes the function.
+        """
+        self.lanes, params = lanes, []
         for n, param in enumerate(function.params):
             self.names[param] = f"%p{n}"
-            params.append(f"{type_text(param.dtype)} %p{n}")
-        kind = type_text(function.result.dtype)
-        name = f"@{function.name}"
-        self.lines.append(f"define internal fastcc {kind} {name}({', '.join(params)}) #1 {{")
+            params.append(f"{self.type_of(param.dtype)} %p{n}")
+        kind, name = self.type_of(function.result.dtype), function_name(function, lanes)
+        head = f"define internal {_convention(function)}{kind} @{name}({', '.join(params)})"
+        self.lines.append(f"{head} #1{self.function_notes(function)} {{")
         self.open("entry")
-        self.body(function.body, {}, None)
-        self.emit(f"ret {kind} {self.operand(function.result)}")
+        if function.condition is None:
+            self.body(function.body, {}, None)
+            self.emit(f"ret {kind} {self.operand(function.result)}")
+        else:
+            self.rare_body(function, kind)
         self.lines.append("}")
+        self.lanes = 1
+
+    def rare_body(self, function: Function, kind: str) -> None:
+        """The body of a function that returns its first parameter unless a condition holds."""
+        self.body(function.test, {}, None)
+        is_rare = any_rare = self.operand(function.condition)
+        if self.lanes > 1:
+            name = f"llvm.vector.reduce.or.v{self.lanes}i1"
+            flags = self.type_of(np.dtype("?"))
+            self.declared[name] = f"declare i1 @{name}({flags})"
+            any_rare = self.value(f"call i1 @{name}({flags} {is_rare})")
+        self.emit(f"br i1 {any_rare}, label %rare, label %usual")
+        self.open("usual")
+        self.emit(f"ret {kind} %p0")
+        self.open("rare")
+        self.body(function.body, {}, None)
+        result = self.operand(function.result)
+        if self.lanes > 1:
+            flags = self.type_of(np.dtype("?"))
+            result = self.value(f"select {flags} {is_rare}, {kind} {result}, {kind} %p0")
+        self.emit(f"ret {kind} {result}")
+
+    def type_of(self, dtype: np.dtype) -> str:
+        """LLVM's type of a scalar, in a function of several lanes of a vector."""
+        text = type_text(dtype)
+        return text if self.lanes == 1 else f"<{self.lanes} x {text}>"
 
     def tail(self) -> list[str]:
         """The end of the module: declarations, attributes and metadata."""
-        attributes = ["attributes #0 = { nounwind }", "attributes #1 = { nounwind noinline }"]
+        attributes = [
+            "attributes #0 = { nounwind }",
+            "attributes #1 = { nounwind noinline willreturn memory(none) }",
+        ]
         notes = [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
         return [*self.declared.values(), *attributes, *notes]
 
@@ -149,11 +195,22 @@ class StatementText:
 
     def call(self, one: Call) -> str:
         given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
-        kind, name = type_text(one.result.dtype), one.function.name
-        return self.value(f"call fastcc {kind} @{name}({', '.join(given)})")
+        kind, function = type_text(one.result.dtype), one.function
+        return self.value(
+            f"call {_convention(function)}{kind} @{function.name}({', '.join(given)})"
+        )
+
+    def function_notes(self, function: Function) -> str:
+        """Further attributes of a function."""
+        return ""
 
     def operand(self, x: Operand) -> str:
-        return _number_text(x) if type(x) is Number else self.names[x]
+        if type(x) is not Number:
+            return self.names[x]
+        text = _number_text(x)
+        if self.lanes == 1:
+            return text
+        return f"<{', '.join([f'{type_text(x.dtype)} {text}'] * self.lanes)}>"
 
     def address(self, array: Array, indices: tuple, bases: dict) -> str:
         place = bases[array]
@@ -283,7 +340,7 @@ class StatementText:
     def let(self, one: Let) -> str:
         name, operands = one.name, [self.operand(x) for x in one.operands]
         dtype, result = one.operands[-1].dtype, one.result.dtype
-        kind = type_text(dtype)
+        kind = self.type_of(dtype)
         if name in _BY_KIND:
             opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
             flags = " reassoc" if one.reassociates else ""
@@ -291,12 +348,13 @@ class StatementText:
         if name == "neg" and dtype.kind == "f":
             return self.value(f"fneg {kind} {operands[0]}")
         if name == "neg":
-            return self.value(f"sub {kind} 0, {operands[0]}")
+            return self.value(f"sub {kind} zeroinitializer, {operands[0]}")
         if name == "select":
             condition, x, y = operands
-            return self.value(f"select i1 {condition}, {kind} {x}, {kind} {y}")
+            flag = self.type_of(np.dtype("?"))
+            return self.value(f"select {flag} {condition}, {kind} {x}, {kind} {y}")
         if name == "bits":
-            return self.value(f"bitcast {kind} {operands[0]} to {type_text(result)}")
+            return self.value(f"bitcast {kind} {operands[0]} to {self.type_of(result)}")
         if name == "convert":
             return self.conversion(operands[0], dtype, result)
         if name in ("max", "min"):
@@ -309,8 +367,8 @@ class StatementText:
         return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{name}", operands, dtype)
 
     def intrinsic(self, name: str, operands: list[str], dtype: np.dtype, flags: str = "") -> str:
-        kind = type_text(dtype)
-        full = f"llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+        kind, vector = self.type_of(dtype), "" if self.lanes == 1 else f"v{self.lanes}"
+        full = f"llvm.{name}.{vector}{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         kinds = ", ".join([kind] * len(operands))
         self.declared[full] = f"declare {kind} @{full}({kinds})"
         given = ", ".join(f"{kind} {x}" for x in operands)
@@ -318,13 +376,11 @@ class StatementText:
 
     def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
         """``x`` as another dtype."""
-        source, target = type_text(dtype), type_text(result)
+        source, target = self.type_of(dtype), self.type_of(result)
         is_signed = dtype.kind == "i"
         if result.kind == "b":
-            zero = "0x0" if dtype.kind == "f" else "0"
-            return self.value(
-                f"{'fcmp une' if dtype.kind == 'f' else 'icmp ne'} {source} {x}, {zero}"
-            )
+            compare = "fcmp une" if dtype.kind == "f" else "icmp ne"
+            return self.value(f"{compare} {source} {x}, zeroinitializer")
         if dtype.kind == "f" and result.kind == "f":
             if dtype.itemsize == result.itemsize:
                 return x

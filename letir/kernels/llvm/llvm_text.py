@@ -5,30 +5,32 @@ https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It contain
 twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides.
 """
 
-from attrs import define
+from attrs import define, field
 
-from letir.kernels.llvm.interleaving import interleave_count
-from letir.kernels.llvm.llvm_statements import StatementText
-from letir.kernels.loop_language import Array, Kernel, Loop
+from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
+from letir.kernels.llvm.llvm_statements import StatementText, function_name
+from letir.kernels.loop_language import Array, Call, Function, Kernel, Loop, While
 
 
-def llvm_text(kernel: Kernel, name: str, registers: int = 16) -> str:
+def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
     """The LLVM module with the function ``name``, the inner loop for the kernel.
 
-    ``registers``: the vector registers of the processor.
+    ``vectors``: the vectors of the processor.
     """
-    return _HostModule(kernel, name, registers=registers).text()
+    return _HostModule(kernel, name, vectors=vectors).text()
 
 
 @define(eq=False)
 class _HostModule(StatementText):
     """The module of one kernel for the host."""
 
-    registers: int = 16
+    vectors: Vectors = COMMON
+    vectorised: set[Function] = field(factory=set)  # functions that vectorised loops call
 
     def text(self) -> str:
         """The module."""
         kernel = self.kernel
+        self.vectorised = {f for f in _functions_in_loops(kernel.body) if f.condition is not None}
         head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #0 {{"
         self.lines += [head, "entry:"]
         for n, extent in enumerate(kernel.extents):
@@ -48,9 +50,28 @@ class _HostModule(StatementText):
             if strides is not None and not kernel.takes_contiguous:
                 self.open(f"not{number}")
         self.lines.append("}")
-        for function in kernel.functions:
-            self.function(function)
+        self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
+
+    def functions(self) -> None:
+        """The functions of the kernel, also for several lanes if vectorised loops call them."""
+        lanes, names = self.vectors.lanes, []
+        for function in self.kernel.functions:
+            self.function(function)
+            if function in self.vectorised:
+                self.function(function, lanes)
+                names.append(f"ptr @{function_name(function, lanes)}")
+        if names:  # LLVM must not drop them before it vectorises loops
+            kept = f"[{len(names)} x ptr] [{', '.join(names)}]"
+            head = "@llvm.compiler.used = appending global"
+            self.lines.append(f'{head} {kept}, section "llvm.metadata"')
+
+    def function_notes(self, function: Function) -> str:
+        if self.lanes > 1 or function not in self.vectorised:
+            return ""
+        lanes, params = self.vectors.lanes, "v" * len(function.params)
+        name, wide = function.name, function_name(function, lanes)
+        return f' "vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{params}_{name}({wide})"'
 
     def entry_of(self, table: str, n: int, kind: str) -> str:
         place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")
@@ -107,7 +128,7 @@ class _HostModule(StatementText):
     def side_by_side(self, loop: Loop) -> int:
         if self.is_general or not self.kernel.is_elementwise:
             return super().side_by_side(loop)
-        return interleave_count(loop, self.registers)
+        return interleave_count(loop, self.vectors)
 
     def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
         """Whether the arrays have these strides."""
@@ -116,3 +137,14 @@ class _HostModule(StatementText):
             same = self.value(f"icmp eq i64 {self.strides[key]}, {expected}")
             found = self.value(f"and i1 {found}, {same}")
         return found
+
+
+def _functions_in_loops(body: tuple) -> set[Function]:
+    """The functions that innermost parallel loops call."""
+    found = set()
+    for one in body:
+        if type(one) is Loop and one.is_parallel:
+            found |= {x.function for x in one.body if type(x) is Call}
+        if isinstance(one, Loop | While):
+            found |= _functions_in_loops(one.body)
+    return found

@@ -21,6 +21,7 @@ from numpy._core.umath import _UFUNC_API  # NumPy's functions for C extensions
 from letir.ast import LATE_BOUND, WATCHED, with_progress_bar
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm.compile_threads import begin_compilation, llvm_lock
+from letir.kernels.llvm.interleaving import Vectors
 from letir.kernels.llvm.llvm_text import llvm_text
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import Kernel
@@ -92,7 +93,7 @@ class MachineCode:
     @property
     def llvm(self) -> str:
         """The text for LLVM, written now: it takes more memory than the code."""
-        return llvm_text(self.kernel, _NAME, _vector_registers())
+        return llvm_text(self.kernel, _NAME, _vectors())
 
     @property
     def unrolls(self) -> bool:
@@ -244,9 +245,14 @@ def _processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), text
 
 
-def _vector_registers() -> int:
-    """The number of vector registers of this computer's processor."""
-    return 32 if "+avx512f" in _processor()[1] or platform.machine() in ("aarch64", "arm64") else 16
+def _vectors() -> Vectors:
+    """The vectors of this computer's processor."""
+    features = _processor()[1]
+    if "+avx512f" in features:
+        return Vectors(32, 8 if "-prefer-256-bit" in features else 4)
+    if platform.machine() in ("aarch64", "arm64"):
+        return Vectors(32, 2)
+    return Vectors(16, 4 if "+avx" in features else 2)
 
 
 def _new_machine() -> Any:

@@ -59,7 +59,6 @@ def table_kernel(names: tuple[str, ...], dtype: np.dtype) -> Kernel:
         (table, memory, result),
         extents,
         b.statements(),
-        tuple(b.functions.values()),
         takes_contiguous=True,
     )
 

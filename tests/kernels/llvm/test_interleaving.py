@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from letir.kernels.llvm.interleaving import interleave_count
+from letir.kernels.llvm.interleaving import Vectors, interleave_count
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel
 
@@ -31,7 +31,7 @@ def kernel_of_chains(n_chains: int, length: int) -> Kernel:
 
 def count_for(n_chains: int, length: int, registers: int = 16) -> int:
     (loop,) = kernel_of_chains(n_chains, length).body
-    return interleave_count(loop, registers)
+    return interleave_count(loop, Vectors(registers))
 
 
 def test_a_chain_whose_instructions_wait_for_each_other_has_company():
