@@ -296,8 +296,9 @@ def is_operation(node: ast.AST) -> bool:
 
 
 def is_operation_name(node: ast.AST) -> bool:
-    """Whether an expression is the name of an operation: ``bind.op.name``."""
-    return isinstance(node, ast.Attribute) and node.attr == "name" and is_operation(node.value)
+    """Whether an expression is the name of an operation, or of its form in kernels."""
+    names = ("name", "scalar", "reduction")
+    return isinstance(node, ast.Attribute) and node.attr in names and is_operation(node.value)
 
 
 def imported_records(tree: ast.AST) -> set[str]:
@@ -328,7 +329,8 @@ def elements(node: ast.AST) -> list[ast.AST]:
 def tables_of(tree: ast.Module) -> set[str]:
     """The names of a module's own and imported constants, ``SOME_NAMES`` or ``_SOME_NAMES``."""
     found = {node.id for node in nodes_in(tree) if isinstance(node, ast.Name)}
-    return {name for name in found if name.isupper()} - {"PRIMITIVES"}
+    # PARTS is the reduction of operations whose decomposition has the reductions
+    return {name for name in found if name.isupper()} - {"PRIMITIVES", "PARTS"}
 
 
 def aliases_of(function: ast.AST) -> set[str]:
@@ -407,6 +409,7 @@ def test_each_way_of_naming_an_operation_is_detected():
         *("bind.op is add", "add is not op", 'op.name == "add"', "bind.op in (add, mul)"),
         *("x.op.name in SOME_NAMES", "SOME_NAMES[bind.op]", "_SOME.get(op.name)", "{add, mul}"),
         *('bind.op is PRIMITIVES["add"]', "{add: 1, mul: 2}", "op.name not in ('add', 'mul')"),
+        *('op.scalar == "matmul"', 'bind.op.reduction in ("max", "min")'),
         'lambda: 0\ndef f(bind):\n    name, args = bind.op.name, bind.args\n    name == "add"',
     ]
     free = ["a.op is b.op", 'op.role == "guard"', "op.name in asked", "emit(add, x)", "op in seen"]

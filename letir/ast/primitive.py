@@ -105,6 +105,9 @@ class Primitive:
     # which derives a random key from a key and a number; "sized", see `sizes_in`; "error_region",
     # whose body runs in an error state of NumPy
     role: str | None = None
+    # stops programs whose values are not as recorded; another plan may complete the call
+    guards: bool | Callable = False  # or guards(**attrs)
+    undefinable: int | Callable = 0  # how many leading operands may be ``Undef``, also of **attrs
     elementwise: bool = False  # an element of the result depends on the operands' at its place only
     effect: bool = False  # dead-code elimination keeps it, and no pass reorders it
     random: bool = False  # draws random numbers, so that equal binds are never merged

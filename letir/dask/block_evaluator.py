@@ -44,9 +44,6 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.regrouping import without_groups
 from letir.visitors.visitor import TailCall
 
-# roles of operations that test which of their operands are ``Undef``
-_OF_COTANGENTS = ("grad_of", "when_defined", "autograd_add", "instantiate")
-
 
 class DaskEvaluator(Evaluator):
     """Evaluates programs on Dask arrays; NumPy computes operations without such an operand."""
@@ -84,7 +81,7 @@ class DaskEvaluator(Evaluator):
         if op.role == "rows":
             kinds = [binder.type for binder in bind.binders]
             return rows_by_task(bind.attrs["group"], operands, kinds)
-        if op.role in _OF_COTANGENTS:
+        if op.undefinable:  # it tests which of its operands are ``Undef``
             call = {"call": self.call} if op.holds_lambdas else {}
             return results_tuple(op, op.impl(DASK_MAKERS, *operands, **call, **bind.attrs))
         if any(0 in x.shape for x in operands if isinstance(x, da.Array)):

@@ -88,9 +88,8 @@ def _undefinable_params(fn: Lambda) -> frozenset[Local]:
 
 def _cotangent_count(bind: Bind) -> int:
     """The number of leading operands of a bind that may be ``Undef`` [semantics.md D6]."""
-    if bind.op.role in ("grad_of", "when_defined"):
-        return bind.attrs["n_cts"]
-    return {"autograd_add": 2, "instantiate": 1}.get(bind.op.role or "", 0)
+    count = bind.op.undefinable
+    return count(**bind.attrs) if callable(count) else count
 
 
 def _widen_number(number, expected: ArrayType):

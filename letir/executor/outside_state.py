@@ -210,7 +210,7 @@ def _depends_on_numbers(
     dependent = set(fn.params[: len(numbers)])
     for bind in fn.binds:
         if not dependent.isdisjoint(bind.locals()):
-            if bind.op.effect or bind.op.role:
+            if bind.op.effect or bind.op.role or bind.op.guards:
                 return True
             dependent.update(bind.binders)
     return not dependent.isdisjoint(fn.ret.locals())

@@ -12,8 +12,6 @@ from letir.ast.bodies import bodies_of
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda
 
-_GUARDS = ("guard", "guard_order", "guard_raised", "scipy_call")
-
 
 @define(eq=False)
 class EffectLog:
@@ -25,8 +23,8 @@ class EffectLog:
 
 def is_guard(bind: Bind) -> bool:
     """Whether a bind, or a bind in its bodies, is a guard."""
-    role = bind.op.role
-    is_one = role in _GUARDS or (role == "guard_computed" and bind.attrs["caught"])
+    guards = bind.op.guards
+    is_one = guards(**bind.attrs) if callable(guards) else guards
     return is_one or any(body.memo(_has_guard) for body in bodies_of(bind))
 
 

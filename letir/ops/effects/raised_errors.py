@@ -104,6 +104,7 @@ guard_raised = define(
     holds_lambdas=True,
     source=_guard_raised_source,
     role="guard_raised",
+    guards=True,
     for_scripts=False,
 )
 
@@ -120,5 +121,6 @@ guard_computed = define(
     # the expression alone, maybe unused elsewhere
     source=lambda write, x, *, caught: write.line(x),
     role="guard_computed",
+    guards=lambda *, caught: caught,
     for_scripts=False,
 )

@@ -102,7 +102,7 @@ guard_order = define(
     results=lambda **_: 0,
     effect=True,
     source=argument_writes.guard_order,
-    role="guard_order",
+    guards=True,
 )
 
 # ---- complex numbers ----

@@ -130,7 +130,7 @@ def _scipy_call_source(write, *operands, function, arguments, results):
 # fields of the records of all operations that call SciPy
 CALL_OF_SCIPY: dict[str, Any] = {
     "results": lambda *, results, **_: len(result_types(results)),
-    "role": "scipy_call",
+    "guards": True,
     "raises": True,
     "onnx": never("ONNX has no functions of SciPy"),
     "for_scripts": False,

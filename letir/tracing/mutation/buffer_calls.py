@@ -89,7 +89,7 @@ def compute_known(trace: Trace, op: Primitive, operands: tuple, attrs: Attrs) ->
     """
     if Buffer not in map(type, operands):
         return NOT_COMPUTED
-    if has_traced(operands) or op.effect or op.random or op.holds_lambdas or op.role == "guard":
+    if has_traced(operands) or op.effect or op.random or op.holds_lambdas:
         # the result may be a view of a place that depends on an argument
         if op.write_through is not None and type(operands[0]) is Buffer:
             record_contents(operands[0])
