@@ -236,7 +236,7 @@ _LATE_BOUND = {
         "watch_size_reads",
     ),
     "tracing.called_programs": ("replay_each",),
-    "tracing.static_leaves": ("refuse_ambiguous_options", "with_static"),
+    "tracing.static_leaves": (*("refuse_ambiguous_options", "with_static", "with_static_leaves"),),
     "tracing.mutation.structured_buffers": ("structured_buffer", "structured_rows"),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),

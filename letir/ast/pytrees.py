@@ -43,15 +43,24 @@ _LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
 
 @frozen
 class Static:
-    """A static leaf: equal to another of the same type and text."""
+    """A static leaf: equal to another of the same type and text.
+
+    ``kept``: the value, if its text has its address, which another object could get later.
+    """
 
     text: str
+    kept: Any = field(default=None, eq=False, repr=False)
 
     @classmethod
     def of(cls, value: Any) -> "Static":
         """The static leaf of a value."""
-        plain = type(value) in (bool, str, int, float, complex)
-        return cls(repr(value) if plain else f"{type(value).__name__} {value!r}")
+        if type(value) in (bool, str, int, float, complex):
+            return cls(repr(value))
+        text = f"{type(value).__name__} {value!r}"
+        return cls(text, value if " at 0x" in text else None)
+
+    def __reduce__(self):
+        return Static, (self.text,)
 
     def __repr__(self):
         return f"static({self.text!r})"

@@ -7,9 +7,10 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
 import optree
 from attrs import frozen
 
@@ -251,27 +252,63 @@ class TypedLeaf:
     value: object
 
 
+# classes of most arguments, none of them static
+NEVER_STATIC = frozenset([np.ndarray, int, float, complex, np.float64, np.float32, np.int64])
 # exactly bool: np.bool_ is an array for NumPy, and becomes a parameter
-STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
+_STATIC_CLASSES = frozenset(
+    [
+        *(StaticLeaf, bool, str, bytes, slice, range, frozenset, type(...), ModuleType),
+        *(FunctionType, MethodType, BuiltinFunctionType, functools.partial),
+        *(np.ufunc, type(np.sum)),
+    ]
+)
+_STATIC_MODULES = ("datetime", "decimal", "fractions")  # of immutable numbers and dates
+
+
+@functools.lru_cache(256)
+def _is_static_class(kind: type) -> bool:
+    """Whether all values of a class are static: no operation of an array changes them."""
+    return (
+        kind in _STATIC_CLASSES
+        or issubclass(kind, type | np.dtype)
+        or hasattr(kind, "__letir_transformed__")  # a jitted function
+        or hasattr(kind, "_member_map_")  # an enumeration
+        or kind.__module__ in _STATIC_MODULES
+    )
+
+
+def is_static(leaf: Any) -> bool:
+    """Whether an argument is a part of the program, not a parameter: a bool, a text, a function, a
+    class, a dtype, a slice, a range and the like.
+
+    >>> is_static(np.sin), is_static("mean"), is_static(np.ones(2)), is_static(1.0)
+    (True, True, False, False)
+    """
+    kind = type(leaf)
+    if kind in NEVER_STATIC:
+        return False
+    if kind is BuiltinFunctionType:  # ``[].append`` changes an object
+        return isinstance(leaf.__self__, ModuleType | type | None)
+    if kind is MethodType:  # ``rng.normal`` too
+        return type(leaf.__func__) is FunctionType
+    return _is_static_class(kind)
 
 
 def split_static_leaves(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:
     """(names of the other leaves, the other leaves, static leaves by position)."""
-    statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in STATIC_CLASSES}
+    statics = {i: leaf for i, leaf in enumerate(leaves) if is_static(leaf)}
     others = [i for i in range(len(leaves)) if i not in statics]
     return [names[i] for i in others], [leaves[i] for i in others], statics
 
 
 def static_in_tree(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
     """The static arguments by their positions among the leaves."""
-    return tuple([(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()])
+    return tuple([(i, Static.of(static_value(leaf))) for i, leaf in statics.items()])
 
 
-def with_static_leaves(statics: dict[int, object], tracers: Sequence) -> list:
-    """The arguments of the call: traced values, with the static ones in their positions."""
-    rest = iter(tracers)
-    found = [statics[i] if i in statics else next(rest) for i in range(len(statics) + len(tracers))]
-    return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
+def static_value(leaf: Any) -> Any:
+    """The value of a static argument, which may be marked."""
+    return leaf.value if type(leaf) is StaticLeaf else leaf
 
 
 def unflatten_arguments(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:

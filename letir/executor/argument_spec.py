@@ -6,7 +6,9 @@ For an array: dtype, shape, and whether it is C-contiguous; for a Python number 
 Variable whether it requires grad in the current mode; for a static value the value and its type.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,13 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
-from letir.errors import DTypeError
-from letir.eval.arguments import StaticLeaf
+from letir.errors import DTypeError, of_unrecorded_code
+from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import type_of
 from letir.tracing.tracer import Tracer
 
 # Python numbers and NumPy scalars: a plan depends on nothing but their class.
+_BINDING = (MethodType, functools.partial)  # functions of an object that may change
 PLAIN_SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
 
 
@@ -41,6 +44,12 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif kind is bool or kind is str:  # static values; the type distinguishes True from 1
             add(kind)
             add(leaf)
+        elif is_static(leaf):
+            try:
+                add(kind)
+                add(_token_of_static(leaf))
+            except DTypeError:  # the call itself will run the Python function
+                return None
         elif "__letir_variable__" in kind.__dict__:  # not a subclass, which may behave differently
             origin = leaf.arg
             add(kind)
@@ -70,6 +79,44 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
     given: Any = (args, kwargs)
     leaves, tree = optree.tree_flatten(given, namespace=NAMESPACE)
     return key_of_arrays(leaves, [tree, *tokens]), leaves
+
+
+def _token_of_static(value: Any, outer: tuple = ()) -> Any:
+    """A hashable token of a static argument: plans for equal tokens are the same.
+
+    Functions are equal if they have the same code and equal captured values, as two lambdas of one
+    line have. Raises DTypeError if captured values may change: the Python function runs then.
+    ``outer``: the functions that capture this one.
+    """
+    kind = type(value)
+    if kind is FunctionType:
+        held = [_cell_content(cell) for cell in value.__closure__ or ()]
+        held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
+        if not held or value in outer:
+            return value
+        parts = [_token_of_static(part, (*outer, value)) for part in held]
+        return value.__code__, id(value.__globals__), tuple(parts)
+    if kind is tuple:
+        return (tuple, *[_token_of_static(part, outer) for part in value])
+    if hasattr(kind, "__letir_transformed__") and isinstance(getattr(value, "f", None), Callable):
+        return value, _token_of_static(value.f, outer)
+    if kind in PLAIN_SCALARS or value is None or (is_static(value) and kind not in _BINDING):
+        return token(value)
+    raise of_unrecorded_code(
+        DTypeError(
+            f"the argument {outer[0].__qualname__ if outer else kind.__name__} uses an object of "
+            f"type {kind.__name__}, which may change between calls\n"
+            "  pass arrays as arguments of their own, and functions that use numbers only"
+        )
+    )
+
+
+def _cell_content(cell: CellType) -> Any:
+    """The value of a captured variable; a text if it has none yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return "no value"
 
 
 @frozen
@@ -149,8 +196,8 @@ class ArgumentSpec:
         for leaf in leaves:
             if type(leaf) is StaticLeaf:
                 specs.append(_StaticSpec(token(leaf.value), leaf.value))
-            elif type(leaf) in (bool, str):
-                specs.append(_StaticSpec(token(leaf), leaf))
+            elif is_static(leaf):
+                specs.append(_StaticSpec(_token_of_static(leaf), leaf))
             else:
                 specs.append(_ArraySpec.of(leaf))
                 arrays.append(leaf)

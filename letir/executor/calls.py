@@ -16,11 +16,11 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError, LetirError
-from letir.eval.arguments import StaticLeaf, TypedLeaf
+from letir.eval.arguments import TypedLeaf, is_static
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
-from letir.executor.static_arguments import is_method_of, name_refused
+from letir.executor.static_arguments import is_method_of, is_users_object, name_refused
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Miss
 
@@ -154,16 +154,21 @@ def call_refused(
 ) -> Any:
     """The results of a call with an argument that is not an array of numbers, as ``error`` says.
 
-    Methods may be called as ``Class.method(object, ...)``. Arrays with other dtypes, such as
-    longdouble, are passed to the Python function. Otherwise raises ``error``.
+    Methods may be called as ``Class.method(object, ...)``, and an object as the first argument of
+    a function is treated like the object of a method: its arrays are arguments. Other values are
+    passed to the Python function. Raises ``error`` for values of letir's own classes.
     """
-    if is_method_of(executor, args):
+    if is_method_of(executor, args) or is_users_object(args):
         return executor.__get__(args[0])(*args[1:], **kwargs)
-    error = name_refused(executor.f, marked, error)
-    if not hasattr(error, "letir_unrecorded"):
+    error, value = name_refused(executor.f, marked, error)
+    if type(value).__module__.startswith("letir."):
         raise error from None
     executor.why_python = str(error)
-    return run_python_function(executor, args, kwargs)
+    try:
+        return run_python_function(executor, args, kwargs)
+    except TypeError as raised:
+        LATE_BOUND["refuse_static"](raised, executor.f, args, kwargs)
+        raise
 
 
 def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
@@ -174,7 +179,7 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     chosen, place = {n % len(args) for n in argnums}, 0
     found: list[int] = []
     for i, arg in enumerate(args):
-        count = sum(type(leaf) not in (StaticLeaf, bool, str) for leaf in flatten(arg)[0])
+        count = sum(not is_static(leaf) for leaf in flatten(arg)[0])
         if i in chosen:
             found += range(place, place + count)
         place += count
@@ -186,10 +191,7 @@ def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
     leaves, tree = flatten(marked)
     new = iter(kinds)
     typed: Any = tree.unflatten(
-        [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else _typed_argument(leaf, next(new))
-            for leaf in leaves
-        ]
+        [leaf if is_static(leaf) else _typed_argument(leaf, next(new)) for leaf in leaves]
     )
     return typed
 

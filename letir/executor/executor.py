@@ -15,7 +15,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
 from letir.ast.signatures import P, Q, R
 from letir.errors import GuardError
-from letir.eval.arguments import nested_results
+from letir.eval.arguments import is_static, nested_results
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.executor.argument_spec import (
     ArgumentSpec,
@@ -325,7 +325,7 @@ class Executor(Generic[P, R]):
         if entry.runs_python:
             self.keys[key] = entry, None, None, None, None
             return
-        places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
+        places = [i for i, leaf in enumerate(leaves) if not is_static(leaf)]
         is_plain = type(version) is Compiled and not (version.changed or version.is_waiting)
         run = version.plan.run if is_plain else version.run
         tree = version.program.out_tree

@@ -16,11 +16,12 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
+from letir.ast.pytrees import flatten
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
-from letir.eval.arguments import StaticLeaf
+from letir.eval.arguments import is_static, static_value
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import (
@@ -156,7 +157,7 @@ def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
 
 def _search_roots(executor: "Executor", request: Request) -> list:
     """The objects from which the search for the function's iterators starts."""
-    leaves = [x.value for x in request.marked[0] if isinstance(x, StaticLeaf)]
+    leaves = [static_value(x) for x in flatten(request.marked)[0] if is_static(x)]
     return [executor.f, *[getattr(leaf, "kept", leaf) for leaf in leaves]]
 
 

@@ -16,7 +16,7 @@ from attrs import define
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import Tree
 from letir.errors import GuardError
-from letir.eval.arguments import flat_arguments
+from letir.eval.arguments import flat_arguments, is_static
 from letir.eval.array_modules import type_of
 from letir.executor.argument_spec import PLAIN_SCALARS
 from letir.executor.argument_tests import NotPlain, TestWriter, define_function, tests_of_call
@@ -129,7 +129,7 @@ def quick_call(
         return None
     if version.plan.straight is None and version.plan.runs < RUNS_BY_STEPS:
         return None
-    arrays: list[Any] = [leaf for leaf in leaves if type(leaf) not in (bool, str)]
+    arrays: list[Any] = [leaf for leaf in leaves if not is_static(leaf)]
     drawing = [n for n in version.drawing if n < len(arrays)]
     for n in drawing:
         arrays[n] = getattr(arrays[n], "generator", None)

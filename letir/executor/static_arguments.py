@@ -3,19 +3,23 @@
 Calls with a wrong number of arguments are refused here, before anything runs.
 """
 
+import abc
 import inspect
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic
 
 from attrs import frozen
 
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arguments import StaticLeaf, leaf_names, positional_names
+from letir.eval.arguments import is_static, leaf_names, positional_names
 from letir.eval.array_modules import type_of
+from letir.tracing.callers import is_user_module
 from letir.tracing.entry import mark_static
 
+_ABSTRACT = (abc.ABC, Generic)  # bases without state of their own
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -105,17 +109,29 @@ def _expected_count(signature: inspect.Signature) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
-    """``error`` with the name of the first argument that is not an array of numbers."""
+def name_refused(f: Callable, marked: tuple, error: DTypeError) -> tuple[DTypeError, Any]:
+    """The first argument that is not an array of numbers, after ``error`` with its name."""
     leaves, _ = flatten(marked)
     for leaf, name in zip(leaves, leaf_names(f, *marked), strict=True):
-        if type(leaf) not in (StaticLeaf, bool, str):
+        if not is_static(leaf):
             try:
                 type_of(leaf)
             except DTypeError:
                 error.args = (f"argument {name}: {error}",) if name else error.args
-                return error
-    return error
+                return error, leaf
+    return error, None
+
+
+def is_users_object(args: tuple) -> bool:
+    """Whether the first argument is an object of a user's class, all of whose state is visible."""
+    classes = type(args[0]).__mro__[:-1] if args else ()
+    return bool(classes) and hasattr(args[0], "__dict__") and all(map(_is_users_class, classes))
+
+
+def _is_users_class(kind: type) -> bool:
+    """Whether a class was made by a class statement in a user's module, or only names methods."""
+    space = getattr(sys.modules.get(kind.__module__), "__dict__", {})
+    return kind in _ABSTRACT or (bool(space) and is_user_module(space))
 
 
 def is_method_of(executor: Any, args: tuple) -> bool:

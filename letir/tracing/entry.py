@@ -19,14 +19,14 @@ from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import (
-    STATIC_CLASSES,
+    NEVER_STATIC,
     TypedLeaf,
+    is_static,
     names_and_tree,
     positional_names,
     split_static_leaves,
     static_in_tree,
     unflatten_arguments,
-    with_static_leaves,
 )
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
@@ -99,7 +99,8 @@ def trace(
     """Record ``f(*args, **kwargs)`` as a closed Lambda.
 
     Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str,
-    None, and the arguments named by ``static_argnums`` and ``static_argnames``, which are hashable.
+    None, functions, classes, dtypes, slices and ranges, and the arguments named by
+    ``static_argnums`` and ``static_argnames``, which are hashable.
     With concrete arguments a guard is recorded where Python asks for a truth value or an integer.
     With ``abstract``, and for values that depend on ``ShapeDtype`` arguments, nothing is computed
     and such a question raises TraceError. Traced values of an enclosing trace that ``f`` uses
@@ -157,14 +158,14 @@ def record(
     leaves, spec = flatten((args, kwargs))
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
-    if not STATIC_CLASSES.isdisjoint(map(type, leaves)):
+    if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):
         names, inputs, statics = split_static_leaves(names, leaves)
         tree = Tree(spec, static_in_tree(statics))
     try:
         with trace_for(inputs, names, mode) as (new, tracers):
             new.writes, new.lifts_variables = writes is not None, lifts_variables
             new.draws, new.intercepts = draws, new.intercepts and intercept
-            filled = with_static_leaves(statics, tracers) if statics else tracers
+            filled = LATE_BOUND["with_static_leaves"](new, statics, tracers) if statics else tracers
             result = _guarded_result(f, new, filled, spec, writes is WRITE_BACK)
             if writes is WRITE_BACK:
                 new.write_back()
@@ -251,7 +252,7 @@ class _recording_functions(TemporaryChange):
     def make(self) -> None:
         if self.new.watch is not None:
             self.new.watch.start()
-        start_stand_ins(self.f, self.started, self.new.has_sizes)
+        start_stand_ins(self.f, self.started, self.new.has_sizes, self.new.functions)
 
     def undo(self) -> None:
         end_stand_ins(self.started)

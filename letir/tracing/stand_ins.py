@@ -11,7 +11,7 @@ everything.
 import functools
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -49,25 +49,21 @@ _for_sizes: list = []  # sites of ``len``, which matters only for symbolic sizes
 # ---- start and end of a recording ----
 
 
-def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> None:
-    """Install the stand-ins for a recording of ``f``.
+def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequence = ()) -> None:
+    """Install the stand-ins for a recording of ``f``, among whose arguments are ``functions``.
 
     ``started``: an empty list, to which each step is appended, so that ``end_stand_ins`` can undo
-    the steps that were done before an interrupt. ``has_sizes``: whether arguments have symbolic
-    sizes.
+    the steps that were done before an interrupt. ``has_sizes``: some arguments have symbolic sizes.
     """
     with _lock:
         _under_way[id(started)] = started
         if len(_under_way) == 1:
-            if not _libraries:
-                _methods[:] = LATE_BOUND["library_methods"]()
-                _libraries[:] = LATE_BOUND["library_modules"]()
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
                 if not LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _search_modules()
             LATE_BOUND["watch_imports"](True)
-            for library in _libraries:
+            for library in _libraries or _load_libraries():
                 library.module.__class__ = library.recording
             for owner, name, _, stand_in in _methods:
                 setattr(owner, name, stand_in)
@@ -84,12 +80,20 @@ def start_stand_ins(f: Callable[..., Any], started: list, has_sizes: bool) -> No
             and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
             and not _names_in(f.__code__)
         )
-        if is_plain and not _has_grown(f.__globals__) and not _spaces[id(f.__globals__)][2]:
+        is_known = is_plain and not _has_grown(f.__globals__)
+        if is_known and not (functions or _spaces[id(f.__globals__)][2]):
             return
-        for site in _sites_of(f, has_sizes):
-            if site not in _in_place.sites:
+        for site in [site for each in (f, *functions) for site in _sites_of(each, has_sizes)]:
+            if site not in _in_place.sites and site not in started:
                 started.append(site)
                 site.exchange(True)
+
+
+def _load_libraries() -> list["LibraryModule"]:
+    """The modules whose functions have stand-ins, made once."""
+    _methods[:] = LATE_BOUND["library_methods"]()
+    _libraries[:] = LATE_BOUND["library_modules"]()
+    return _libraries
 
 
 def end_stand_ins(started: list) -> None:
@@ -248,7 +252,7 @@ class LibraryModule:
 def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
     """{id of an original: its module and name}."""
     found: dict[int, tuple[LibraryModule, str]] = {}
-    for library in _libraries:
+    for library in _libraries or _load_libraries():
         space = vars(library.module)
         for name in library.makers:  # loops, not comprehensions, which are calls on Python 3.11
             found[id(space[name])] = library, name

@@ -1,6 +1,6 @@
-"""Marking of static arguments, to whose values a program is specialised.
+"""Static arguments, to whose values a program is specialised.
 
-Loaded when a function is recorded with options such as ``static_argnums``.
+Loaded when a function is recorded with such arguments, or with options such as ``static_argnums``.
 """
 
 import functools
@@ -9,8 +9,10 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.errors import DTypeError, TraceError
-from letir.eval.arguments import StaticLeaf, parameters_of, positional_names
+from letir.eval.arguments import StaticLeaf, parameters_of, positional_names, static_value
 from letir.eval.array_modules import is_array
+from letir.tracing.stand_ins import stand_in_of
+from letir.tracing.trace_state import Trace
 
 
 def with_static(
@@ -41,6 +43,18 @@ def with_static(
     marked = [_static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
     named = {k: _static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
     return tuple(marked), named
+
+
+def with_static_leaves(new: Trace, statics: dict[int, object], tracers: Sequence) -> list:
+    """The arguments of the call that ``new`` records: traced values, and the static ones in their
+    positions. Functions of NumPy and math among them record traced values.
+    """
+    rest = iter(tracers)
+    values = {i: static_value(leaf) for i, leaf in statics.items()}
+    new.functions = tuple([value for value in values.values() if callable(value)])
+    if new.functions and new.intercepts:
+        values = {i: stand_in_of(value) or value for i, value in values.items()}
+    return [values[i] if i in values else next(rest) for i in range(len(statics) + len(tracers))]
 
 
 def _static_leaf(value: Any, name: Any) -> StaticLeaf:
@@ -76,4 +90,8 @@ def refuse_ambiguous_options(args: tuple, kwargs: dict, options: Collection[str]
         )
 
 
-LATE_BOUND.update(refuse_ambiguous_options=refuse_ambiguous_options, with_static=with_static)
+LATE_BOUND.update(
+    refuse_ambiguous_options=refuse_ambiguous_options,
+    with_static=with_static,
+    with_static_leaves=with_static_leaves,
+)

@@ -94,10 +94,10 @@ class Trace(ChangesArguments, LetBuilder):
     refusal_marks: tuple[str, ...] = ()  # what that error tells ``jit``, see ``refusals``
     raised: tuple[Exception, ...] = ()  # errors of letir so far, see ``refusals``
     reads_errors = False  # whether the function has read the text of an error of letir
+    functions: tuple[Any, ...] = ()  # among the arguments
     root: CodeType | None = None  # the code of the outermost frame that is recorded
     failed: Bind | None = None  # the bind of a lazy trace that raised when its value was demanded
-    has_sizes = False  # whether parameters have symbolic sizes
-    lifts_variables = watches_sizes = False
+    lifts_variables = watches_sizes = has_sizes = False  # has_sizes: parameters have symbolic sizes
     is_open = True
     draws = REFUSE_DRAWS
     watch: Any = None  # of draws, see random_draws

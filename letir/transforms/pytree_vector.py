@@ -10,6 +10,7 @@ from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
+from letir.eval.arguments import is_static
 from letir.eval.array_modules import type_of
 from letir.ops.define.records import array_dtype
 from letir.ops.elementwise.casting import weaken
@@ -56,7 +57,7 @@ class _Part:
     @classmethod
     def of(cls, leaf) -> "_Part":
         """The description of ``leaf``."""
-        if type(leaf) in (bool, str):  # static leaves, as in all pytrees of letir
+        if is_static(leaf):  # static leaves, as in all pytrees of letir
             return cls(None, static=leaf)
         if not isinstance(leaf, Value):
             return cls(type_of(leaf), isinstance(leaf, np.generic))

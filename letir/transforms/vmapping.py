@@ -18,7 +18,7 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
-from letir.eval.arguments import leaf_names, unmark_arguments
+from letir.eval.arguments import is_static, leaf_names, unmark_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
@@ -157,7 +157,7 @@ class _Mapping:
         sizes: dict[str, int | Size] = {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
             # bools and strings are static arguments, not operands
-            if axis is None or type(leaf) in (bool, str):
+            if axis is None or is_static(leaf):
                 found.append(None)
                 continue
             name = names[i] or f"argument {i}"

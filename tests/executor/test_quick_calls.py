@@ -130,10 +130,10 @@ def test_an_error_keeps_no_argument():
 def test_an_error_of_an_executors_own_call_keeps_no_argument():
     fast = warmed(lambda x: x * 2.0, X)
     assert fast.quick[0].own_call is not None
-    x = np.array([None, 1.0])
+    x = np.ones(4)
     gone = weakref.ref(x)
     with pytest.raises(DTypeError) as caught:
-        fast(x)
+        fast(x, x)
     del x
     gc.collect()
 
@@ -185,8 +185,8 @@ def test_a_cleared_executor_forgets_its_quick_call():
 def test_subclasses_and_traced_values_are_told_apart():
     fast = warmed(np.sin, X)
 
-    with pytest.raises(lt.DTypeError):
-        fast(np.ma.masked_array(X))
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert type(fast(np.ma.masked_array(X))) is np.ma.MaskedArray
     assert_same(np.cos(X), lt.grad(lambda x: fast(x).sum())(X))
 
 

@@ -138,7 +138,13 @@ def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]
 
 def _told_static(name: str, value: Any) -> str:
     """A sentence that an argument is not an array; empty if it is one."""
-    if isinstance(value, Value) or is_array(value) or type(value) in (int, float, complex):
+    if isinstance(value, Value) or type(value) in (int, float, complex):
+        return ""
+    if is_array(value):
+        try:
+            type_of(value)
+        except DTypeError as error:  # an array of texts or of objects
+            return f"{name}: {str(error).splitlines()[0]}"
         return ""
     return f"{name} is {describe_value(value)}"
 

@@ -1,0 +1,144 @@
+"""``jit`` called with functions, objects and other values that are not arrays [F1]."""
+
+import functools
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0])
+
+
+def apply_twice(f, x):
+    return f(f(x))
+
+
+def multiply_by(factor):
+    return lambda x: factor * x
+
+
+class Layer:
+    def __init__(self):
+        self.w = np.array([2.0, 3.0])
+        self.steps = 0
+
+    def apply(self, x):
+        return self.w * x
+
+
+def test_lambdas_of_one_line_with_equal_captured_values_share_a_plan():
+    fast = lt.jit(apply_twice)
+
+    for factor in (2.0, 2.0, 3.0, 2, 3.0):
+        assert_same(factor * (factor * X), fast(multiply_by(factor), X))
+    assert fast.counters["compiles"] == 3  # 2 and 2.0 give results of other types
+
+
+def test_a_changed_captured_variable_is_seen():
+    factor = 2.0
+
+    def scale(x):
+        return factor * x
+
+    fast = lt.jit(apply_twice)
+    assert_same(4 * X, fast(scale, X))
+    factor = 3.0
+    assert_same(9 * X, fast(scale, X))
+
+
+def test_functions_that_capture_each_other_can_be_compared():
+    def even(n, x):
+        return x if n == 0 else odd(n - 1, x)
+
+    def odd(n, x):
+        return -x if n == 0 else even(n - 1, x)
+
+    assert_same(-X, lt.jit(lambda f, x: f(3, x))(even, X))
+
+
+@pytest.mark.parametrize("bound", ["closure", "default", "method", "partial"])
+def test_arrays_behind_a_function_are_seen_when_they_change(bound):
+    layer = Layer()
+    w = layer.w
+    f = {
+        "closure": lambda x: w * x,
+        "default": lambda x, w=w: w * x,
+        "method": layer.apply,
+        "partial": functools.partial(np.multiply, w),
+    }[bound]
+    fast = lt.jit(apply_twice)
+
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan"):
+        assert_same(w * (w * X), fast(f, X))
+    for _ in range(20):
+        w += 1
+        assert_same(w * (w * X), fast(f, X))
+
+
+def test_a_jitted_function_is_an_argument():
+    inner = lt.jit(lambda x: np.sin(x) * 2)
+    fast = lt.jit(apply_twice)
+
+    for x in (X, 2 * X, X):
+        assert_same(inner(inner(x)), fast(inner, x))
+    assert fast.counters["compiles"] == 1
+
+
+def test_the_arrays_of_an_object_that_is_the_first_argument_are_arguments():
+    def step(layer, x):
+        layer.w = layer.w * 0.5
+        return layer.w + x
+
+    layer, plain, fast = Layer(), Layer(), lt.jit(step)
+    for _ in range(12):
+        assert_same(step(plain, X), fast(layer, X))
+        assert_same(plain.w, layer.w)
+    layer.w[0] = plain.w[0] = 7.0
+    assert_same(step(plain, X), fast(layer, X))
+
+
+def test_counters_of_an_object_advance():
+    def count(layer, x):
+        layer.steps += 1
+        return x * layer.steps
+
+    layer, fast = Layer(), lt.jit(count)
+    for n in range(1, 13):
+        assert_same(X * n, fast(layer, X))
+
+
+OTHERS = {
+    "an object": (lambda x, layer: layer.apply(x), Layer()),
+    "a set": (lambda x, names: x * len(names), {"a", "b"}),
+    "an array of texts": (lambda x, names: x[names == "a"], np.array(["a", "b"])),
+    "an array of objects": (lambda x, items: x * len(items), np.array([None, "a"])),
+    "a masked array": (lambda x, mask: x * mask.sum(), np.ma.array([1.0, 2.0], mask=[0, 1])),
+}
+
+
+@pytest.mark.parametrize(("f", "value"), OTHERS.values(), ids=OTHERS)
+def test_with_other_values_the_function_runs_as_python(f, value):
+    fast = lt.jit(f)
+
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan: argument"):
+        assert_same(f(X, value), fast(X, value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(f(2 * X, value), fast(2 * X, value))
+
+
+def test_an_error_of_python_about_such_a_value_names_it():
+    with pytest.raises(lt.DTypeError, match=r"where what is \{1\} of type set"):
+        lt.jit(lambda x, what: x * what)(X, {1})
+
+
+def test_errors_that_the_function_raises_stay_its_own():
+    def refuse(x, what):
+        raise TypeError("not this")
+
+    with pytest.raises(TypeError, match=r"^not this$") as caught:
+        lt.jit(refuse)(X, {1})
+    assert type(caught.value) is TypeError
