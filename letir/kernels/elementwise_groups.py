@@ -32,11 +32,13 @@ def _exact_kernel(body: Lambda) -> Kernel | None:
 
 
 def elementwise_kernel(body: Lambda, is_exact: bool = False) -> Kernel | None:
-    """The kernel of a group's body; None if a bind has no scalar form.
+    """The kernel of a group's body; None if a bind has no scalar form, or a result of unknown type.
 
     ``is_exact``: also None if an operation is not correctly rounded, because its bits could then
     differ from NumPy's.
     """
+    if any(bind.binders[0].type is None for bind in body.binds):
+        return None
     try:
         return _Lowering(is_exact).kernel(body)
     except (NoKernel, TypeError):

@@ -142,7 +142,9 @@ def _retype_bind(bind: Bind, names: dict[Local, Local]) -> Bind | None:
         return bind
     try:
         types = result_types(bind.op, bind.args, bind.attrs)
-    except LetirError:
+    except (RecursionError, MemoryError):  # of the process, not of the operands
+        raise
+    except Exception:  # whatever a rule runs into: attributes from a text are arbitrary
         return None
     if all(new is None or new is b.type for new, b in zip(types, bind.binders, strict=True)):
         return bind

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from letir.ast.source import error_in_let
+from letir.ast.source import error_in_let, error_of_rule
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
-from letir.errors import ExportError
+from letir.errors import ExportError, LetirError
 from letir.source.module import Module
 from letir.source.names import Names
 from letir.source.numpy_expressions import source_form
@@ -108,6 +108,14 @@ class Writer:
             found = source_form(Step(self, bind, operands), operands)
         except ExportError as error:
             raise error_in_let(error, str(bind), bind.source) from None
+        except (LetirError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            # of known types the type rule has seen the attributes; a user's rule may raise anything
+            known = all(local.type is not None for local in (*bind.locals(), *bind.binders))
+            if known or bind.op.is_users:
+                raise
+            raise error_of_rule(bind.op, error, "source") from error
         if type(found) is tuple:
             self.texts.update(zip(bind.binders, found, strict=True))
         elif found is not None:

@@ -252,6 +252,10 @@ def test_a_gradient_whose_numbers_do_not_fit_is_not_loaded(tmp_path, numbers):
         f"lambda %0: float64[3] {{ %1 = index(%0, item=({'None, ' * 64})); return %1 }}",
         "lambda %0: uint64[2] { %1 = random_draw(%0, distribution=7, shape=(2,), dtype=float64); "
         "return %1 }",
+        "lambda %0 { %1 = scan(%0, body=lambda %2 { return %2 }, n_carry=0, n_xs=1, "
+        "length=lambda %3 { return %3 }, reverse=False); return %1 }",
+        "lambda %0: float64[3], %1: float64[2] { %2 = odeint(%0, %1, body=lambda %3, %4 "
+        "{ return %3 }, rtol=(1.0, 2.0)); return %2 }",
         "lambda %0 { %1 = when_defined(%0, n_cts=(1,), body=lambda %2 { return %2 }); return %1 }",
         "lambda %0 { %1 = when_defined(%0, n_cts=2, body=lambda %2 { return %2 }); return %1 }",
         "lambda %0, %1 { %2 = grad_of(%0, %1, op=exp, n_cts=1.0, body=lambda %3, %4 { return %4 })"
@@ -277,6 +281,35 @@ def test_an_attribute_that_only_a_derivative_rule_saw_is_an_error_of_letir(trans
     text = "lambda %0 { %1 = assemble(%0, items=(0,), shape=(2, bool)); return %1 }"
     with pytest.raises(lt.DTypeError, match=r"assemble: its (vjp|jvp) rule"):
         transform(lt.parse(text))
+
+
+def test_an_operand_too_many_without_a_type_is_an_error_of_letir():
+    """Its type rule runs when the types of the arguments are known, in a pass of ``jit``."""
+    text = """lambda %0: float64[3], %1: float64[] {
+      %2 = cond(True, %0, %1, on_true=lambda %3: float64[3], %4: float64[] {
+        %5 = sin(%3)
+        %6 = norm(%5, %4)
+        return %6
+      }, on_false=lambda %7: float64[3], %8: float64[] { return %8 })
+      return %2
+    }"""
+    with pytest.raises(lt.DTypeError, match="norm"):
+        lt.jit(lt.check(lt.parse(text)))(np.ones(3), np.float64(1.0))
+
+
+def test_a_group_of_unknown_types_is_computed_without_a_kernel():
+    program = lt.parse("""lambda %0, %1 {
+      %2 = fused(%0, %1, body=lambda %3, %4 { %5 = sin(%3); %6 = xlogy(%5, %4); return %6 })
+      return %2
+    }""")
+
+    x = np.ones(3)
+    np.testing.assert_array_equal(program(x, x), lt.compile(program)(x, x))
+
+
+def test_to_source_of_an_index_without_its_array_is_an_error_of_letir():
+    with pytest.raises(lt.DTypeError, match="index: its source rule"):
+        lt.to_source(lt.parse("lambda %0 { %1 = index(%0, item=@2); return %1 }"))
 
 
 def test_a_tolerance_that_no_rule_saw_is_an_error_of_letir():

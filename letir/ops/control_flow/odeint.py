@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
-from letir.ast.types import ArrayType
+from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, GuardError, MissingRule, ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define, takes_gradient, unbroadcast
@@ -25,7 +25,7 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None
     """The solution at each time of ``t``; ``y0`` is the state at the first."""
     if len(t) == 0 or y0.size == 0:
         return xp.zeros((len(t), *y0.shape))
-    _check_tolerances(rtol, atol)
+    _check_tolerances(y0.size, rtol, atol)
 
     def slope(y, s):
         return call(body, (y, t.dtype.type(s), *args))[0]
@@ -49,15 +49,21 @@ def _solved_by_steps(solve, slope, y0, t, rtol, atol, method):
     return np.concatenate([y0[None], found.y.T])
 
 
-def _check_tolerances(*given) -> None:
-    """Raise DTypeError unless each is None, a number, or a number for each part of the state."""
+def _check_tolerances(n: int | Size, *given) -> None:
+    """Raise DTypeError unless each is None, a number, or a number for each of ``n`` parts."""
     for tolerance in given:
         try:
             found = np.asarray(0.0 if tolerance is None else tolerance, dtype=float)
         except (TypeError, ValueError):
             found = None
-        if found is None or found.ndim > 1:
-            raise DTypeError(f"odeint: a tolerance is {tolerance!r}\n  pass numbers")
+        fits = found is not None and (
+            found.ndim == 0 or (found.ndim == 1 and (type(n) is not int or len(found) == n))
+        )
+        if not fits:
+            raise DTypeError(
+                f"odeint: a tolerance is {tolerance!r}\n"
+                f"  pass a number, or one for each of the {n} parts of the state"
+            )
 
 
 def _odeint_aval(y0, t, *args, body, rtol, atol, method):
@@ -67,7 +73,7 @@ def _odeint_aval(y0, t, *args, body, rtol, atol, method):
             f"odeint: y0 and t have one axis, found {y0} and {t}\n"
             "  ravel the state, and pass the times as a vector"
         )
-    _check_tolerances(rtol, atol)
+    _check_tolerances(y0.shape[0], rtol, atol)
     state = body.params[0].type
     if state is not None and state.shape != y0.shape:
         raise ShapeError(
@@ -81,9 +87,22 @@ def _odeint_aval(y0, t, *args, body, rtol, atol, method):
     return ArrayType(float, (*t.shape, *y0.shape))
 
 
-def _derivative_tolerances(rtol, atol, method) -> dict:
-    """The solver's options for the equations of derivatives; ``solve_ivp`` has coarse defaults."""
-    return {"rtol": rtol, "atol": atol} if method is None else {}
+def _derivative_tolerances(rtol, atol, method, n_integrals: int = 0) -> dict:
+    """The solver's options for the equations of derivatives; ``solve_ivp`` has coarse defaults.
+
+    The derivative of each part of the state has the tolerance of that part, integrals of
+    cotangents, which come last in the state, have the least.
+    """
+    if method is not None:
+        return {}
+
+    def for_all(tolerance):
+        if tolerance is None or np.ndim(tolerance) == 0:
+            return tolerance
+        each = np.asarray(tolerance).tolist()
+        return (*each, *each, *[min(each)] * n_integrals)
+
+    return {"rtol": for_all(rtol), "atol": for_all(atol)}
 
 
 # ---- reverse mode ----
@@ -119,8 +138,9 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
     """Integrate the adjoint state and the gradients of the arguments from the last time back."""
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
-    options = _derivative_tolerances(rtol, atol, method)
     wanted = [takes_gradient(arg) for arg in args]
+    n_integrals = sum(arg.size for arg, there in zip(args, wanted, strict=True) if there)
+    options = _derivative_tolerances(rtol, atol, method, n_integrals)
     backward = _adjoint_body(body, args, wanted, transform)
     n, count = y0.shape[0], t.shape[0]
     emitter = ct.emitter
