@@ -8,7 +8,7 @@ Variable whether it requires grad in the current mode; for a static value the va
 
 import functools
 from collections.abc import Callable, Sequence
-from types import CellType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -84,18 +84,25 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
 def _token_of_static(value: Any, outer: tuple = ()) -> Any:
     """A hashable token of a static argument: plans for equal tokens are the same.
 
-    Functions are equal if they have the same code and equal captured values, as two lambdas of one
-    line have. Raises DTypeError if captured values may change: the Python function runs then.
-    ``outer``: the functions that capture this one.
+    Functions are equal if they have the same code and equal captured and global values, as two
+    lambdas of one line have. Raises DTypeError if such values may change: the Python function runs
+    then. ``outer``: the functions that capture this one.
     """
     kind = type(value)
     if kind is FunctionType:
+        if value in outer:  # it calls itself
+            return value.__code__
         held = [_cell_content(cell) for cell in value.__closure__ or ()]
         held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
-        if not held or value in outer:
-            return value
         parts = [_token_of_static(part, (*outer, value)) for part in held]
-        return value.__code__, id(value.__globals__), tuple(parts)
+        known = value.__globals__
+        for name in _names_in(value.__code__):
+            if name in known:
+                is_function = type(known[name]) is FunctionType
+                parts.append(
+                    known[name] if is_function else _token_of_static(known[name], (value,))
+                )
+        return value.__code__, id(known), tuple(parts)
     if kind is tuple:
         return (tuple, *[_token_of_static(part, outer) for part in value])
     if hasattr(kind, "__letir_transformed__") and isinstance(getattr(value, "f", None), Callable):
@@ -109,6 +116,13 @@ def _token_of_static(value: Any, outer: tuple = ()) -> Any:
             "  pass arrays as arguments of their own, and functions that use numbers only"
         )
     )
+
+
+@functools.lru_cache(1024)
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in a code object, and in the functions inside it."""
+    inner = [part for part in code.co_consts if type(part) is CodeType]
+    return tuple(dict.fromkeys([*code.co_names, *[n for part in inner for n in _names_in(part)]]))
 
 
 def _cell_content(cell: CellType) -> Any:

@@ -49,6 +49,36 @@ def test_a_changed_captured_variable_is_seen():
     assert_same(9 * X, fast(scale, X))
 
 
+def test_functions_of_equal_code_share_a_plan_only_while_their_globals_are_the_same():
+    fast, names = lt.jit(apply_twice), {}
+
+    for factor in (2.0, 2.0, 3.0, 2.0):  # a new function each time, as in a loop of a script
+        exec(f"factor = {factor}; scale = lambda x: (lambda y: factor * y)(x)", names)
+        assert_same(factor * (factor * X), fast(names["scale"], X))
+    assert fast.counters["compiles"] <= 4
+
+    names["factor"] = 5.0
+    assert_same(25 * X, fast(names["scale"], X))
+
+    same = [lambda x: -x for _ in range(4)]
+    compiles = fast.counters["compiles"]
+    for f in same:
+        assert_same(X, fast(f, X))
+    assert fast.counters["compiles"] == compiles + 1
+
+
+W = np.ones(2)
+
+
+def test_a_global_array_of_a_function_argument_is_read_in_each_call():
+    fast = lt.jit(apply_twice)
+    with pytest.warns(RuntimeWarning, match="uses an object of type ndarray"):
+        fast(lambda x: W * x, X)
+    for _ in range(12):
+        W[:] += 1
+        assert_same(W * (W * X), fast(lambda x: W * x, X))
+
+
 def test_functions_that_capture_each_other_can_be_compared():
     def even(n, x):
         return x if n == 0 else odd(n - 1, x)
