@@ -162,7 +162,7 @@ _LATE_BOUND = {
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),
-        *("warn_of_compiles", "warn_of_python"),
+        *("call_once_as_python", "warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.kernel_binds": ("with_kernels",),
@@ -241,7 +241,13 @@ _LATE_BOUND = {
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
-        *("call_as_python", "generator_position", "refuse_changes", "restore_state"),
+        *(
+            "call_as_python",
+            "call_once_as_python",
+            "generator_position",
+            "refuse_changes",
+            "restore_state",
+        ),
         "is_pure",
         *("run_watching_iterators", "require_same_state"),
     ),

@@ -135,7 +135,11 @@ def first_that_runs(
 
 def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     """The results of the Python function; warns once if the function cannot be recorded."""
+    raised, executor.raised_recording = executor.raised_recording, ""
     results = executor.f(*args, **kwargs)
+    if raised:  # the function does not raise what its recording has raised
+        executor.runs_python = True
+        executor.why_python = f"with traced values a library raises {raised}"
     if executor.why_python and not executor.has_warned:  # not if the function raises the error
         LATE_BOUND["warn_of_python"](executor)
     return results

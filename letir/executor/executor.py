@@ -86,7 +86,7 @@ class Executor(Generic[P, R]):
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
-        self.why_python = ""  # the error of the code that cannot be recorded
+        self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
         self.changed_state = 0  # recordings after which the results depended on changed state
         self.has_warned = False  # whether it has warned that most calls compile
         self.transformed: dict = {}  # executors of the transformed function, by transform

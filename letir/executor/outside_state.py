@@ -243,7 +243,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     """
     known = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
-    if not known.issuperset(hidden) or not all(map(_is_restorable, holders, before)):
+    if not known.issuperset(hidden) or not all(map(is_restorable, holders, before)):
         return
     restore_state(holders, before, generators=True)
     executor.runs_python = True
@@ -254,7 +254,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     raise StateMatters
 
 
-def _is_restorable(holder: Any, before: Any) -> bool:
+def is_restorable(holder: Any, before: Any) -> bool:
     """Whether ``_restore_holder`` can give ``holder`` back all its contents ``before``."""
     if not issubclass(type(holder), np.ndarray) or not holder.flags.writeable:
         return True

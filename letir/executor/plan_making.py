@@ -142,6 +142,10 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         raise
+    except Exception as error:
+        if is_all and executor.watches_state and not hasattr(error, "letir_runs_python"):
+            LATE_BOUND["call_once_as_python"](executor, holders, before, error)
+        raise
     return fn, lifted, taken, found.is_first
 
 

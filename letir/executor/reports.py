@@ -19,10 +19,12 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
+from letir.executor.outside_state import StateMatters, is_restorable, restore_state
 from letir.plan.plan import Plan, plan_of
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _MOST_TEXT = 160
+_NOT_TRIED_AGAIN = (MemoryError, RecursionError, Warning)
 _MANY = 10  # compiles after which an executor may warn
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -113,6 +115,26 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str) -> None:
         RuntimeWarning,
         stacklevel=_frames_of_letir(),
     )
+
+
+def call_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+    """Make ``executor`` call its function, after the recording has raised ``error``.
+
+    Then either the function raises the same error, or a library cannot compute with traced values,
+    and ``run_python_function`` makes the executor call the function from now on. Does nothing if
+    the function's own module raised the error, or what it has changed so far cannot be undone.
+    """
+    link = error.__traceback__
+    while link is not None and link.tb_next is not None:
+        link = link.tb_next
+    file = getattr(getattr(executor.f, "__code__", None), "co_filename", None)
+    is_own = link is None or link.tb_frame.f_code.co_filename == file
+    if not (is_own or isinstance(error, _NOT_TRIED_AGAIN)) and all(
+        map(is_restorable, holders, before)
+    ):
+        restore_state(holders, before, generators=True)
+        executor.raised_recording = f"{type(error).__name__}: {error}"
+        raise StateMatters
 
 
 def warn_of_python(executor: Any) -> None:
@@ -252,5 +274,6 @@ LATE_BOUND.update(
     size_words=size_words,
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
+    call_once_as_python=call_once_as_python,
     warn_of_python=warn_of_python,
 )

@@ -289,7 +289,8 @@ def array(
     for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
         made = made[None]
     # a stacked list is a new array; only if object is a traced value would memory be shared
-    return made.copy(order) if copy and made is object else made
+    shares = made is object and copy is not np._CopyMode.IF_NEEDED  # which has no truth value
+    return made.copy(order) if shares and copy else made
 
 
 def asarray(

@@ -32,9 +32,7 @@ _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording
 _modules: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
-LOADED_LATE = frozenset(
-    ["json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"]
-)
+LOADED_LATE = {"json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"}
 LOADING: set[str] = set()  # modules that are being imported, without all of their names
 GIVEN_NUMBERS: set[str] = set()  # modules without NumPy whose functions got traced numbers
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
@@ -52,18 +50,20 @@ _for_sizes: list = []  # sites of ``len``, which matters only for symbolic sizes
 def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequence = ()) -> None:
     """Install the stand-ins for a recording of ``f``, among whose arguments are ``functions``.
 
-    ``started``: an empty list, to which each step is appended, so that ``end_stand_ins`` can undo
-    the steps that were done before an interrupt. ``has_sizes``: some arguments have symbolic sizes.
+    ``started``: an empty list to which each step is appended, so that ``end_stand_ins`` can undo
+    them after an interrupt. ``has_sizes``: some arguments have symbolic sizes.
     """
     with _lock:
         _under_way[id(started)] = started
         if len(_under_way) == 1:
+            if not _libraries:
+                _load_libraries()
             if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
                 if not LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _search_modules()
             LATE_BOUND["watch_imports"](True)
-            for library in _libraries or _load_libraries():
+            for library in _libraries:
                 library.module.__class__ = library.recording
             for owner, name, _, stand_in in _methods:
                 setattr(owner, name, stand_in)

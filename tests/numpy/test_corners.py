@@ -90,3 +90,20 @@ def test_roots_are_real_or_complex_as_numpys():
 
     for k in (1.0, 3.0, 1.0):
         assert_same(np.roots([1.0, k, 1.0]).dtype, program(k).dtype)
+
+
+def test_copy_may_be_one_of_numpys_modes():
+    modes = np._CopyMode
+
+    def program(x):
+        shared, copied = np.array(x, copy=modes.IF_NEEDED), np.array(x, copy=modes.ALWAYS)
+        shared[0], copied[1] = 5.0, 7.0
+        return (
+            x * 2,
+            copied,
+            np.asarray(x, copy=modes.IF_NEEDED),
+            np.array([x[0]], copy=modes.ALWAYS),
+        )
+
+    for run in (lt.trace(program, np.ones(2)), lt.jit(program)):
+        assert_same(program(np.array([1.0, 2.0])), run(np.array([1.0, 2.0])))

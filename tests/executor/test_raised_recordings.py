@@ -1,0 +1,82 @@
+"""``jit`` of functions whose libraries raise because they get traced values [F2]."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0])
+LIBRARY = """
+def times(x, n):
+    try:
+        descriptor(n)  # looks at the class in C
+    except TypeError:
+        raise ValueError("n must be an integer") from None
+    return [x] * n
+
+def refuse(x):
+    calls.append(1)
+    raise ValueError("never")
+
+calls = []
+"""
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A module of another file that looks at the class of its arguments."""
+    module = types.ModuleType("strict_library")
+    module.descriptor = int.bit_count
+    exec(compile(LIBRARY, "strict_library.py", "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, "strict_library", module)
+    return module
+
+
+def test_the_function_runs_as_python_if_only_its_recording_raises(library):
+    fast = lt.jit(lambda x, n: np.sum(library.times(x, n), axis=0))
+
+    with pytest.warns(RuntimeWarning, match=r"raises ValueError: n must be an integer"):
+        assert_same(3 * X, fast(X, 3))
+    for n in (2, 3, 4):
+        assert_same(np.sum([X] * n, axis=0), fast(X, n))
+
+
+def test_state_that_the_function_changed_before_is_restored(library):
+    count = 0
+
+    def program(x, n):
+        nonlocal count
+        count += 1
+        return np.sum(library.times(x, n), axis=0) * count
+
+    fast = lt.jit(program)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(2 * X, fast(X, 2))
+    assert_same(4 * X, fast(X, 2))
+    assert count == 2
+
+
+def test_an_error_that_python_raises_too_is_its_own(library):
+    fast = lt.jit(lambda x, wrong: library.refuse(x) if wrong else x * 2)
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="never"):
+            fast(X, True)
+    assert_same(2 * X, fast(X, False))
+    assert fast.counters["compiles"] == 1
+
+
+def test_an_error_of_the_functions_own_module_is_raised_at_once():
+    calls = []
+
+    def program(x):
+        calls.append(len(calls))
+        raise ValueError("own")
+
+    with pytest.raises(ValueError, match="own"):
+        lt.jit(program)(X)
+    assert calls == [0]
