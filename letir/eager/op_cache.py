@@ -22,7 +22,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.eager.compiled_rules import compiled_kernel_of, straight_line_rule
-from letir.eager.tape import FREED, GradEdge, Part, TapeNode, check_unchanged, freed_error
+from letir.eager.tape import FREED, GradEdge, ResultEdge, TapeNode, check_unchanged, freed_error
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import error_at_user_line
@@ -101,7 +101,7 @@ class OpSpecialization:
             elif self.type is not None:
                 found.append(step)
             else:
-                found.append(Part.of(self.types[place - count], step, place - count))
+                found.append(ResultEdge.of(self.types[place - count], step, place - count))
         return found
 
     def pull(self, rule: RuleBody, emitter: Any, cts: list, captured: Sequence) -> tuple:

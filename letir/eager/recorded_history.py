@@ -9,7 +9,7 @@ from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
 from letir.eager.backward_pass.entry_points import _flat_values, owning_node
 from letir.eager.recorder import Recorder
-from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, check_unchanged, node_line
+from letir.eager.tape import FREED, GradEdge, Leaf, ResultEdge, TapeNode, check_unchanged, node_line
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.tracing.source_locations import error_at_user_line
@@ -102,8 +102,10 @@ class _Writer:
 
     def origin(self, origin: GradEdge) -> Local | None:
         """The local of a value that requires grad or is an input; None for other values."""
-        # each Variable has its own Part: node and index identify the result
-        found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
+        # each Variable has its own edge: node and index identify the result
+        found = self.names.get(
+            (origin.step, origin.index) if type(origin) is ResultEdge else origin
+        )
         if found is None and type(origin) is Leaf:
             if self.only_inputs:
                 raise error_at_user_line(

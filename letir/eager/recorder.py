@@ -25,7 +25,7 @@ from letir.eager.op_cache import (
     looks_at_numbers,
     operand_key,
 )
-from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, Part, TapeNode
+from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, ResultEdge, TapeNode
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_array_type, refuse_long_integer
@@ -175,7 +175,7 @@ class Recorder:
         elif single:
             arg, step.type = step, kind
         else:
-            arg = Part.of(kind, step, index)
+            arg = ResultEdge.of(kind, step, index)
         return self.new_variable(array, arg)
 
     def new_variable(self, array: Any, arg: Any) -> "Variable":

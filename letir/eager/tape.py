@@ -111,7 +111,7 @@ def leaf_edge(kind: ArrayType, requires_grad: bool, name: str | None) -> GradEdg
 
 
 class TapeNode(GradEdge, list):
-    """One recorded operation: the edge of its only result; several results have a ``Part`` each.
+    """One recorded operation: the edge of its only result; each of several has a ``ResultEdge``.
 
     The node is itself the list of its operands' edges, None for arrays and numbers: a separate list
     would be one more object for the garbage collector to traverse. ``kept`` holds the values that
@@ -126,7 +126,7 @@ class TapeNode(GradEdge, list):
     form: Any  # an OpSpecialization, or another form with its interface
     kept: Any
     order: int
-    parts: "dict[int, weakref.ref[Part]]"
+    parts: "dict[int, weakref.ref[ResultEdge]]"
     source: Source | None
 
     def set_fields(self, form: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
@@ -193,7 +193,7 @@ def new_node(order: int, args: Sequence[Any] = ()) -> TapeNode:
     return Cut(args) if order * GOLDEN & RARELY == 0 else TapeNode(args)
 
 
-class Part(GradEdge):
+class ResultEdge(GradEdge):
     """The edge of one of several results of a node."""
 
     __slots__ = ("__weakref__", "index", "notes", "step", "type")
@@ -202,7 +202,7 @@ class Part(GradEdge):
         self.type, self.notes, self.step, self.index = type, None, step, index
 
     @classmethod
-    def of(cls, type: ArrayType, step: TapeNode, index: int) -> "Part":
+    def of(cls, type: ArrayType, step: TapeNode, index: int) -> "ResultEdge":
         """The existing part for this result, else a new one: all readers add to one gradient."""
         known = getattr(step, "parts", None)
         if known is None:
@@ -221,7 +221,7 @@ class Part(GradEdge):
 
 def owning_node(origin: GradEdge) -> GradEdge:
     """The node that made a value, or the leaf itself."""
-    return origin.step if type(origin) is Part else origin
+    return origin.step if type(origin) is ResultEdge else origin
 
 
 def node_line(step: TapeNode) -> str:

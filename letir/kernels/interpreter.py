@@ -12,7 +12,7 @@ from attrs import define
 from letir.ast.process_state import float_errors
 from letir.errors import InternalError
 from letir.kernels.loop_language import (
-    Call,
+    FunctionCall,
     Kernel,
     Let,
     Load,
@@ -79,7 +79,7 @@ class _Run:
                     self.loop(one)
                 case While():
                     self.repeat(one)
-                case Call():
+                case FunctionCall():
                     self.values[one.result] = self.run_call(one)
 
     def value(self, x: Operand) -> Any:
@@ -146,7 +146,7 @@ class _Run:
         for (scalar, *_), value in zip(loop.carried, carried, strict=True):
             self.values[scalar] = value
 
-    def run_call(self, one: Call) -> Any:
+    def run_call(self, one: FunctionCall) -> Any:
         """The result of a call of a kernel's function."""
         given = [self.value(x) for x in one.operands]
         self.values.update(zip(one.function.params, given, strict=True))

@@ -8,8 +8,8 @@ from attrs import define, field
 
 from letir.kernels.loop_language import (
     Array,
-    Call,
     Function,
+    FunctionCall,
     Let,
     Load,
     Loop,
@@ -118,7 +118,7 @@ class Builder:
             if key in known:
                 return known[key]
         made = self.known[-1][key] = self.scalar(function.result.dtype)
-        self.bodies[-1].append(Call(made, function, operands))
+        self.bodies[-1].append(FunctionCall(made, function, operands))
         return made
 
     def load(

@@ -157,7 +157,7 @@ class Function:
 
 
 @frozen(eq=False)
-class Call:
+class FunctionCall:
     """``result = function(operands)``."""
 
     result: Scalar
@@ -169,7 +169,7 @@ class Call:
         return f"{self.result}: {self.result.dtype} = {call}"
 
 
-Statement = Let | Load | Store | Loop | While | Call
+Statement = Let | Load | Store | Loop | While | FunctionCall
 
 
 @frozen(eq=False)

@@ -28,9 +28,9 @@ from letir.scripting.script_terms import (
     Logic,
     Name,
     Param,
-    Part,
     Slice,
     Statement,
+    Subscript,
     Term,
     While,
     names_bound,
@@ -270,7 +270,7 @@ class Lifted:
             return f"(not {operands[0]})"
         return f"({f' {term.word} '.join(operands)})"
 
-    def part(self, term: Part) -> str:
+    def part(self, term: Subscript) -> str:
         """``value[item]``."""
         item = self.term(term.item)
         if type(term.item) is Group and len(term.item.items) > 0:
@@ -292,7 +292,7 @@ class Lifted:
                 return "int"
             case Apply(function="dtype"):
                 return "dtype"
-            case Part(value=value):
+            case Subscript(value=value):
                 return "int" if self.type(value) == "List[int]" else "Tensor"
             case Apply(args=args) if args and not term.is_script:
                 kinds = {self.type(arg) for arg in args}
@@ -342,7 +342,7 @@ _WRITERS = {
     Literal: lambda self, term: _literal_text(term.value),
     Apply: Lifted.apply,
     Group: lambda self, term: _tuple_text([self.term(item) for item in term.items]),
-    Part: Lifted.part,
+    Subscript: Lifted.part,
     Slice: lambda self, term: ":".join(map(self.term, term.ends)).removesuffix(":"),
     Choice: lambda self, term: (
         f"({self.term(term.on_true)} if {self.term(term.test)} else {self.term(term.on_false)})"

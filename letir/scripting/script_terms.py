@@ -1,6 +1,6 @@
 """The terms of gradient scripts: expressions, statements, functions.
 
-    Term      = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
+    Term      = Name | Literal | Apply | Group | Subscript | Slice | Choice | Logic
     Statement = Assign | Branch | While | Count
     Block     = body, results
     Function  = name, params, body, results, inner
@@ -19,7 +19,7 @@ from letir.ast.terms import Source
 
 
 @frozen
-class Place:
+class TextPosition:
     """A position in a text; line and column count from 1."""
 
     line: int
@@ -32,7 +32,9 @@ class Name:
     """A parameter, a local, or a captured value."""
 
     id: str
-    at: Place = field(eq=False)  # ignored by equality, so that a text read again gives equal terms
+    at: TextPosition = field(
+        eq=False
+    )  # ignored by equality, so that a text read again gives equal terms
 
 
 @final
@@ -41,7 +43,7 @@ class Literal:
     """A number, a string, None, a dtype, or ``...``."""
 
     value: Any
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
@@ -53,7 +55,7 @@ class Apply:
     args: tuple
     keywords: tuple[tuple[str, Any], ...]
     is_script: bool
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
@@ -62,17 +64,17 @@ class Group:
     """A tuple."""
 
     items: tuple
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
 @frozen
-class Part:
+class Subscript:
     """``value[item]``."""
 
     value: Any
     item: Any
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
@@ -81,7 +83,7 @@ class Slice:
     """``start:stop:step``; missing parts are None."""
 
     ends: tuple
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
@@ -92,7 +94,7 @@ class Choice:
     test: Any
     on_true: Any
     on_false: Any
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @final
@@ -102,10 +104,10 @@ class Logic:
 
     word: str
     operands: tuple
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
-Term = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
+Term = Name | Literal | Apply | Group | Subscript | Slice | Choice | Logic
 
 
 @final
@@ -116,7 +118,7 @@ class Assign:
     targets: tuple[str, ...]
     unpacks: bool
     value: Term
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @frozen
@@ -136,7 +138,7 @@ class Branch:
     test: Term
     on_true: Block
     on_false: Block
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
     names: tuple[str, ...] = field(eq=False)
 
 
@@ -152,7 +154,7 @@ class While:
     initial: tuple[Term, ...]
     test: Term
     block: Block
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
     names: tuple[str, ...] = field(eq=False)
 
 
@@ -167,7 +169,7 @@ class Count:
     index: str
     bounds: tuple[Term, Term, Term]
     block: Block
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
     names: tuple[str, ...] = field(eq=False)
 
 
@@ -191,7 +193,7 @@ class Param:
     default: Term | None
     kind: str
     parts: tuple[str, ...] | None
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
 
 
 @frozen(eq=False)
@@ -209,10 +211,10 @@ class Function:
     inner: "Function | None"
     captured: tuple[str, ...]
     tree: ast.FunctionDef = field(eq=False, repr=False)
-    at: Place = field(eq=False)
+    at: TextPosition = field(eq=False)
     file: str = field(eq=False)
 
-    def source(self, at: Place) -> Source:
+    def source(self, at: TextPosition) -> Source:
         """The source location of a place in this function, for binds."""
         return Source(self.file, at.line)
 
@@ -233,7 +235,7 @@ def parts_of(term: Term) -> tuple:
             return (*args, *(value for _, value in keywords))
         case Group(items=items):
             return items
-        case Part(value=value, item=item):
+        case Subscript(value=value, item=item):
             return value, item
         case Slice(ends=ends):
             return tuple(end for end in ends if end is not None)

@@ -10,10 +10,10 @@ from letir.errors import ExportError
 from letir.ops.define.records import decomposition
 from letir.ops.shape.size_numbers import filled_attrs
 from letir.source.numpy_literals import SourceText
-from letir.source.steps import Step
+from letir.source.steps import BindWriter
 
 
-def source_form(write: Step, operands: list[str]) -> Any:
+def source_form(write: BindWriter, operands: list[str]) -> Any:
     """The form by the record's ``source``, or the form that follows from its other fields."""
     op, attrs = write.bind.op, write.bind.attrs
     if isinstance(op.source, str):
@@ -31,7 +31,7 @@ def source_form(write: Step, operands: list[str]) -> Any:
     return write.numpy_call(*operands, **attrs)
 
 
-def _sized_form(write: Step) -> Any:
+def _sized_form(write: BindWriter) -> Any:
     """An operation with attributes that are symbolic sizes: their numbers are in an array."""
     bind, numbers = write.bind, write.operands[-1]
     op = PRIMITIVES[bind.attrs["operation"]]
@@ -39,7 +39,7 @@ def _sized_form(write: Step) -> Any:
     texts = (SourceText(f"{numbers}[{i}]") for i in itertools.count())
     filled: Any = filled_attrs(op, attrs, texts)
     inner = bind.replace(op=op, args=bind.args[:-1], attrs=filled)
-    return source_form(Step(write.writer, inner, write.operands[:-1]), write.operands[:-1])
+    return source_form(BindWriter(write.writer, inner, write.operands[:-1]), write.operands[:-1])
 
 
 def _is_numpys(op: Primitive) -> bool:
@@ -53,7 +53,7 @@ def _infix_expression(symbol: str, x: str, y: str) -> str:
     return f"{x} {symbol} {y}"
 
 
-def _composite_call(write: Step, operands: list[str]) -> str:
+def _composite_call(write: BindWriter, operands: list[str]) -> str:
     """A call of a new function, whose body is the decomposition for these types."""
     bind = write.bind
     given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]

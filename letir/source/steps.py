@@ -1,4 +1,4 @@
-"""``Step``: the context for writing one bind, passed to the ``source`` of its record.
+"""``BindWriter``: the context for writing one bind, passed to the ``source`` of its record.
 
 ``source(write, *operands, **attrs)``, with ``write`` a Step and operands as texts, returns
 
@@ -27,7 +27,7 @@ _EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">
 _NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
 
 
-class Step:
+class BindWriter:
     """One bind with the types of its operands, and methods for writing it."""
 
     def __init__(self, writer, bind: Bind, operands: list[str]):

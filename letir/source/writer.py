@@ -17,7 +17,7 @@ from letir.source.module import Module
 from letir.source.names import Names
 from letir.source.numpy_expressions import source_form
 from letir.source.numpy_literals import WIDTH, literal_text, printable_line, wrapped_items
-from letir.source.steps import Step
+from letir.source.steps import BindWriter
 from letir.visitors.usedef import use_counts
 
 
@@ -105,7 +105,7 @@ class Writer:
         self.comment(bind.source)
         operands = [self.arg(arg) for arg in bind.args]
         try:
-            found = source_form(Step(self, bind, operands), operands)
+            found = source_form(BindWriter(self, bind, operands), operands)
         except ExportError as error:
             raise error_in_let(error, str(bind), bind.source) from None
         except (LetirError, RecursionError, MemoryError):

@@ -115,7 +115,7 @@ def programs(
     favoured = [name for name in VIEWS if name in names] or names
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
     picks = st.tuples(*[st.integers(0, 15)] * _MOST_OPERANDS)
-    step = st.builds(Step, name, st.integers(0, 63), picks)
+    step = st.builds(ProgramStep, name, st.integers(0, 63), picks)
     # two lists, because a single one would hold six steps on average, whatever its maximum
     first = st.lists(step, max_size=most_steps - most_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
@@ -155,7 +155,7 @@ def _dtypes_of(sample: Sample) -> set:
 
 
 @frozen
-class Step:
+class ProgramStep:
     """One operation: its name, the number of the sample, and a choice for each operand."""
 
     name: str
@@ -164,7 +164,7 @@ class Step:
 
 
 def program_of_steps(
-    steps: list[Step], more: int, dtypes: frozenset | None = None
+    steps: list[ProgramStep], more: int, dtypes: frozenset | None = None
 ) -> tuple[Lambda, list]:
     """The program of these steps; its results are the last value and up to ``more`` before."""
     growth = _Growth()

@@ -27,7 +27,7 @@ from letir.ops.shape.shape_and_creation import ones
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.jitted_functions import option_token, shared_with_executors
 from letir.transforms.program_call import (
-    Call,
+    ProgramCall,
     arguments_of,
     as_program,
     copy_shared_results,
@@ -154,7 +154,7 @@ def _gradient_transform(
     policy, exact = residuals
     keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
 
-    def program(call: Call) -> Lambda:
+    def program(call: ProgramCall) -> Lambda:
         positions, tree = arguments_of(call.tree, argnums)
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
@@ -167,7 +167,7 @@ def _gradient_transform(
         LATE_BOUND["refuse_argnums"]("value_and_grad" if with_value else "grad", argnums)
     f = as_program(f)
     if isinstance(f, Lambda):
-        return program(Call(f, tree_of_arguments(f), []))
+        return program(ProgramCall(f, tree_of_arguments(f), []))
     options = None  # a user's policy may decide differently about the same bind next time
     if not callable(policy):
         options = option_token((argnums, has_aux, holomorphic, policy, exact, with_value))
@@ -186,7 +186,7 @@ def _gradient_transform(
     return gradient
 
 
-def _tree_of_outputs(call: Call, tree: Tree, has_aux: bool, with_value: bool) -> Tree | None:
+def _tree_of_outputs(call: ProgramCall, tree: Tree, has_aux: bool, with_value: bool) -> Tree | None:
     """The nesting of the results of a gradient, whose gradients nest like ``tree``."""
     is_plain = call.fn.out_tree is None and len(call.fn.ret.args) == 1
     if is_plain and tree is tree_of_results(1) and not has_aux:

@@ -26,7 +26,7 @@ from letir.transforms.gradients import check_result, gradient_program
 from letir.transforms.jacobians import Argnums, jacfwd, jacrev
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
-    Call,
+    ProgramCall,
     arguments_of,
     as_program,
     copy_shared_results,
@@ -194,7 +194,7 @@ def _argument_entries(asked: str, primals, tangents) -> tuple[tuple, tuple]:
     return (primals,), (tangents,) if is_single else tangents
 
 
-def _floating_positions(call: Call) -> list[int]:
+def _floating_positions(call: ProgramCall) -> list[int]:
     """The positions of the floating parameters that belong to positional arguments."""
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
@@ -202,7 +202,7 @@ def _floating_positions(call: Call) -> list[int]:
     return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
 
 
-def _nest_product(call: Call, positions: list[int], found):
+def _nest_product(call: ProgramCall, positions: list[int], found):
     """The product nested as the positional arguments, None for those that are not floating."""
     by_position = dict(zip(positions, found, strict=True))
     args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
@@ -231,7 +231,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
 @paused_gc()
 def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
-    call = Call(fn, tree_of_arguments(fn), [])
+    call = ProgramCall(fn, tree_of_arguments(fn), [])
     args, kwargs = call.tree.example()
     wanted = _floating_positions(call)
     flat = program(call, wanted)
@@ -245,7 +245,7 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 
 
-def _nest_of(call: Call, leaves: dict):
+def _nest_of(call: ProgramCall, leaves: dict):
     """The positional arguments with these leaves by position, None for others."""
     return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
 
@@ -253,7 +253,7 @@ def _nest_of(call: Call, leaves: dict):
 # ---- Hessian ----
 
 
-def _product_program(call: Call, wanted: list[int]) -> Lambda:
+def _product_program(call: ProgramCall, wanted: list[int]) -> Lambda:
     """The program of ``hvp`` with a tangent for each floating argument."""
     return _hvp_program(call.fn, wanted, wanted)
 
@@ -313,7 +313,7 @@ def reverse_product(
 # ---- Gauss-Newton ----
 
 
-def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> tuple:
+def _ggn_product(call: ProgramCall, wanted: list[int], directions: list, g: Callable) -> tuple:
     """The products for the parameters ``wanted``; ``directions``: their tangents, None for zero."""
     pair = linear_program(call.fn, wanted)
     arguments, count = list(call.leaves), len(call.fn.ret.args)
@@ -339,7 +339,7 @@ def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 
 
-def _ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
+def _ggn_product_program(call: ProgramCall, wanted: list[int], g: Callable) -> Lambda:
     """The program of ``ggnvp`` with a tangent for each floating argument."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
     if None in types:
@@ -348,7 +348,7 @@ def _ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
     directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in wanted]
 
     def products(*leaves):
-        at = Call(call.fn, call.tree, list(leaves[:count]))
+        at = ProgramCall(call.fn, call.tree, list(leaves[:count]))
         return tuple(_ggn_product(at, wanted, list(leaves[count:]), g))
 
     return record(products, (*examples, *directions), {}, ABSTRACT).fn

@@ -34,7 +34,7 @@ from letir.transforms.batching import batch_program
 from letir.transforms.gradients import check_inputs
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
-    Call,
+    ProgramCall,
     arguments_of,
     as_program,
     copy_shared_results,
@@ -207,7 +207,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
     """The Jacobian of ``f`` as a function, or as a Lambda if ``f`` is a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
-        return _jacobian_program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
+        return _jacobian_program(ProgramCall(f, tree_of_arguments(f), []), asked, blocks_of)
 
     @entry_point
     @functools.wraps(f)
@@ -221,7 +221,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
 
 
 @paused_gc()
-def _jacobian_program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
+def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -> Lambda:
     """A program from the arguments of the call to the Jacobian."""
     inputs, columns = arguments_of(call.tree, asked.argnums)
     out, aux = nested_example(call.out_tree), ()

@@ -1,4 +1,4 @@
-"""``Call``, a program with its arguments: the common start of transforms of functions and Lambdas.
+"""``ProgramCall``, a program with its arguments: the start of transforms of functions and Lambdas.
 
 Also pytrees of arguments and results, and ``copy_shared_results``.
 """
@@ -25,7 +25,7 @@ _PLAIN = frozenset([np.ndarray, float, int])
 
 
 @frozen(eq=False)
-class Call:
+class ProgramCall:
     """A program and its arguments: ``leaves`` are the arrays, ``tree`` their nesting."""
 
     fn: Lambda
@@ -38,18 +38,20 @@ class Call:
         return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
 
 
-def record_call(f: Any, args: tuple, kwargs: dict, writes: str | None = DISCARD_WRITES) -> Call:
+def record_call(
+    f: Any, args: tuple, kwargs: dict, writes: str | None = DISCARD_WRITES
+) -> ProgramCall:
     """The call of ``f`` as a program: a function is recorded, a Gradient is joined to one program.
 
     ``writes``: how to treat writes into arguments, see ``record``.
     """
     f = as_program(f)
     if isinstance(f, Lambda):
-        return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
+        return ProgramCall(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: while recording, compute only values that Python reads, such as conditions of an if
     recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
     # lifted: traced values that f closes over; they are the last parameters
-    return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
+    return ProgramCall(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 
 
 def with_own_generators(args: tuple, kwargs: dict) -> tuple[tuple, dict]:

@@ -22,7 +22,7 @@ from letir.errors import LetirError
 from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_fitting
 from letir.plan.plan import Plan
-from letir.transforms.program_call import Call, tree_of_results
+from letir.transforms.program_call import ProgramCall, tree_of_results
 
 _LONGEST = 1 << 12  # binds of a program whose plan is kept
 _ALL = 1 << 16  # binds of all programs whose plans are kept
@@ -46,7 +46,7 @@ class RepeatedProgram:
 
 
 def transformed_run(
-    call: Call, options: tuple | None, transform: Callable[[Call], Lambda]
+    call: ProgramCall, options: tuple | None, transform: Callable[[ProgramCall], Lambda]
 ) -> tuple[Callable[[], tuple], Tree]:
     """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).
 
@@ -70,7 +70,7 @@ def transformed_run(
             tree = made.out_tree or tree_of_results(len(made.ret.args))
             return partial(run_fitting, made, leaves), tree
         try:
-            made = transform(Call(_constants_as_params(fn), call.tree, leaves))
+            made = transform(ProgramCall(_constants_as_params(fn), call.tree, leaves))
             found = _keep_plan(key, made, fn)
         except LetirError:  # impossible with constants as arguments, whose values are unknown
             made = transform(call)

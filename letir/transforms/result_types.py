@@ -9,7 +9,7 @@ from letir.errors import TraceError
 from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import ABSTRACT
-from letir.transforms.program_call import Call, as_program
+from letir.transforms.program_call import ProgramCall, as_program
 
 
 @entry_point
@@ -36,4 +36,4 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
                 "  call the function, or return an array of a known shape"
             )
         found.append(ShapeDtype(arg.type.shape, arg.type.dtype, arg.type.weak))
-    return Call(fn, fn.in_tree, []).out_tree.unflatten(found)
+    return ProgramCall(fn, fn.in_tree, []).out_tree.unflatten(found)

@@ -21,7 +21,7 @@ from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.gradients import check_inputs
 from letir.transforms.program_call import (
-    Call,
+    ProgramCall,
     arguments_of,
     as_program,
     copy_shared_results,
@@ -64,7 +64,7 @@ def linear_transpose(
     """
     f = as_program(f)
     if isinstance(f, Lambda):
-        return _Transpose(Call(f, tree_of_arguments(f), []), argnums).program
+        return _Transpose(ProgramCall(f, tree_of_arguments(f), []), argnums).program
     call = record_call(f, examples, {})
     transpose = _Transpose(call, argnums)
     lifted = call.leaves[call.tree.arrays :]  # traced values that f closes over
@@ -80,7 +80,7 @@ def linear_transpose(
 class _Transpose:
     """The transposed program of a call, and the nesting of its arguments."""
 
-    def __init__(self, call: Call, argnums: int | Sequence[int] | None):
+    def __init__(self, call: ProgramCall, argnums: int | Sequence[int] | None):
         args, kwargs = call.tree.example()
         chosen = tuple(range(len(args))) if argnums is None else argnums
         chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)

@@ -23,7 +23,7 @@ from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.source_locations import at_user
 from letir.transforms.program_call import (
-    Call,
+    ProgramCall,
     arguments_of,
     copy_shared_results,
     keep_residuals,
@@ -252,7 +252,7 @@ def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:
     return xp.zeros(np.shape(result), dtype)[()]
 
 
-def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
+def directions_of(call: ProgramCall, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
     """(parameter positions, tangents) of the floating primals. Raises if tangents do not fit."""
     if len(primals) != len(tangents):
         raise ShapeError(

@@ -6,7 +6,7 @@ from typing import Any
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.kernels.elementwise_groups import kernel_of
-from letir.kernels.loop_language import Call, Let, Loop
+from letir.kernels.loop_language import FunctionCall, Let, Loop
 from letir.kernels.loop_parts import LoopParts
 
 # computed without an arithmetic unit
@@ -65,7 +65,7 @@ def _instruction_count(statements: Sequence) -> int:
     for one in statements:
         if isinstance(one, Loop):
             total += _instruction_count(one.body)
-        elif isinstance(one, Call):
+        elif isinstance(one, FunctionCall):
             is_rare = one.function.condition is not None
             total += _instruction_count(one.function.test if is_rare else one.function.body)
         elif isinstance(one, Let) and one.result.dtype.kind == "f":

@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Size
 from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, arrays, avals, programs
-from letir.testing.strategies import VIEWS, Step, program_of_steps
+from letir.testing.strategies import VIEWS, ProgramStep, program_of_steps
 from tests.each_sample import each_of
 
 PARTS = {"index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip"}
@@ -89,7 +89,7 @@ def test_operations_use_the_results_of_others(examples):
 
 @each_of(sorted(SAMPLES))
 def test_every_operation_and_every_sample_can_be_drawn(name):
-    steps = [Step(name, i, (5, 6, 7, 9)) for i in range(len(SAMPLES[name]))]
+    steps = [ProgramStep(name, i, (5, 6, 7, 9)) for i in range(len(SAMPLES[name]))]
 
     fn, args = program_of_steps(steps, 0)
 

@@ -21,7 +21,7 @@ from letir.eager.tape import (
     Constant,
     GradEdge,
     Leaf,
-    Part,
+    ResultEdge,
     TapeNode,
     check_unchanged,
     freed_error,
@@ -124,14 +124,14 @@ class Backward(Direct):
         if isinstance(origin, TapeNode):
             # orders are unique, so the heap never compares nodes
             heappush(self.queue, (-origin.order, origin))
-        elif type(origin) is Part:
+        elif type(origin) is ResultEdge:
             self.contribute_part(origin)
 
     def sum_gradients(self, x: Any, y: Any) -> Any:
         """The sum of two gradients."""
         return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else _SUM(x, y)
 
-    def contribute_part(self, origin: Part) -> None:
+    def contribute_part(self, origin: ResultEdge) -> None:
         """Note that one of several results has a gradient."""
         step = origin.step
         if step not in self.parts:

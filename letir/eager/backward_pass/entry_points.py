@@ -11,7 +11,7 @@ from letir.eager.backward_pass.engine import add_gradient
 from letir.eager.backward_pass.parallel import make_engine
 from letir.eager.grad_mode import recording_set
 from letir.eager.recorder import Recorder
-from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owning_node
+from letir.eager.tape import GradEdge, Leaf, ResultEdge, TapeNode, owning_node
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import error_at_user_line
@@ -215,7 +215,7 @@ def _edges_between(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradE
         for arg in step.args:
             if arg in needed:
                 needed.add(step)
-            elif type(arg) is Part and arg.step in needed:
+            elif type(arg) is ResultEdge and arg.step in needed:
                 needed.update((arg, step))
     needed.update([output for output in outputs if owning_node(output) in needed])
     return needed

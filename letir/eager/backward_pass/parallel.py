@@ -12,7 +12,7 @@ from typing import Any
 
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.backward_pass.engine import Backward
-from letir.eager.tape import Constant, GradEdge, Part, TapeNode, owning_node
+from letir.eager.tape import Constant, GradEdge, ResultEdge, TapeNode, owning_node
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
 from letir.tracing.source_locations import error_at_user_line
@@ -102,7 +102,7 @@ class _ParallelBackward(Backward):
     def add_contribution(self, origin: GradEdge, place: tuple, ct) -> None:
         """Collect a contribution to the gradient of a value."""
         self.contributions[origin].append((place, ct))
-        if type(origin) is Part:
+        if type(origin) is ResultEdge:
             parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
             parts[origin.index] = origin
 

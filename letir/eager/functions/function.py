@@ -12,7 +12,7 @@ from letir.eager.functions.operation import call_traced, make_operation
 from letir.eager.grad_mode import is_grad_enabled, no_grad
 from letir.eager.mutation import add_view, memory_root, note_change, refuse_write
 from letir.eager.recorder import RECORDER
-from letir.eager.tape import ORDER, Constant, Part, new_node
+from letir.eager.tape import ORDER, Constant, ResultEdge, new_node
 from letir.eager.variable import Variable
 from letir.errors import DTypeError, MissingRule, TraceError
 from letir.eval.array_modules import is_array
@@ -116,7 +116,7 @@ def _record_call(
         if is_among(out, ctx._without_gradient) or not out.type.inexact:
             out.arg = Constant(out.type)
         else:
-            out.arg = step if single else Part.of(out.type, step, i)
+            out.arg = step if single else ResultEdge.of(out.type, step, i)
         if memory_root(out).sharing is not None:
             memory_root(out).sharing.origins.add(out.arg)
 

@@ -13,7 +13,15 @@ from letir.eager.functions.context import Context, place_among
 from letir.eager.functions.operation import HERE, call_attributes
 from letir.eager.grad_mode import recording_set
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed_error
+from letir.eager.tape import (
+    FREED,
+    ORDER,
+    GradEdge,
+    ResultEdge,
+    TapeNode,
+    check_unchanged,
+    freed_error,
+)
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array, type_of
 from letir.tracing.source_locations import user_place
@@ -52,7 +60,7 @@ class Saved:
             return self.origin
         if step.type is not None:
             return step
-        return Part.of(step.form.types[self.result], step, self.result)
+        return ResultEdge.of(step.form.types[self.result], step, self.result)
 
 
 @frozen

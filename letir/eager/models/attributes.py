@@ -19,7 +19,7 @@ _NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
 
 
 @frozen(eq=False)
-class Place:
+class AttributeValue:
     """The value of an attribute or item ``key`` of an object.
 
     ``path``: the Python expression for it; ``owner``: the path of the object that holds it.
@@ -71,9 +71,9 @@ def _instance_attributes(value) -> Iterator[tuple[str, object]]:
                 yield name, getattr(value, name)
 
 
-def places_by_path(root: Any, name: str) -> dict[str, Place]:
+def places_by_path(root: Any, name: str) -> dict[str, AttributeValue]:
     """All parts of ``root``, at any depth, by path from ``name``; shared parts appear once."""
-    found: dict[str, Place] = {}
+    found: dict[str, AttributeValue] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
@@ -83,7 +83,7 @@ def places_by_path(root: Any, name: str) -> dict[str, Place]:
                     continue
                 seen.add(id(part))
                 todo.append((owner + text, part))
-            found[owner + text] = Place(owner + text, owner, key, part)
+            found[owner + text] = AttributeValue(owner + text, owner, key, part)
     return found
 
 

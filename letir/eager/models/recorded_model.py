@@ -12,7 +12,7 @@ from letir.ast.liveness import has_effect
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda, Ret
 from letir.eager.models.attributes import (
-    Place,
+    AttributeValue,
     has_no_parts,
     holds_numbers,
     mirror_value,
@@ -136,7 +136,7 @@ class RecordedModel:
     def _record(self, arrays: list, args: tuple, kwargs: dict) -> _RecordedForward:
         """``forward`` as a program of the model's arrays."""
         _check_reached(self.model.parameters(), arrays)
-        changed: dict[str, Place] = {}
+        changed: dict[str, AttributeValue] = {}
 
         def forward(traced, *args, **kwargs):
             # arrays are compared by identity: one that the model holds twice is one argument
@@ -159,10 +159,12 @@ def _guards_of(program: Lambda) -> Lambda:
     return dead_code(Lambda(program.params, kept, Ret(()), program.in_tree))
 
 
-_NOTHING = Place("", "", None, object())
+_NOTHING = AttributeValue("", "", None, object())
 
 
-def changed_places(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
+def changed_places(
+    before: dict[str, AttributeValue], after: dict[str, AttributeValue]
+) -> dict[str, AttributeValue]:
     """The places in existing objects that hold another array than before, by path.
 
     Raises TraceError if an attribute that is not an array changed: a replay would not change it.
@@ -180,19 +182,21 @@ def changed_places(before: dict[str, Place], after: dict[str, Place]) -> dict[st
     return found
 
 
-def _known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
+def _known_place(
+    place: AttributeValue, before: dict[str, AttributeValue], after: dict[str, AttributeValue]
+) -> AttributeValue:
     """The place, in an object that existed before, through which ``place`` is reached."""
     while place.owner in after and place.owner not in before:  # an object made by forward
         place = after[place.owner]
     return place
 
 
-def distinct_arrays(held: dict[str, Place]) -> list:
+def distinct_arrays(held: dict[str, AttributeValue]) -> list:
     """The distinct arrays at these places."""
     return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
 
 
-def _check_attributes(old: Place, new: Place) -> None:
+def _check_attributes(old: AttributeValue, new: AttributeValue) -> None:
     """Raise TraceError if an attribute that is not an array changed."""
     if old is _NOTHING or value_token(old.value) != value_token(new.value):
         was = "absent" if old is _NOTHING else repr(old.value)
@@ -216,7 +220,9 @@ def _check_reached(parameters, arrays: Sequence) -> None:
             )
 
 
-def _program_key(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
+def _program_key(
+    held: dict[str, AttributeValue], arrays: Sequence, args: tuple, kwargs: dict
+) -> tuple:
     """The cache key of a program: places and types of arrays, other attributes, and arguments."""
     index = {id(array): i for i, array in enumerate(arrays)}
     where = tuple(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from letir.kernels.loop_language import (
-    Call,
+    FunctionCall,
     Kernel,
     Let,
     Load,
@@ -97,7 +97,7 @@ def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:
 
 def _statement_operands(one: Statement) -> Iterator[Operand]:
     """The operands of a statement without a body."""
-    if isinstance(one, Let | Call):
+    if isinstance(one, Let | FunctionCall):
         yield from one.operands
     elif isinstance(one, Load | Store):
         yield from one.indices

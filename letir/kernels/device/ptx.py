@@ -28,8 +28,8 @@ from letir.kernels.llvm.machine_code import emitted_code
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import (
     Array,
-    Call,
     Function,
+    FunctionCall,
     Kernel,
     Let,
     Load,
@@ -314,7 +314,7 @@ class _DeviceModule(StatementText):
         # LLVM's remainder for this target uses a rounded quotient
         function = remainder_function(one.result.dtype)
         self.helpers[function.name] = function
-        return self.call(Call(one.result, function, one.operands))
+        return self.call(FunctionCall(one.result, function, one.operands))
 
 
 # ---- LLVM ----

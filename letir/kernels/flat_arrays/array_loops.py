@@ -15,7 +15,7 @@ from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.eval.float_warnings import KERNEL
 from letir.kernels.flat_arrays.array_moves import MovedRun, moved_runs, view_of
-from letir.kernels.flat_arrays.flat_memory import Memory, Place, c_strides, flatten_group
+from letir.kernels.flat_arrays.flat_memory import FlatPlace, Memory, c_strides, flatten_group
 from letir.kernels.flat_arrays.matrix_products import Matrix, emit_product
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.loop_parts import LoopParts, known_rows
@@ -66,7 +66,7 @@ class _ArrayLowering(Memory):
     """
 
     is_exact: bool = field(kw_only=True)
-    places: dict[Arg, Place] = field(factory=dict)
+    places: dict[Arg, FlatPlace] = field(factory=dict)
     products: int = 0
     calls: int = 0
 
@@ -104,7 +104,7 @@ class _ArrayLowering(Memory):
         sizes = tuple([(self.sizes[array.dtype], array.dtype) for array in scratch])
         return ArrayLoop(kernel, signature, operands, sizes)
 
-    def emit(self, loop: LoopParts, results: list[Place]) -> None:
+    def emit(self, loop: LoopParts, results: list[FlatPlace]) -> None:
         """Write the whole loop; ``results``: the places of its results."""
         b, n_carry = self.builder, len(loop.carry)
         carry = [self.new(known_type(param.type)) for param in loop.carry_params]
@@ -149,7 +149,7 @@ class _ArrayLowering(Memory):
             number = self.places[param] = self.new(known_type(param.type))
             self.put(number, (), b.add(lower, index))
 
-    def replace(self, carry: list[Place], values: list[Place]) -> None:
+    def replace(self, carry: list[FlatPlace], values: list[FlatPlace]) -> None:
         """Copy the values of a step into the carried places, after all copies that read these
         places.
         """
@@ -165,7 +165,7 @@ class _ArrayLowering(Memory):
 
     # ---- values ----
 
-    def operand(self, arg: Arg, dtype: np.dtype) -> Place:
+    def operand(self, arg: Arg, dtype: np.dtype) -> FlatPlace:
         """An operand in the dtype in which NumPy takes it."""
         if type(arg) is Const:
             with float_errors(all="raise"):
@@ -181,7 +181,7 @@ class _ArrayLowering(Memory):
             raise NoKernel
         return place
 
-    def loop_result(self, arg: Arg, kind: Any) -> Place:
+    def loop_result(self, arg: Arg, kind: Any) -> FlatPlace:
         """A result of the body, converted to its type as a result of the loop."""
         place = self.operand(arg, kind.dtype)
         if place.shape != kind.shape:
@@ -253,7 +253,9 @@ class _ArrayLowering(Memory):
         if not made.issuperset(targets):
             raise NoKernel
         loops, places = flatten_group(shape, places)
-        flat = {arg: Place(p.array, p.start, loops, c_strides(loops)) for arg, p in targets.items()}
+        flat = {
+            arg: FlatPlace(p.array, p.start, loops, c_strides(loops)) for arg, p in targets.items()
+        }
 
         def body(index: list[Operand]) -> None:
             lowering = ScalarLowering(self.is_exact, self.builder)
@@ -276,13 +278,13 @@ class _ArrayLowering(Memory):
             if found is not None:
                 for binder, (offset, shape, strides) in zip(bind.binders, found, strict=True):
                     start = self.builder.add(first.start, self.builder.number(offset, _INDEX))
-                    self.places[binder] = Place(first.array, start, shape, strides, first.owner)
+                    self.places[binder] = FlatPlace(first.array, start, shape, strides, first.owner)
                 return
         if any(p is None for p in places) or len(bind.binders) != 1 or not bind.op.moves_elements:
             raise NoKernel
         self.gather(bind, [p for p in places if p is not None])
 
-    def gather(self, bind: Bind, places: list[Place]) -> None:
+    def gather(self, bind: Bind, places: list[FlatPlace]) -> None:
         """Copy runs of elements of several operands, as ``stack`` does."""
         kind = known_type(bind.binders[0].type)
         if any(place.array.dtype != kind.dtype for place in places):
@@ -296,12 +298,12 @@ class _ArrayLowering(Memory):
             )
         self.places[bind.binders[0]] = target
 
-    def run_of(self, place: Place, run: MovedRun) -> Place:
+    def run_of(self, place: FlatPlace, run: MovedRun) -> FlatPlace:
         b = self.builder
         start = b.add(place.start, b.number(run.start, _INDEX))
-        return Place(place.array, start, (run.count,), (run.step,))
+        return FlatPlace(place.array, start, (run.count,), (run.step,))
 
-    def in_c_order(self, place: Place) -> Place:
+    def in_c_order(self, place: FlatPlace) -> FlatPlace:
         """A value in C order, copied if it is in another order."""
         if place.is_flat:
             return place
@@ -321,7 +323,7 @@ class _ArrayLowering(Memory):
         kept = [n for n in range(len(source.shape)) if n not in axes]
         target, accumulator = self.new(kind), form.accumulator(kind.dtype)
         shape = tuple([source.shape[n] for n in kept])
-        flat = Place(target.array, target.start, shape, c_strides(shape))
+        flat = FlatPlace(target.array, target.start, shape, c_strides(shape))
         if flat.size != target.size:
             raise NoKernel
 
@@ -343,19 +345,19 @@ class _ArrayLowering(Memory):
         self.loop_over(shape, body)
         self.places[bind.binders[0]] = target
 
-    def operands(self, bind: Bind) -> list[Place]:
+    def operands(self, bind: Bind) -> list[FlatPlace]:
         """The operands of a product."""
         return [self.operand(*pair) for pair in zip(bind.args, operand_dtypes(bind), strict=True)]
 
-    def as_column_and_row(self, x: Place, y: Place) -> tuple[Place, Place]:
+    def as_column_and_row(self, x: FlatPlace, y: FlatPlace) -> tuple[FlatPlace, FlatPlace]:
         """Two vectors as a column and a row, whose matrix product is their outer product."""
         x, y = self.in_c_order(x), self.in_c_order(y)
         return (
-            Place(x.array, x.start, (x.size, 1), (1, 1)),
-            Place(y.array, y.start, (1, y.size), (y.size, 1)),
+            FlatPlace(x.array, x.start, (x.size, 1), (1, 1)),
+            FlatPlace(y.array, y.start, (1, y.size), (y.size, 1)),
         )
 
-    def multiply(self, bind: Bind, x: Place, y: Place) -> None:
+    def multiply(self, bind: Bind, x: FlatPlace, y: FlatPlace) -> None:
         """Write a product of matrices or vectors."""
         kind = known_type(bind.binders[0].type)
         if kind.dtype.kind != "f" or {len(x.shape), len(y.shape)} - {1, 2} or self.is_exact:

@@ -16,7 +16,7 @@ _INDEX = np.dtype("int64")
 
 
 @frozen(eq=False)
-class Place:
+class FlatPlace:
     """Elements of a flat array from ``start`` on, with ``strides`` in elements.
 
     ``root``: the place of which this one is a view.
@@ -26,10 +26,10 @@ class Place:
     start: Operand
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    root: "Place | None" = None
+    root: "FlatPlace | None" = None
 
     @property
-    def owner(self) -> "Place":
+    def owner(self) -> "FlatPlace":
         return self if self.root is None else self.root
 
     @property
@@ -56,16 +56,16 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([math.prod(shape[n + 1 :]) for n in range(len(shape))])
 
 
-def flatten_group(shape: tuple, places: dict[Any, Place]) -> tuple[tuple, dict[Any, Place]]:
+def flatten_group(shape: tuple, places: dict[Any, FlatPlace]) -> tuple[tuple, dict[Any, FlatPlace]]:
     """The shape of a group's loops, and its operands; a single loop if all are in C order."""
     simple = all(p.size == 1 or (p.shape == shape and p.is_flat) for p in places.values())
     if not simple or len(shape) < 2:
         return shape, places
     size = math.prod(shape)
     return (size,), {
-        arg: Place(p.array, p.start, (), ())
+        arg: FlatPlace(p.array, p.start, (), ())
         if p.size == 1
-        else Place(p.array, p.start, (size,), (1,))
+        else FlatPlace(p.array, p.start, (size,), (1,))
         for arg, p in places.items()
     }
 
@@ -81,14 +81,14 @@ class Memory:
     def flat_array(self, name: str, kind: Any) -> Array:
         return Array(name, kind.dtype, ("", f"{name}_0"))
 
-    def flat_place(self, array: Array, shape: tuple[int, ...]) -> Place:
-        return Place(array, self.builder.number(0, _INDEX), shape, c_strides(shape))
+    def flat_place(self, array: Array, shape: tuple[int, ...]) -> FlatPlace:
+        return FlatPlace(array, self.builder.number(0, _INDEX), shape, c_strides(shape))
 
-    def new(self, kind: Any) -> Place:
+    def new(self, kind: Any) -> FlatPlace:
         """Memory for a value of this type."""
         return self.scratch_place(kind.dtype, kind.shape)
 
-    def scratch_place(self, dtype: np.dtype, shape: tuple[int, ...]) -> Place:
+    def scratch_place(self, dtype: np.dtype, shape: tuple[int, ...]) -> FlatPlace:
         size = math.prod(shape)
         if not 0 < size <= MOST_ELEMENTS:
             raise NoKernel
@@ -98,17 +98,17 @@ class Memory:
             self.sizes[dtype] = 0
         start = self.sizes[dtype]
         self.sizes[dtype] += -(-size // 8) * 8  # rows of vectors
-        return Place(
+        return FlatPlace(
             self.scratch[dtype], self.builder.number(start, _INDEX), shape, c_strides(shape)
         )
 
-    def row(self, whole: Place, index: Operand) -> Place:
+    def row(self, whole: FlatPlace, index: Operand) -> FlatPlace:
         """An element along the first axis."""
         b, step = self.builder, whole.strides[0]
         start = b.add(whole.start, b.let("mul", index, b.number(step, _INDEX)))
-        return Place(whole.array, start, whole.shape[1:], whole.strides[1:])
+        return FlatPlace(whole.array, start, whole.shape[1:], whole.strides[1:])
 
-    def index_of(self, place: Place, index: Sequence[Operand]) -> tuple[Operand, Operand]:
+    def index_of(self, place: FlatPlace, index: Sequence[Operand]) -> tuple[Operand, Operand]:
         """The position of an element in a value's flat array; ``index`` is broadcast."""
         b, found = self.builder, place.start
         for i, step, n in zip(
@@ -119,14 +119,14 @@ class Memory:
             found = b.add(found, i if step == 1 else b.let("mul", i, b.number(step, _INDEX)))
         return b.number(0, _INDEX), found
 
-    def get(self, place: Place, index: Sequence[Operand]) -> Operand:
+    def get(self, place: FlatPlace, index: Sequence[Operand]) -> Operand:
         return self.builder.load(place.array, self.index_of(place, index))
 
-    def loaded(self, place: Place) -> Operand:
+    def loaded(self, place: FlatPlace) -> Operand:
         """The only element of a value."""
         return self.get(place, [self.builder.number(0, _INDEX)] * len(place.shape))
 
-    def put(self, place: Place, index: Sequence[Operand], value: Operand) -> None:
+    def put(self, place: FlatPlace, index: Sequence[Operand], value: Operand) -> None:
         self.builder.store(place.array, self.index_of(place, index), value)
 
     def loop_over(self, shape: tuple[int, ...], body: Callable[[list[Operand]], None]) -> None:
@@ -143,10 +143,10 @@ class Memory:
             with b.loop(b.number(shape[0], _INDEX)) as i:
                 self.nested_loops(shape[1:], [*index, i], body)
 
-    def copy(self, source: Place, target: Place) -> None:
+    def copy(self, source: FlatPlace, target: FlatPlace) -> None:
         """Copy a value, which may broadcast."""
         if source.is_flat and target.is_flat and source.size == target.size:
             flat = (target.size,)
-            source = Place(source.array, source.start, flat, (1,))
-            target = Place(target.array, target.start, flat, (1,))
+            source = FlatPlace(source.array, source.start, flat, (1,))
+            target = FlatPlace(target.array, target.start, flat, (1,))
         self.loop_over(target.shape, lambda index: self.put(target, index, self.get(source, index)))

@@ -8,8 +8,8 @@ from attrs import define, field
 
 from letir.kernels.loop_language import (
     Array,
-    Call,
     Function,
+    FunctionCall,
     Kernel,
     Let,
     Load,
@@ -186,14 +186,14 @@ class StatementText:
                 self.names[one.result] = self.load(one, bases, group)
             elif type(one) is Store:
                 self.store(one, bases, group)
-            elif type(one) is Call:
+            elif type(one) is FunctionCall:
                 self.names[one.result] = self.call(one)
             elif type(one) is Loop:
                 self.loop(one, bases)
             elif type(one) is While:
                 self.repeat(one, bases)
 
-    def call(self, one: Call) -> str:
+    def call(self, one: FunctionCall) -> str:
         given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
         kind, function = type_text(one.result.dtype), one.function
         return self.value(

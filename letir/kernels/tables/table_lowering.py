@@ -22,9 +22,9 @@ from letir.kernels.tables.table_binds import (
 from letir.kernels.tables.table_kernel import ENTRY, operations_of
 from letir.kernels.tables.table_memory import (
     CONSTANTS,
-    Place,
     Root,
     TableMemory,
+    TablePlace,
     has_descending_strides,
     index_place,
     is_flat,
@@ -99,8 +99,8 @@ class _Lowering(TableRows):
     body: Lambda = field(kw_only=True)
     memory: TableMemory = field(init=False)
     uses: Counter = field(init=False)
-    places: dict[Local, Place] = field(factory=dict)
-    numbers: dict[bytes, Place] = field(factory=dict)
+    places: dict[Local, TablePlace] = field(factory=dict)
+    numbers: dict[bytes, TablePlace] = field(factory=dict)
     constants: list[np.ndarray] = field(factory=list)
     n_constants: int = 0
     position: int = 0  # of the bind that is being lowered
@@ -127,7 +127,7 @@ class _Lowering(TableRows):
         for self.position, bind in enumerate(body.binds):
             self.add(bind)
         for arg, (start, shape) in zip(body.ret.args, results, strict=True):
-            target = Place(Root(start, 0), start, shape, c_strides(shape))
+            target = TablePlace(Root(start, 0), start, shape, c_strides(shape))
             self.emit("copy", target, [self.operand(arg)])
         return self.finish_table(operands, results)
 
@@ -151,19 +151,19 @@ class _Lowering(TableRows):
 
     # ---- values ----
 
-    def bind(self, local: Local, place: Place) -> None:
+    def bind(self, local: Local, place: TablePlace) -> None:
         """Give a local its place, and count its uses as uses of the memory."""
         self.places[local] = place
         place.root.uses += self.uses[local]
 
-    def constant(self, values: np.ndarray) -> Place:
+    def constant(self, values: np.ndarray) -> TablePlace:
         """A place that has these values before the first instruction."""
         start = CONSTANTS + self.n_constants
         self.constants.append(np.ascontiguousarray(values).reshape(-1))
         self.n_constants += values.size
-        return Place(Root(start, values.size), start, values.shape, c_strides(values.shape))
+        return TablePlace(Root(start, values.size), start, values.shape, c_strides(values.shape))
 
-    def operand(self, arg: Arg) -> Place:
+    def operand(self, arg: Arg) -> TablePlace:
         if type(arg) is Local:
             return self.places[arg]
         with float_errors(all="raise"):
@@ -195,7 +195,7 @@ class _Lowering(TableRows):
                 self.memory.release(root)
                 root.uses = -1 << 40  # released once
 
-    def order_of(self, bind: Bind, place: Place) -> Any:
+    def order_of(self, bind: Bind, place: TablePlace) -> Any:
         """The memory order of NumPy's result.
 
         "C"; the position of an operand of the table that has the same order; MIXED, which is C
@@ -215,7 +215,7 @@ class _Lowering(TableRows):
             return given.pop() if given else "C"
         return MIXED
 
-    def values(self, bind: Bind) -> list[Place]:
+    def values(self, bind: Bind) -> list[TablePlace]:
         """The places of a bind's results."""
         if len(bind.binders) == 1:
             return [self.value(bind)]
@@ -224,7 +224,7 @@ class _Lowering(TableRows):
             raise NoKernel
         return found
 
-    def value(self, bind: Bind) -> Place:
+    def value(self, bind: Bind) -> TablePlace:
         """The place of a bind's only result."""
         op, shape = bind.op, bind.binders[0].type.shape
         if not bind.args:
@@ -258,20 +258,20 @@ class _Lowering(TableRows):
             self.emit(name, target, operands)
         return target
 
-    def write_part(self, bind: Bind, x: Place, new: Place) -> Place:
+    def write_part(self, bind: Bind, x: TablePlace, new: TablePlace) -> TablePlace:
         """The place of ``x`` with ``new`` written into it: its own if ``x`` has no later use."""
         n = len(self.rows)
         was_last = self.last is new.root and not new.root.uses and x.root is not new.root
         x = self.writable(x)
         part = index_place(x, bind.attrs["item"])
         while len(new.shape) > len(part.shape) and new.shape[0] == 1:
-            new = Place(new.root, new.start, new.shape[1:], new.strides[1:])
+            new = TablePlace(new.root, new.start, new.shape[1:], new.strides[1:])
         if was_last and n == len(self.rows) and self.retarget(x.root, part, new):
             return x
         self.emit("copy", part, [self.without_overlap(new, x)])
         return x
 
-    def writable(self, x: Place) -> Place:
+    def writable(self, x: TablePlace) -> TablePlace:
         """``x`` in memory that may be changed: its own if it has no later use, else a copy."""
         is_spread = any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True))
         if not x.root.uses and not is_spread:
@@ -280,7 +280,7 @@ class _Lowering(TableRows):
         self.emit("copy", target, [x])
         return target
 
-    def without_overlap(self, new: Place, x: Place) -> Place:
+    def without_overlap(self, new: TablePlace, x: TablePlace) -> TablePlace:
         """``new``, copied if it lies in the memory of ``x``: NumPy reads all before it writes."""
         if new.root is not x.root or new.size < 2:
             return new
@@ -289,14 +289,14 @@ class _Lowering(TableRows):
         self.memory.release(copied.root)
         return copied
 
-    def add_to_part(self, bind: Bind, x: Place, new: Place) -> Place:
+    def add_to_part(self, bind: Bind, x: TablePlace, new: TablePlace) -> TablePlace:
         """The place of ``x`` with ``new`` added to a part of it."""
         x = self.writable(x)
         part = index_place(x, bind.attrs["item"])
         self.emit("add", part, [part, self.without_overlap(new, x)])
         return x
 
-    def sum_parts(self, bind: Bind, parts: list[Place]) -> Place:
+    def sum_parts(self, bind: Bind, parts: list[TablePlace]) -> TablePlace:
         """The place of the sum of parts, each at an index in zeros."""
         items, zero = bind.attrs["items"], self.operand(Const(0))
         target = self.memory.new(bind.binders[0].type.shape)
@@ -312,7 +312,7 @@ class _Lowering(TableRows):
             self.emit("add", part, [new, zero] if is_once else [part, new])
         return target
 
-    def copy_elements(self, bind: Bind, target: Place, operands: list[Place]) -> None:
+    def copy_elements(self, bind: Bind, target: TablePlace, operands: list[TablePlace]) -> None:
         """Rows for an operation that only moves elements: a copy for each run of them."""
         flat = list(operands)
         apart = {n: self.memory.new(x.shape) for n, x in enumerate(operands) if not is_flat(x)}
@@ -321,8 +321,8 @@ class _Lowering(TableRows):
             flat[n] = place
         for run in moved_runs(bind, [x.shape for x in operands]):
             x = flat[run.operand]
-            source = Place(x.root, x.start + run.start, (run.count,), (run.step,))
-            part = Place(target.root, target.start + run.target, (run.count,), (1,))
+            source = TablePlace(x.root, x.start + run.start, (run.count,), (run.step,))
+            part = TablePlace(target.root, target.start + run.target, (run.count,), (1,))
             self.emit("copy", part, [source])
         for place in apart.values():
             self.memory.release(place.root)
@@ -330,7 +330,7 @@ class _Lowering(TableRows):
 
     # ---- sums and products ----
 
-    def reduce(self, bind: Bind, target: Place, x: Place) -> None:
+    def reduce(self, bind: Bind, target: TablePlace, x: TablePlace) -> None:
         """The rows of a sum, as products with the number 1."""
         axes = reduced_axes(bind)
         if 0 in x.shape:
@@ -351,13 +351,15 @@ class _Lowering(TableRows):
         self.append(row)
         self.last = target.root if count == 1 else None
 
-    def multiply(self, product: str | None, target: Place, x: Place, y: Place) -> None:
+    def multiply(
+        self, product: str | None, target: TablePlace, x: TablePlace, y: TablePlace
+    ) -> None:
         """A product of vectors or matrices, with a row of the table for each row of the result."""
         if product == "outer":
             rows = (x.size,)
             if len(x.shape) != 1 or len(y.shape) != 1:
                 raise NoKernel
-            column = Place(x.root, x.start, (*rows, 1), (*x.strides, 0))
+            column = TablePlace(x.root, x.start, (*rows, 1), (*x.strides, 0))
             self.emit("mul", target, [column, y])
             return
         if self.is_exact or {len(x.shape), len(y.shape)} - {1, 2}:

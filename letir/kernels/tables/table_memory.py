@@ -26,7 +26,7 @@ class Root:
 
 
 @frozen(eq=False)
-class Place:
+class TablePlace:
     """Elements in memory from ``start`` on, with ``strides`` in elements."""
 
     root: Root
@@ -39,7 +39,7 @@ class Place:
         return math.prod(self.shape)
 
 
-def broadcast_strides(place: Place, shape: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_strides(place: TablePlace, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of a value that is broadcast to ``shape``."""
     lead = len(shape) - len(place.shape)
     if lead < 0:
@@ -80,7 +80,7 @@ class TableMemory:
     end: int
     free: dict[int, list[int]] = field(factory=dict)
 
-    def new(self, shape: tuple[int, ...]) -> Place:
+    def new(self, shape: tuple[int, ...]) -> TablePlace:
         """Memory for a value."""
         size = math.prod(shape)
         known = self.free.get(size)
@@ -90,7 +90,7 @@ class TableMemory:
             start, self.end = self.end, self.end + size
             if self.end > _MOST_MEMORY:
                 raise NoKernel
-        return Place(Root(start, size), start, shape, c_strides(shape))
+        return TablePlace(Root(start, size), start, shape, c_strides(shape))
 
     def release(self, root: Root) -> None:
         """Note that the memory of a value may be used again."""
@@ -98,13 +98,13 @@ class TableMemory:
             self.free.setdefault(root.size, []).append(root.start)
 
 
-def has_descending_strides(x: Place) -> bool:
+def has_descending_strides(x: TablePlace) -> bool:
     """Whether the strides of a value decrease from axis to axis, as in C order."""
     steps = [step for n, step in zip(x.shape, x.strides, strict=True) if n != 1]
     return all(a >= b > 0 for a, b in pairwise(steps))
 
 
-def index_place(x: Place, item: Any) -> Place:
+def index_place(x: TablePlace, item: Any) -> TablePlace:
     """The place of a part of a value."""
     entries = list(item) if type(item) is tuple else [item]
     if ... in entries:
@@ -122,18 +122,18 @@ def index_place(x: Place, item: Any) -> Place:
         start += first * step if length else 0
         shape.append(length)
         strides.append(step * stride)
-    return Place(x.root, start, tuple(shape), tuple(strides))
+    return TablePlace(x.root, start, tuple(shape), tuple(strides))
 
 
-def is_flat(x: Place) -> bool:
+def is_flat(x: TablePlace) -> bool:
     """Whether a value is contiguous in C order."""
     own = zip(x.shape, x.strides, c_strides(x.shape), strict=True)
     return all(n == 1 or step == dense for n, step, dense in own)
 
 
-def view_places(bind: Bind, x: Place) -> list[Place] | None:
+def view_places(bind: Bind, x: TablePlace) -> list[TablePlace] | None:
     """The places of the results of a view of ``x``; None if one is not a view in NumPy."""
     found = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
     if found is None:
         return None
-    return [Place(x.root, x.start + offset, *one) for offset, *one in found]
+    return [TablePlace(x.root, x.start + offset, *one) for offset, *one in found]

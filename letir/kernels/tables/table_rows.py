@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from letir.kernels.tables.table_memory import Place, Root, broadcast_strides, merged_loops
+from letir.kernels.tables.table_memory import Root, TablePlace, broadcast_strides, merged_loops
 
 _COST_OF = {"copy": 0.8, "add": 1.0, "sub": 1.0, "mul": 1.0, "dot": 1.0, "div": 2.0, "sqrt": 4.0}
 
@@ -21,7 +21,7 @@ class TableRows:
     last: Root | None = None
     cost: float = 0.0
 
-    def emit(self, name: str, target: Place, operands: Sequence[Place]) -> None:
+    def emit(self, name: str, target: TablePlace, operands: Sequence[TablePlace]) -> None:
         """The rows of an elementwise operation, with its operands broadcast."""
         shape = target.shape
         if 0 in shape:
@@ -51,7 +51,7 @@ class TableRows:
         self.rows.append(row)
         self.cost += 15 + row[1] * (3 + row[2] * _COST_OF.get(row[0], 8.0))
 
-    def retarget(self, root: Root, part: Place, new: Place) -> bool:
+    def retarget(self, root: Root, part: TablePlace, new: TablePlace) -> bool:
         """Let the last row write directly to a part of an array; False if that is not possible."""
         row = self.rows[-1]
         is_whole = new.size == new.root.size and new.strides in ((), (1,))  # and not reversed

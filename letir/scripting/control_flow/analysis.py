@@ -22,9 +22,9 @@ from letir.scripting.script_terms import (
     Literal,
     Logic,
     Name,
-    Place,
     Statement,
     Term,
+    TextPosition,
     While,
 )
 
@@ -209,7 +209,7 @@ class FlowReader(ExpressionReader):
         return Choice(*parts, self.place(node))
 
 
-def _bound_name(scope: dict[str, str | _Unbound], name: str, at: Place) -> Name:
+def _bound_name(scope: dict[str, str | _Unbound], name: str, at: TextPosition) -> Name:
     """The value of a name that is bound in this scope."""
     found = scope[name]
     assert type(found) is str
@@ -221,7 +221,7 @@ def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:
     return type(scope.get(name)) is str
 
 
-def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
+def _lost_in_branch(name: str, at: TextPosition, ends: list[dict]) -> _Unbound:
     """The reason why a name has no value after a branch, or after an inner branch."""
     inner = next((end[name] for end in ends if type(end.get(name)) is _Unbound), None)
     return inner or _Unbound(
@@ -230,12 +230,12 @@ def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
     )
 
 
-def _before_loop(name: str, at: Place) -> str:
+def _before_loop(name: str, at: TextPosition) -> str:
     """The reason why a name has no value in the first step of a loop."""
     return f"{name!r} has no value before the loop at line {at.line}: give it one there"
 
 
-def _after_loop(name: str, at: Place) -> str:
+def _after_loop(name: str, at: TextPosition) -> str:
     """The reason why a name has no value after a loop."""
     return (
         f"{name!r} is assigned only inside of the loop at line {at.line}, which may run no times\n"

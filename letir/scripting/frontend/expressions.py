@@ -24,10 +24,10 @@ from letir.scripting.script_terms import (
     Literal,
     Logic,
     Name,
-    Part,
-    Place,
     Slice,
+    Subscript,
     Term,
+    TextPosition,
 )
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
@@ -141,12 +141,12 @@ class ExpressionReader(NameReader):
         """A tuple or a list."""
         return Group(tuple(map(self.term, node.elts)), self.place(node))
 
-    def part(self, node: ast.Subscript) -> Part:
+    def part(self, node: ast.Subscript) -> Subscript:
         """``x[item]``."""
         item = self.term(node.slice)
         if isinstance(node.slice, ast.List) or (type(item) is Name and item.id in self.lists):
             item = Group((item,), item.at)  # x[[0, 1]] selects rows, x[0, 1] is an element
-        return Part(self.term(node.value), item, self.place(node))
+        return Subscript(self.term(node.value), item, self.place(node))
 
     def slice(self, node: ast.Slice) -> Slice:
         """``start:stop:step``."""
@@ -223,7 +223,7 @@ class ExpressionReader(NameReader):
         node: ast.Call,
         word: str,
         args: Iterable[ast.expr],
-        at: Place,
+        at: TextPosition,
         is_method: bool = False,
     ) -> Apply:
         """An operation on these arguments, after checking that it accepts them."""

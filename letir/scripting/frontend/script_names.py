@@ -19,8 +19,8 @@ from letir.scripting.script_terms import (
     Group,
     Literal,
     Name,
-    Place,
     Term,
+    TextPosition,
 )
 
 LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
@@ -43,11 +43,11 @@ class NameReader:
         """The function's value of this name, None if there is none."""
         raise NotImplementedError("functions know their names")
 
-    def error(self, at: Place | ast.AST, message: str) -> ParseError:
+    def error(self, at: TextPosition | ast.AST, message: str) -> ParseError:
         """A ParseError at this place."""
         return self.text.error(at, message)
 
-    def place(self, node: ast.AST) -> Place:
+    def place(self, node: ast.AST) -> TextPosition:
         """The position where a node begins."""
         return self.text.place(node)
 

@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from letir.errors import LetirError, ParseError
-from letir.scripting.script_terms import Place
+from letir.scripting.script_terms import TextPosition
 
 _TEXT = "<script>"
 _NO_NAMES: Mapping[str, Any] = {}
@@ -46,14 +46,14 @@ class Text:
         lines = re.split("\r\n|\r|\n", content)  # as Python counts them
         return cls(content, lines, file, above - is_indented, names, is_indented)
 
-    def place(self, node: ast.AST) -> Place:
+    def place(self, node: ast.AST) -> TextPosition:
         """The position where a node begins, in characters."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         # ast counts in bytes of UTF-8
         before = self.lines[line - 1].encode()[:column] if line <= len(self.lines) else b""
-        return Place(line + self.above, len(before.decode(errors="replace")) + 1)
+        return TextPosition(line + self.above, len(before.decode(errors="replace")) + 1)
 
-    def error(self, at: Place | ast.AST, message: str) -> ParseError:
+    def error(self, at: TextPosition | ast.AST, message: str) -> ParseError:
         """A ParseError at a place, with the user's file if there is one."""
         at = self.place(at) if isinstance(at, ast.AST) else at
         line = max(at.line, self.above + self.is_indented + 1)  # never the added 'if'
@@ -72,7 +72,9 @@ class Text:
             elif not _is_docstring(node):
                 raise self.error(node, "a script consists of functions: def name(...): ...")
         if not found:
-            raise self.error(Place(1 + self.above, 1), "there is no function: def name(...): ...")
+            raise self.error(
+                TextPosition(1 + self.above, 1), "there is no function: def name(...): ..."
+            )
         return found
 
     def parsed(self) -> ast.Module:
@@ -83,10 +85,10 @@ class Text:
                 return ast.parse(self.content)
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1
-            at = Place(line + self.above, max(column, 1))
+            at = TextPosition(line + self.above, max(column, 1))
             raise self.error(at, f"not valid Python: {error.msg}") from None
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-            raise self.error(Place(1, 1), f"not valid Python: {error}") from None
+            raise self.error(TextPosition(1, 1), f"not valid Python: {error}") from None
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -125,7 +127,7 @@ def function_definition(text: Text) -> ast.FunctionDef:
     try:
         (node,) = text.definitions()
     except ValueError:
-        raise text.error(Place(text.above + 1, 1), "several functions on one line") from None
+        raise text.error(TextPosition(text.above + 1, 1), "several functions on one line") from None
     return node
 
 

@@ -29,9 +29,9 @@ from letir.scripting.script_terms import (
     Literal,
     Logic,
     Name,
-    Part,
     Slice,
     Statement,
+    Subscript,
     Term,
     While,
 )
@@ -97,7 +97,7 @@ class Emitter:
 
     # ---- terms ----
 
-    def part(self, term: Part) -> Any:
+    def part(self, term: Subscript) -> Any:
         """``value[item]``."""
         value, item = self.value(term.value), self.value(term.item)
         self.builder.source = self.function.source(term.at)
@@ -224,7 +224,7 @@ _VALUES: dict[type, Callable[[Emitter, Any], Any]] = {
     Literal: lambda self, term: term.value,
     Apply: Emitter.apply,
     Group: lambda self, term: tuple([self.value(item) for item in term.items]),
-    Part: Emitter.part,
+    Subscript: Emitter.part,
     Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
     Choice: branches_and_loops.lower_choice,
     Logic: branches_and_loops.lower_logic,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.testing.calls.call import BLOCK, SQUARE, Call, V, W, X, Y, call_of, calls_of_names
+from letir.testing.calls.call import BLOCK, SQUARE, NumpyCall, V, W, X, Y, call_of, calls_of_names
 
 _SYMMETRIC = SQUARE @ SQUARE.T
 # its eigenvalues keep their order under small changes
@@ -10,7 +10,7 @@ _APART = np.diag([1.0, 2.0 + 1.0j, 5.0]) + 0.1 * SQUARE.T
 _TENSOR = np.random.default_rng(0).normal(size=(2, 3, 6))
 
 
-def _linalg(name: str, *args, **attrs) -> Call:
+def _linalg(name: str, *args, **attrs) -> NumpyCall:
     """A call of a function of numpy.linalg, with named tuples converted to tuples."""
 
     def f(np, *args):
@@ -20,7 +20,7 @@ def _linalg(name: str, *args, **attrs) -> Call:
     return call_of(f, *args)
 
 
-def _on_symmetric(name: str, choose=lambda found: found) -> Call:
+def _on_symmetric(name: str, choose=lambda found: found) -> NumpyCall:
     """A call of a function of Hermitian matrices, made symmetric for finite differences."""
 
     def f(np, x):
@@ -29,11 +29,11 @@ def _on_symmetric(name: str, choose=lambda found: found) -> Call:
     return call_of(f, _SYMMETRIC)
 
 
-def _fourier(name: str, *args, **attrs) -> Call:
+def _fourier(name: str, *args, **attrs) -> NumpyCall:
     """A call of a function of numpy.fft; transforms of real arrays take no complex arrays."""
     takes_real = name in ("rfft", "rfft2", "rfftn", "ihfft")
     f = lambda np, x: getattr(np.fft, name)(x, *args, **attrs)  # noqa: E731
-    return Call(f, (BLOCK,), complexes=() if takes_real else None)
+    return NumpyCall(f, (BLOCK,), complexes=() if takes_real else None)
 
 
 PRODUCTS = {
@@ -66,8 +66,8 @@ LINALG = {
     "qr": call_of(lambda np, x: tuple(np.linalg.qr(x)), SQUARE),
     "svd": call_of(lambda np, x: np.linalg.svd(x, full_matrices=False)[1], X),
     "svdvals": _linalg("svdvals", X),
-    "eig": Call(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(_APART,)),
-    "eigvals": Call(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(_APART,)),
+    "eig": NumpyCall(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(_APART,)),
+    "eigvals": NumpyCall(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(_APART,)),
     "eigh": _on_symmetric("eigh", lambda found: found[0]),
     "eigvalsh": _on_symmetric("eigvalsh"),
     "tensorinv": _linalg("tensorinv", _TENSOR, ind=2),

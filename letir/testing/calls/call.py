@@ -1,4 +1,4 @@
-"""``Call``: one call of a public NumPy function, which measures how far it is supported.
+"""``NumpyCall``: one call of a public NumPy function, which measures how far it is supported.
 
 ``letir.testing.calls`` has one for each function; the page ``docs/numpy.md`` and its test make
 each call with NumPy and in a trace.
@@ -14,7 +14,7 @@ from letir.ast.attrs import as_tuple
 
 
 @frozen(eq=False)
-class Call:
+class NumpyCall:
     """``f(np, *args)`` calls a function of the namespace ``np``, NumPy or ``letir.numpy``.
 
     ``args``: the arrays and numbers that are traced. ``complexes``: the complex arguments;
@@ -40,21 +40,21 @@ MASK = np.array([[True, False, True], [False, True, True]])
 BLOCK = np.linspace(-1.0, 1.3, 12).reshape(2, 3, 2)
 
 
-def call_of(f: Callable, *args: Any) -> Call:
+def call_of(f: Callable, *args: Any) -> NumpyCall:
     """A call of a function of real and complex numbers."""
-    return Call(f, args)
+    return NumpyCall(f, args)
 
 
-def real_call(f: Callable, *args: Any) -> Call:
+def real_call(f: Callable, *args: Any) -> NumpyCall:
     """A call of a function that takes no complex numbers."""
-    return Call(f, args, complexes=())
+    return NumpyCall(f, args, complexes=())
 
 
-def jumping_call(f: Callable, *args: Any) -> Call:
+def jumping_call(f: Callable, *args: Any) -> NumpyCall:
     """A call whose results change their length or order with the values."""
-    return Call(f, args, jumps=True)
+    return NumpyCall(f, args, jumps=True)
 
 
-def calls_of_names(names: str, make: Callable[[str], Call]) -> dict[str, Call]:
+def calls_of_names(names: str, make: Callable[[str], NumpyCall]) -> dict[str, NumpyCall]:
     """One call for each word in ``names``, made by ``make``."""
     return {name: make(name) for name in names.split()}

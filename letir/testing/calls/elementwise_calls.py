@@ -6,7 +6,7 @@ from letir.testing.calls.call import (
     BITS,
     COUNTS,
     NAN,
-    Call,
+    NumpyCall,
     V,
     W,
     X,
@@ -20,7 +20,7 @@ _UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but arccosh
 _ABOVE = abs(V) + 1.25  # in the domain of arccosh
 
 
-def _call_by_name(name: str, *args, takes_complex: bool = True) -> Call:
+def _call_by_name(name: str, *args, takes_complex: bool = True) -> NumpyCall:
     """The plain call of the function of this name."""
     call = operator.attrgetter(name)
     return (call_of if takes_complex else real_call)(lambda np, *args: call(np)(*args), *args)

@@ -6,7 +6,7 @@ from letir.testing.calls.call import (
     BLOCK,
     COUNTS,
     NAN,
-    Call,
+    NumpyCall,
     V,
     W,
     X,
@@ -20,7 +20,7 @@ from letir.testing.calls.call import (
 _LONG = np.array([0.1, 0.45, 0.9, 1.6, 2.0])
 
 
-def _reduction(name: str, x=X, **attrs) -> Call:
+def _reduction(name: str, x=X, **attrs) -> NumpyCall:
     """A call of the function of this name along an axis."""
     return call_of(lambda np, x: getattr(np, name)(x, axis=-1, **attrs), x)
 
@@ -69,7 +69,7 @@ CALLS = {
     "polydiv": call_of(lambda np, p, q: np.polydiv(p, q)[0], _LONG, V),
     "polyfit": real_call(lambda np, x, y: np.polyfit(x, y, 2), _LONG, _LONG**3),
     # not a multiple of V: differences would exchange its conjugate roots
-    "roots": Call(lambda np, p: np.roots(p), (V,), complexes=(V + 0.25j,)),
+    "roots": NumpyCall(lambda np, p: np.roots(p), (V,), complexes=(V + 0.25j,)),
     "sort": real_call(lambda np, x: np.sort(x, axis=0), X),
     "argsort": real_call(lambda np, x: np.argsort(x, axis=None), X),
     "sort_complex": call_of(lambda np, x: np.sort_complex(x), V),

@@ -8,7 +8,7 @@ from letir.testing.calls.call import (
     COUNTS,
     MASK,
     SQUARE,
-    Call,
+    NumpyCall,
     V,
     W,
     X,
@@ -22,7 +22,7 @@ from letir.testing.calls.call import (
 _INDICES = np.array([[2, 0, 1], [0, 0, 2]])
 
 
-def _on_copy(name: str, *others, takes_complex: bool = True) -> Call:
+def _on_copy(name: str, *others, takes_complex: bool = True) -> NumpyCall:
     """A call of a function that changes its first argument in place."""
 
     def f(np, x):
@@ -40,12 +40,12 @@ def _call_copyto(np, x, y):
     return x
 
 
-def _call_by_name(name: str, *args) -> Call:
+def _call_by_name(name: str, *args) -> NumpyCall:
     """The call of the function of this name with the arguments."""
     return call_of(lambda np, *args: getattr(np, name)(*args), *args)
 
 
-def _call_on_list(name: str, *args) -> Call:
+def _call_on_list(name: str, *args) -> NumpyCall:
     """The call of the function of this name with a list of the arguments."""
     return call_of(lambda np, *args: getattr(np, name)(args), *args)
 

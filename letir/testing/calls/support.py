@@ -18,7 +18,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_forward
 from letir.testing.assertions import assert_close, assert_same
 from letir.testing.calls import CALLS
-from letir.testing.calls.call import Call
+from letir.testing.calls.call import NumpyCall
 from letir.testing.calls.listed import NO_ARRAYS
 from letir.testing.gradient_checks import check_grads, is_inexact
 from letir.tracing.entry import trace
@@ -84,19 +84,19 @@ def _try_check(check: Callable, *args) -> str:
         return str(error).partition("\n")[0]
 
 
-def _bound_call(call: Call, namespace=letir.numpy) -> Callable:
+def _bound_call(call: NumpyCall, namespace=letir.numpy) -> Callable:
     """The call as a function of its traced arguments."""
     return lambda *args: call.f(namespace, *args)
 
 
-def _is_replayed(call: Call, namespace, args: tuple) -> bool:
+def _is_replayed(call: NumpyCall, namespace, args: tuple) -> bool:
     """Whether the call is recorded, and its replay gives NumPy's result to the last bit."""
     fn = trace(_bound_call(call, namespace), *args)
     assert_same(call.f(np, *args), run_forward(fn, *args))
     return True
 
 
-def _has_derivative(call: Call, mode: str) -> bool:
+def _has_derivative(call: NumpyCall, mode: str) -> bool:
     """Whether the function has a derivative that agrees with differences."""
     if not _is_differentiable(trace(_bound_call(call), *call.args), call.args):
         return False
@@ -104,7 +104,7 @@ def _has_derivative(call: Call, mode: str) -> bool:
     return True
 
 
-def _check_derivative(call: Call, args: tuple, modes: tuple[str, ...]) -> None:
+def _check_derivative(call: NumpyCall, args: tuple, modes: tuple[str, ...]) -> None:
     """Raise AssertionError unless the derivative agrees with differences, where these apply."""
     if call.jumps:
         return  # is_differentiable has already computed the derivative
@@ -121,7 +121,7 @@ def _is_differentiable(fn: Lambda, args: tuple) -> bool:
     return any(i < found.f_real_outputs for i in found.df_input_vjps)  # no temporaries
 
 
-def _is_batched(call: Call) -> bool:
+def _is_batched(call: NumpyCall) -> bool:
     """Whether ``vmap`` gives the same results as a loop over two examples."""
     if not call.args:
         return False
@@ -135,7 +135,7 @@ def _is_batched(call: Call) -> bool:
     return True
 
 
-def _takes_complex(call: Call) -> bool:
+def _takes_complex(call: NumpyCall) -> bool:
     """Whether complex arguments that NumPy accepts are recorded and differentiated."""
     args = _complex_arguments(call)
     if not args:
@@ -146,7 +146,7 @@ def _takes_complex(call: Call) -> bool:
     return True
 
 
-def _complex_arguments(call: Call) -> tuple:
+def _complex_arguments(call: NumpyCall) -> tuple:
     """Complex arguments that NumPy takes; () if it takes none."""
     if call.complexes is not None:
         return call.complexes

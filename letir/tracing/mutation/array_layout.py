@@ -14,7 +14,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import TraceError
 from letir.ops.shape.shape_and_creation import as_size
 from letir.tracing.mutation.memory_order import array_like, fix_order
-from letir.tracing.mutation.views import Memory, View, view_base
+from letir.tracing.mutation.views import Memory, SharedView, view_base
 from letir.tracing.source_locations import at_user
 
 _FLAGS = {  # of numpy.ndarray.flags, with the keys of its items
@@ -75,7 +75,7 @@ class Flags:
     @property
     def owndata(self) -> bool:
         """Whether the array is not a view."""
-        return type(getattr(self._array, "sharing", None)) is not View
+        return type(getattr(self._array, "sharing", None)) is not SharedView
 
     @property
     def writeable(self) -> bool:
@@ -88,7 +88,7 @@ class Flags:
     @writeable.setter
     def writeable(self, value: Any) -> None:
         a = self._array
-        if type(a.sharing) is View:
+        if type(a.sharing) is SharedView:
             raise TraceError(
                 f"flags.writeable of a view, {a.type}, cannot be set in a recording{at_user()}\n"
                 "  leave it out, or copy the view first"
@@ -115,7 +115,7 @@ def set_shape(a: Any, shape: Any) -> None:
     old.sharing = a.sharing
     _let_views_refer(a, old)
     new = PRIMITIVES["reshape"](old, shape)
-    if type(new.sharing) is not View:
+    if type(new.sharing) is not SharedView:
         _let_views_refer(old, a)
         raise AttributeError(
             "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with "
@@ -124,7 +124,7 @@ def set_shape(a: Any, shape: Any) -> None:
     a.arg, a.held_value, a.sharing = new.arg, new.held_value, new.sharing
     memory = view_base(old).sharing
     memory.add(a)
-    if type(old.sharing) is View:
+    if type(old.sharing) is SharedView:
         memory.add(old)  # will be read again before ``a``
 
 
@@ -136,8 +136,8 @@ def _let_views_refer(a: Any, parent: Any) -> None:
     # stale views are in no list; searching all objects is slow, but such programs are rare
     found = gc.get_referrers(a) if memory.has_stale else [ref() for ref in memory.fresh]
     for holder in found:
-        view = holder if type(holder) is View else getattr(holder, "sharing", None)
-        if type(view) is View and view.parent is a:
+        view = holder if type(holder) is SharedView else getattr(holder, "sharing", None)
+        if type(view) is SharedView and view.parent is a:
             view.parent = parent
 
 

@@ -22,7 +22,7 @@ from letir.tracing.mutation.buffers import (
 from letir.tracing.mutation.views import (
     SHORT,
     Memory,
-    View,
+    SharedView,
     in_one_memory,
     shorten_views,
     view_base,
@@ -119,8 +119,8 @@ def _known_result(
     if op.part is not None:
         op, part_attrs = op.part(parent.type, place, **attrs)
         attrs = Attrs(part_attrs)
-    depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
-    view = View(parent, op, operands[1:], attrs, depth)
+    depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
+    view = SharedView(parent, op, operands[1:], attrs, depth)
     made.sharing = shorten_views(view) if depth > SHORT else view
     base = view_base(parent)
     if base.sharing is None:

@@ -51,7 +51,7 @@ class Memory:
 
 
 @define(eq=False)
-class View:
+class SharedView:
     """Data of a traced value that shares the memory of ``parent``: the operation of the view.
 
     ``op`` is None for a view nested too deeply, which cannot be read again. ``is_ravel``: NumPy
@@ -69,7 +69,7 @@ class View:
 # ---- writes into a view as writes into its parent ----
 
 
-def write_through(parent: "Tracer", new: Any, view: View) -> Any:
+def write_through(parent: "Tracer", new: Any, view: SharedView) -> Any:
     """The value of ``parent`` after ``new`` was written into its view."""
     order, rule = view.attrs.get("order", "C"), view.op.write_through
     if order not in ("C", "F"):
@@ -89,7 +89,7 @@ def is_read_only(op: Primitive) -> bool:
     return op.write_through == "read_only"
 
 
-def _write_by_place(parent, new, view: View):
+def _write_by_place(parent, new, view: SharedView):
     """The parent after writing each element back to the place from which the view took it.
 
     For operations that only move elements.
@@ -124,8 +124,8 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
         elif op.role == "index" and not result.shape and ... in items_of(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
-    depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
-    view = View(parent, op, operands[1:], attrs, depth)
+    depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
+    view = SharedView(parent, op, operands[1:], attrs, depth)
     result.sharing = shorten_views(view) if depth > SHORT else view
     base = view_base(result)
     if base.sharing is None:
@@ -195,20 +195,20 @@ def _is_sure(old: tuple, new: tuple) -> bool:
 
 def view_base(node: Any) -> Any:
     """The traced value that owns the memory of this one."""
-    while type(node.sharing) is View:
+    while type(node.sharing) is SharedView:
         node = node.sharing.parent
     return node
 
 
-def shorten_views(view: View) -> View:
+def shorten_views(view: SharedView) -> SharedView:
     """A deeply nested view with its indices composed, if all are indices."""
     above = view.parent.sharing
     if view.op.role == "index" == getattr(above.op, "role", None):
         item = compose_items(above.parent.shape, above.attrs["item"], view.attrs["item"])
         if item is not None:
-            return View(above.parent, view.op, (), Attrs(item=item), above.depth)
+            return SharedView(above.parent, view.op, (), Attrs(item=item), above.depth)
     if view.depth > DEEPEST:
-        return View(view_base(view.parent), None, (), view.attrs, above.depth)
+        return SharedView(view_base(view.parent), None, (), view.attrs, above.depth)
     return view
 
 
@@ -239,11 +239,11 @@ def ravel_in_order(a: Any, order: str = "C") -> Any:
     is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
     if is_open and order in ("C", "F"):
         made = PRIMITIVES["ravel"](a, order)
-        if type(made.sharing) is View:
+        if type(made.sharing) is SharedView:
             made.sharing.is_ravel = True
         return made
     made = PRIMITIVES["reshape"](a, -1, order)
-    if type(getattr(made, "sharing", None)) is not View or made.emitter is not a.emitter:
+    if type(getattr(made, "sharing", None)) is not SharedView or made.emitter is not a.emitter:
         return made
     made.sharing.is_ravel = True
     memory = view_base(made).sharing

@@ -18,7 +18,7 @@ from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,
     Memory,
-    View,
+    SharedView,
     is_contiguous,
     is_read_only,
     view_base,
@@ -45,7 +45,9 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
     arrays, place = item_with_places(item)
     if arrays:
         return target, item
-    while type(target.sharing) is View and getattr(target.sharing.op, "role", None) == "index":
+    while (
+        type(target.sharing) is SharedView and getattr(target.sharing.op, "role", None) == "index"
+    ):
         above = target.sharing
         found = compose_items(above.parent.shape, above.attrs["item"], place)
         if found is None:
@@ -60,7 +62,7 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
 def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
     """Whether ``new`` is the view ``target[item]``: the end of ``x[item] += y``."""
     view = new.sharing
-    if type(view) is not View or view.parent is not target or view.op.role != "index":
+    if type(view) is not SharedView or view.parent is not target or view.op.role != "index":
         return False
     if _has_traced_value(item):
         return False
@@ -71,7 +73,11 @@ def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
 def is_same_slice(new: "Tracer", part: "Tracer") -> bool:
     """Whether two views are the same slice of one array: the end of ``x[i : i + 2] += y``."""
     mine, other = new.sharing, part.sharing
-    if type(mine) is not View or type(other) is not View or mine.parent is not other.parent:
+    if (
+        type(mine) is not SharedView
+        or type(other) is not SharedView
+        or mine.parent is not other.parent
+    ):
         return False
     if mine.op is not other.op or mine.attrs != other.attrs:
         return False
@@ -90,7 +96,7 @@ def write_into_view(view: "Tracer", new: "Tracer") -> tuple:
     memory = view_base(view).sharing
     if memory is not None and memory.doubts:
         _settle_reshapes(view, memory)
-    while type(view.sharing) is View:
+    while type(view.sharing) is SharedView:
         parent, sharing = view.sharing.parent, view.sharing
         new = write_through(parent, new, sharing)
         view = parent
@@ -100,9 +106,9 @@ def write_into_view(view: "Tracer", new: "Tracer") -> tuple:
 def _detach_view(view) -> None:
     """Detach a view from a parent that nothing else refers to, as in ``y = (x * 2).T``."""
     top = view
-    while type(top.sharing) is View and type(top.sharing.parent.sharing) is View:
+    while type(top.sharing) is SharedView and type(top.sharing.parent.sharing) is SharedView:
         top = top.sharing.parent
-    if type(top.sharing) is not View or top.sharing.op is None:
+    if type(top.sharing) is not SharedView or top.sharing.op is None:
         return
     if is_read_only(top.sharing.op):
         return
@@ -152,7 +158,7 @@ def refresh_view(stale: "Tracer") -> "Tracer":
 
 def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
     """(description, remedy) if a write to the memory of ``node`` cannot be recorded."""
-    while type(node.sharing) is View:
+    while type(node.sharing) is SharedView:
         if node.sharing.op is None:
             kind = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
             return kind, "copy it first: y = y.copy()"
@@ -182,7 +188,7 @@ def _settle_reshapes(view, memory: Memory) -> None:
         if other is None:
             continue
         trace = other.emitter
-        if type(other.sharing) is View and other.known_value() is None:
+        if type(other.sharing) is SharedView and other.known_value() is None:
             _decide_reshape(other, trace)
         fix_order(trace, local)
 
@@ -191,7 +197,7 @@ def _decide_reshape(other, trace) -> None:
     """Find out whether a reshape in an abstract trace is a view; if not, detach it."""
     sharing = other.sharing
     base, steps = other, []
-    while type(base.sharing) is View:
+    while type(base.sharing) is SharedView:
         steps.append(base.sharing)
         base = base.sharing.parent
     array = array_like(trace, base, base.sharing.origin)
@@ -209,7 +215,7 @@ def _decide_reshape(other, trace) -> None:
         _separate_copy(other, view_base(other).sharing)
 
 
-def _is_view_of(array, sharing: View) -> bool:
+def _is_view_of(array, sharing: SharedView) -> bool:
     """Whether NumPy's reshape or ravel of an array is a view."""
     if sharing.is_ravel or sharing.op.view_needs == "contiguous":
         return is_contiguous(array, sharing.attrs["order"])
