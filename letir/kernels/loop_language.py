@@ -221,7 +221,7 @@ class Kernel:
 def functions_in(body: tuple[Statement, ...]) -> Iterator[Function]:
     """The functions that statements call, with repetitions, each after those that it calls."""
     for one in body:
-        if type(one) is Call:
+        if type(one) is FunctionCall:
             yield from functions_in(one.function.body)
             yield one.function
         elif type(one) is While:

@@ -266,13 +266,12 @@ class Unrolling:
             raise NoKernel
         kind, given = known_type(bind.binders[0].type), self.operands(bind)
         spread = [np.broadcast_to(p, kind.shape).ravel() for p in given]
-        scalars = []
-        for places in zip(*spread, strict=True):
-            operands = [self.element(int(p)) for p in places]
-            found = self.scalar_of(name, form, operands)
-            if found.dtype.kind == "f" and kind.dtype.kind in "iu":
-                raise NoKernel
-            scalars.append(self.builder.convert(found, kind.dtype))
+        # calls of a function follow each other, so that they are computed together
+        rows = [[self.element(int(p)) for p in places] for places in zip(*spread, strict=True)]
+        results = [self.scalar_of(name, form, operands) for operands in rows]
+        if kind.dtype.kind in "iu" and any(x.dtype.kind == "f" for x in results):
+            raise NoKernel
+        scalars = [self.builder.convert(x, kind.dtype) for x in results]
         return _laid_like(np.asarray(sum(given)), self.new(scalars, kind.shape))
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:

@@ -23,12 +23,12 @@ from letir.kernels.device.lanes import (
     spread_loop,
 )
 from letir.kernels.llvm.compile_threads import begin_compilation
-from letir.kernels.llvm.llvm_statements import StatementText, type_text
+from letir.kernels.llvm.llvm_functions import ModuleText
+from letir.kernels.llvm.llvm_statements import type_text
 from letir.kernels.llvm.machine_code import emitted_code
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import (
     Array,
-    Function,
     FunctionCall,
     Kernel,
     Let,
@@ -113,7 +113,7 @@ def entry_parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
 
 
 @define(eq=False)
-class _DeviceModule(StatementText):
+class _DeviceModule(ModuleText):
     """The module of one kernel for a device.
 
     ``parts``: the registers of the current index along each axis. ``thread``: the number of the
@@ -131,7 +131,6 @@ class _DeviceModule(StatementText):
     lane: str = ""
     shared: dict[Loop, tuple[str, ...]] = field(factory=dict)
     waits: bool = False  # whether lanes load elements that other lanes have stored
-    helpers: dict[str, Function] = field(factory=dict)
 
     def text(self) -> str:
         """The module."""
@@ -154,8 +153,7 @@ class _DeviceModule(StatementText):
         self.body(self.kernel.body, self.bases, None)
         self.emit("ret void")
         self.lines.append("}")
-        for function in (*self.kernel.functions, *self.helpers.values()):
-            self.function(function)
+        self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
     def parameter_register(self, one: Parameter, n: int) -> str:
@@ -312,9 +310,9 @@ class _DeviceModule(StatementText):
         if one.name != "fmod":
             return super().let(one)
         # LLVM's remainder for this target uses a rounded quotient
-        function = remainder_function(one.result.dtype)
-        self.helpers[function.name] = function
-        return self.call(FunctionCall(one.result, function, one.operands))
+        return self.call(
+            FunctionCall(one.result, remainder_function(one.result.dtype), one.operands)
+        )
 
 
 # ---- LLVM ----

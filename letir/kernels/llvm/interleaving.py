@@ -9,7 +9,7 @@ import math
 
 from attrs import frozen
 
-from letir.kernels.loop_language import Call, Let, Loop, Scalar
+from letir.kernels.loop_language import FunctionCall, Let, Loop, Scalar
 
 _CYCLES = {"add": 4, "sub": 4, "mul": 4, "fma": 4, "convert": 4, "div": 13, "sqrt": 20}  # of floats
 _RATE = 2.5  # vector instructions that a processor completes in a cycle if none has to wait
@@ -45,7 +45,7 @@ def _critical_path(loop: Loop) -> int:
     """The cycles from the first operand of a step to its last result."""
     ready: dict[object, int] = {}
     for one in loop.body:
-        if type(one) is Call:
+        if type(one) is FunctionCall:
             ready[one.result] = max([ready.get(x, 0) for x in one.operands])
         elif type(one) is Let:
             is_float = one.operands[-1].dtype.kind == "f"

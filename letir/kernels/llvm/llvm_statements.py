@@ -57,6 +57,12 @@ def _is_sum(loop: Loop) -> bool:
     return any(type(one) is Let and one.reassociates for one in loop.body)
 
 
+def vector_type(dtype: np.dtype, lanes: int) -> str:
+    """LLVM's type of a vector of scalars; of a scalar if there is one lane."""
+    text = type_text(dtype)
+    return text if lanes == 1 else f"<{lanes} x {text}>"
+
+
 def _memory_type(dtype: np.dtype) -> str:
     return "i8" if dtype.kind == "b" else type_text(dtype)
 
@@ -71,12 +77,32 @@ def _number_text(number: Number) -> str:
     return f"0x{int(bits):016X}"
 
 
+def _runs_of_calls(body: tuple[Statement, ...]) -> list[tuple]:
+    """The statements in their order; neighbours that call a function independently are together."""
+    runs: list[tuple] = []
+    made: set = set()
+    for one in body:
+        last = runs[-1][0] if runs else None
+        alike = (
+            type(one) is FunctionCall
+            and type(last) is FunctionCall
+            and last.function is one.function
+        )
+        if alike and made.isdisjoint(getattr(one, "operands", ())):
+            runs[-1] += (one,)
+        else:
+            runs.append((one,))
+            made = set()
+        made.add(getattr(one, "result", None))
+    return runs
+
+
 def function_name(function: Function, lanes: int = 1) -> str:
     """The name in the module of a function of this number of lanes."""
     return function.name if lanes == 1 else f"{function.name}_x{lanes}"
 
 
-def _convention(function: Function) -> str:
+def calling_convention(function: Function) -> str:
     """The calling convention of a function, with a space; loops are vectorised with C's alone."""
     return "fastcc " if function.condition is None else ""
 
@@ -86,7 +112,9 @@ class StatementText:
     """Writes the LLVM module of one kernel; a subclass writes the entry function.
 
     ``strides``: the registers of the strides in bytes, by array and axis. ``is_general``: whether
-    the loops being written have to work for arrays of any strides.
+    the loops being written have to work for arrays of any strides. ``lanes``: the number of
+    elements for which the function being written computes. ``needed``: the functions that are
+    called, by lanes.
     """
 
     kernel: Kernel
@@ -100,61 +128,11 @@ class StatementText:
     strides: dict[tuple[Array, int], str] = field(factory=dict)
     is_general: bool = False
     lanes: int = 1
-
-    def function(self, function: Function, lanes: int = 1) -> None:
-        """A function of the kernel, which LLVM does not inline, so that its code exists once.
-
-        ``lanes``: the number of elements for which a call computes the function.
-        """
-        self.lanes, params = lanes, []
-        for n, param in enumerate(function.params):
-            self.names[param] = f"%p{n}"
-            params.append(f"{self.type_of(param.dtype)} %p{n}")
-        kind, name = self.type_of(function.result.dtype), function_name(function, lanes)
-        head = f"define internal {_convention(function)}{kind} @{name}({', '.join(params)})"
-        self.lines.append(f"{head} #1{self.function_notes(function)} {{")
-        self.open("entry")
-        if function.condition is None:
-            self.body(function.body, {}, None)
-            self.emit(f"ret {kind} {self.operand(function.result)}")
-        else:
-            self.rare_body(function, kind)
-        self.lines.append("}")
-        self.lanes = 1
-
-    def rare_body(self, function: Function, kind: str) -> None:
-        """The body of a function that returns its first parameter unless a condition holds."""
-        self.body(function.test, {}, None)
-        is_rare = any_rare = self.operand(function.condition)
-        if self.lanes > 1:
-            name = f"llvm.vector.reduce.or.v{self.lanes}i1"
-            flags = self.type_of(np.dtype("?"))
-            self.declared[name] = f"declare i1 @{name}({flags})"
-            any_rare = self.value(f"call i1 @{name}({flags} {is_rare})")
-        self.emit(f"br i1 {any_rare}, label %rare, label %usual")
-        self.open("usual")
-        self.emit(f"ret {kind} %p0")
-        self.open("rare")
-        self.body(function.body, {}, None)
-        result = self.operand(function.result)
-        if self.lanes > 1:
-            flags = self.type_of(np.dtype("?"))
-            result = self.value(f"select {flags} {is_rare}, {kind} {result}, {kind} %p0")
-        self.emit(f"ret {kind} {result}")
+    needed: dict[tuple[Function, int], None] = field(factory=dict)
 
     def type_of(self, dtype: np.dtype) -> str:
         """LLVM's type of a scalar, in a function of several lanes of a vector."""
-        text = type_text(dtype)
-        return text if self.lanes == 1 else f"<{self.lanes} x {text}>"
-
-    def tail(self) -> list[str]:
-        """The end of the module: declarations, attributes and metadata."""
-        attributes = [
-            "attributes #0 = { nounwind }",
-            "attributes #1 = { nounwind noinline willreturn memory(none) }",
-        ]
-        notes = [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
-        return [*self.declared.values(), *attributes, *notes]
+        return vector_type(dtype, self.lanes)
 
     # ---- lines ----
 
@@ -179,7 +157,8 @@ class StatementText:
     # ---- statements ----
 
     def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
-        for one in body:
+        for run in _runs_of_calls(body):
+            one = run[0]
             if type(one) is Let:
                 self.names[one.result] = self.let(one)
             elif type(one) is Load:
@@ -187,22 +166,27 @@ class StatementText:
             elif type(one) is Store:
                 self.store(one, bases, group)
             elif type(one) is FunctionCall:
-                self.names[one.result] = self.call(one)
+                self.calls(run, group)
             elif type(one) is Loop:
                 self.loop(one, bases)
             elif type(one) is While:
                 self.repeat(one, bases)
 
-    def call(self, one: FunctionCall) -> str:
-        given = [f"{type_text(x.dtype)} {self.operand(x)}" for x in one.operands]
-        kind, function = type_text(one.result.dtype), one.function
-        return self.value(
-            f"call {_convention(function)}{kind} @{function.name}({', '.join(given)})"
-        )
+    def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
+        """Calls of one function, none of which needs the result of another one."""
+        for one in run:
+            self.names[one.result] = self.call(one)
 
-    def function_notes(self, function: Function) -> str:
-        """Further attributes of a function."""
-        return ""
+    def call(self, one: FunctionCall) -> str:
+        return self.call_text(one.function, list(map(self.operand, one.operands)), self.lanes)
+
+    def call_text(self, function: Function, operands: list[str], lanes: int) -> str:
+        """A call of a function of this number of lanes, which is written later."""
+        self.needed[function, lanes] = None
+        kinds = [vector_type(x.dtype, lanes) for x in (function.result, *function.params)]
+        given = ", ".join([f"{kind} {x}" for kind, x in zip(kinds[1:], operands, strict=True)])
+        head = f"call {calling_convention(function)}{kinds[0]}"
+        return self.value(f"{head} @{function_name(function, lanes)}({given})")
 
     def operand(self, x: Operand) -> str:
         if type(x) is not Number:

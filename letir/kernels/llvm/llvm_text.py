@@ -5,11 +5,22 @@ https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It contain
 twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides.
 """
 
+import numpy as np
 from attrs import define, field
 
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
-from letir.kernels.llvm.llvm_statements import StatementText, function_name
-from letir.kernels.loop_language import Array, Call, Function, Kernel, Loop, While
+from letir.kernels.llvm.llvm_functions import ModuleText
+from letir.kernels.llvm.llvm_statements import function_name, type_text, vector_type
+from letir.kernels.loop_language import (
+    Array,
+    Function,
+    FunctionCall,
+    Kernel,
+    Loop,
+    Operand,
+    Statement,
+    While,
+)
 
 
 def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
@@ -21,16 +32,17 @@ def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
 
 
 @define(eq=False)
-class _HostModule(StatementText):
+class _HostModule(ModuleText):
     """The module of one kernel for the host."""
 
     vectors: Vectors = COMMON
-    vectorised: set[Function] = field(factory=set)  # functions that vectorised loops call
+    vectorised: dict[Function, None] = field(factory=dict)  # functions that vectorised loops call
 
     def text(self) -> str:
         """The module."""
         kernel = self.kernel
-        self.vectorised = {f for f in _functions_in_loops(kernel.body) if f.condition is not None}
+        called = _functions_in_loops(kernel.body)
+        self.vectorised = {f: None for f in called if f.condition is not None}
         head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #0 {{"
         self.lines += [head, "entry:"]
         for n, extent in enumerate(kernel.extents):
@@ -54,17 +66,42 @@ class _HostModule(StatementText):
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
     def functions(self) -> None:
-        """The functions of the kernel, also for several lanes if vectorised loops call them."""
-        lanes, names = self.vectors.lanes, []
-        for function in self.kernel.functions:
-            self.function(function)
-            if function in self.vectorised:
-                self.function(function, lanes)
-                names.append(f"ptr @{function_name(function, lanes)}")
+        """The functions, for the lanes of a vector too if vectorised loops call them."""
+        lanes = self.vectors.lanes
+        self.needed |= dict.fromkeys([(f, lanes) for f in self.vectorised])
+        super().functions()
+        names = [f"ptr @{function_name(f, lanes)}" for f in self.vectorised]
         if names:  # LLVM must not drop them before it vectorises loops
             kept = f"[{len(names)} x ptr] [{', '.join(names)}]"
             head = "@llvm.compiler.used = appending global"
             self.lines.append(f'{head} {kept}, section "llvm.metadata"')
+
+    def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
+        lanes = self.vectors.lanes * 8 // run[0].result.dtype.itemsize
+        if group is not None or self.lanes > 1 or len(run) == 1:
+            return super().calls(run, group)
+        for n in range(0, len(run), lanes):
+            self.call_together(run[n : n + lanes], lanes)
+
+    def call_together(self, run: tuple[FunctionCall, ...], lanes: int) -> None:
+        """A call of a function for several elements; the last one fills the lanes that are left."""
+        function, given = run[0].function, []
+        for n, param in enumerate(function.params):
+            operands = [one.operands[n] for one in run]
+            operands += [operands[-1]] * (lanes - len(run))
+            given.append(self.vector_of(operands, param.dtype))
+        found = self.call_text(function, given, lanes)
+        kind = vector_type(function.result.dtype, lanes)
+        for n, one in enumerate(run):
+            self.names[one.result] = self.value(f"extractelement {kind} {found}, i64 {n}")
+
+    def vector_of(self, operands: list[Operand], dtype: np.dtype) -> str:
+        """A register with these scalars."""
+        kind, found = vector_type(dtype, len(operands)), "poison"
+        for n, x in enumerate(operands):
+            value = f"{type_text(dtype)} {self.operand(x)}"
+            found = self.value(f"insertelement {kind} {found}, {value}, i64 {n}")
+        return found
 
     def function_notes(self, function: Function) -> str:
         if self.lanes > 1 or function not in self.vectorised:
@@ -139,12 +176,12 @@ class _HostModule(StatementText):
         return found
 
 
-def _functions_in_loops(body: tuple) -> set[Function]:
-    """The functions that innermost parallel loops call."""
-    found = set()
+def _functions_in_loops(body: tuple[Statement, ...]) -> dict[Function, None]:
+    """The functions that innermost parallel loops call, in a fixed order."""
+    found: dict = {}
     for one in body:
         if type(one) is Loop and one.is_parallel:
-            found |= {x.function for x in one.body if type(x) is Call}
+            found |= {x.function: None for x in one.body if type(x) is FunctionCall}
         if isinstance(one, Loop | While):
             found |= _functions_in_loops(one.body)
     return found

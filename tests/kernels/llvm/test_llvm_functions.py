@@ -1,4 +1,4 @@
-"""Functions of kernels whose results are rarely needed."""
+"""Functions of kernels: rarely needed results, and calls for several elements at a time."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,9 @@ from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel
 
 pytest.importorskip("llvmlite")
+from letir.kernels.elementary import ELEMENTARY
+from letir.kernels.llvm.interleaving import Vectors
+from letir.kernels.llvm.llvm_text import llvm_text
 from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
 from tests.kernels.elementary.functions import kernel_of
 
@@ -76,3 +79,37 @@ def test_a_vectorised_loop_tests_all_elements_of_a_vector_at_once():
 
 def test_the_text_of_a_kernel_shows_when_a_function_returns_early():
     assert "return %0 unless %2" in str(inverse_of_large())
+
+
+def sines_of(count: int, dtype: np.dtype) -> Kernel:
+    """The sines of ``count`` elements, and a sine of the first one of these."""
+    x, y = Array("x", dtype, ("", "n")), Array("y", dtype, ("", "m"), True)
+    b = Builder()
+    place = [b.number(k, "int64") for k in range(count + 1)]
+    given = [b.load(x, (place[0], place[k])) for k in range(count)]
+    found = [b.call("sin", ELEMENTARY["sin"], one) for one in given]
+    found.append(b.call("sin", ELEMENTARY["sin"], found[0]))
+    for k, one in enumerate(found):
+        b.store(y, (place[0], place[k]), one)
+    extents = tuple([b.extent(name) for name in ("calls", "n", "m")])
+    return Kernel("sines", (x, y), extents, b.statements())
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 9])
+def test_calls_for_neighbouring_elements_have_the_bits_of_single_calls(count, dtype):
+    x = np.array([0.5, -2.0, 1e30, 0.0, 3.0, np.pi, -1e-9, 7.0, 1e10], dtype)[:count]
+    kernel = sines_of(count, np.dtype(dtype))
+    interpreted = np.empty((1, count + 1), dtype)
+
+    run_kernel(kernel, x[None], interpreted, calls=1, n=count, m=count + 1)
+    found = ufunc_of(kernel, f"(n)->({count + 1})")(x)
+
+    assert np.array_equal(interpreted[0], found)
+
+
+def test_independent_calls_are_one_call_of_a_function_of_several_lanes():
+    text = llvm_text(sines_of(5, F8), "kernel", Vectors(16, 4))
+
+    assert 2 == text.count("call fastcc <4 x double> @sin_float64_x4(")
+    assert 1 == text.count("call fastcc double @sin_float64(")  # it needs a result of the others
