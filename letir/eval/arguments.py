@@ -291,7 +291,7 @@ def is_static(leaf: Any) -> bool:
         return isinstance(leaf.__self__, ModuleType | type | None)
     if kind is MethodType:  # ``rng.normal`` too
         return type(leaf.__func__) is FunctionType
-    return _is_static_class(kind)
+    return _is_static_class(kind)  # type: ignore[arg-type]
 
 
 def split_static_leaves(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:

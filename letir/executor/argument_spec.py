@@ -7,7 +7,7 @@ Variable whether it requires grad in the current mode; for a static value the va
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -105,7 +105,7 @@ def _token_of_static(value: Any, outer: tuple = ()) -> Any:
         return value.__code__, id(known), tuple(parts)
     if kind is tuple:
         return (tuple, *[_token_of_static(part, outer) for part in value])
-    if hasattr(kind, "__letir_transformed__") and isinstance(getattr(value, "f", None), Callable):
+    if hasattr(kind, "__letir_transformed__") and callable(getattr(value, "f", None)):
         return value, _token_of_static(value.f, outer)
     if kind in PLAIN_SCALARS or value is None or (is_static(value) and kind not in _BINDING):
         return token(value)
