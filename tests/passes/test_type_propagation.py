@@ -63,6 +63,18 @@ def test_bodies_are_typed_by_the_operands_of_their_binds():
     assert_same(lt.run_forward(f, True, np.ones(3)), lt.run_forward(found, True, np.ones(3)))
 
 
+def test_unknown_types_in_the_body_of_a_loop_are_filled_in():
+    f = parse("""
+    lambda %0: float64[3] {
+      %1 = fori_loop(0, 3, %0, body=lambda %2: int64[], %3: float64[3] { %4 = exp(%3); return %4 })
+      return %1
+    }""")
+
+    _, body = all_bodies(lt.check(propagate_shapes(f)))
+
+    assert body.ret.args[0].type is ArrayType(float, (3,))
+
+
 def test_a_body_that_two_binds_share_is_typed_for_each():
     f = parse(
         """

@@ -53,6 +53,16 @@ def owner(results, args, result) -> int:
     return [id(memory_owner(x)) for x in (*args, *results)].index(id(memory_owner(result)))
 
 
+def test_a_plan_updates_a_donated_array_in_place():
+    f = lt.trace(lambda x, v: x.at[0].set(v), np.zeros(3), 1.0)
+    x = np.zeros(3)
+
+    (found,) = Plan(f, donated=(0,)).run([x, 3.0])
+
+    assert found is x
+    assert_same(np.array([3.0, 0.0, 0.0]), x)
+
+
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @each_sample(in_one_test=True)
 def test_every_operation_agrees_with_run_forward(op, sample):

@@ -264,8 +264,9 @@ def _drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
 def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
     """The real part of a real array is the array itself."""
     (y,), (x,) = bind.binders, bind.args
-    is_itself = type(x) is Local and y.type.dtype.kind != "c" and not y.type.weak
-    return x if is_itself and known.identity_may_be_replaced(y, x) else None
+    if type(x) is not Local or y.type.dtype.kind == "c" or y.type.weak:
+        return None
+    return x if known.identity_may_be_replaced(y, x) else None
 
 
 _ALL = slice(None)

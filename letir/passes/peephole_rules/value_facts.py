@@ -267,9 +267,9 @@ class ValueFacts:
         If so, note that it does.
         """
         # a view without axes may be an array where the value is a scalar
-        return bool(y.type.shape) and self.alias_may_be_replaced(y, x)
+        return bool(y.type.shape) and type(x) is Local and self.alias_may_be_replaced(y, x)
 
-    def identity_may_be_replaced(self, y: Local, x: Arg) -> bool:
+    def identity_may_be_replaced(self, y: Local, x: Local) -> bool:
         """Whether ``x`` may replace ``y``, the result of an operation that returns its operand.
 
         If so, note that it does.
@@ -278,13 +278,11 @@ class ValueFacts:
         is_same = self.current.args[0] is x and x.type is y.type
         return is_same or self.alias_may_be_replaced(y, x)
 
-    def alias_may_be_replaced(self, y: Local, x: Arg) -> bool:
-        """Whether ``x`` may replace ``y``, which shares its memory and has the same kind.
+    def alias_may_be_replaced(self, y: Local, x: Local) -> bool:
+        """Whether ``x`` may replace ``y``, which shares its memory, if it is of the same type.
 
         If so, note that it does.
         """
-        if type(x) is not Local or x.type is not y.type:
-            return False
         if self.may_be_result(y):
             op = self.op_of(x)
             is_own = op is not None and _is_new_object(op)

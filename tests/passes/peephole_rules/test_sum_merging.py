@@ -10,6 +10,7 @@ from letir.ast.text.parser import parse
 from letir.passes import combine_sums, dead_code
 from letir.passes.peephole_rules.sum_merging import MOST
 from letir.testing import assert_close, assert_same, check_grads, programs
+from tests.test_linear_time import counted_lines
 
 PARTS = """lambda %0: float64[2], %1: float64[3] {{
   %2: float64[5] = assemble(%0, items=({0},), shape=(5,));
@@ -74,6 +75,30 @@ def test_a_partial_sum_that_is_read_is_not_merged_with_later_terms():
     f = parse(PARTS.format(":2", "2:", "(%4, %2)"))
 
     assert f is combine_sums(f)
+
+
+def added_from_the_left(n: int) -> lt.Lambda:
+    """A sum of ``n`` parts, each of which is added to the left of the sum so far."""
+    lines = [
+        f"%{i}: float64[{n}] = assemble(%0, items=({i - 1},), shape=({n},))"
+        for i in range(1, n + 1)
+    ]
+    total = 1
+    for i in range(2, n + 1):
+        lines.append(f"%{n + i}: float64[{n}] = add(%{i}, %{total})")
+        total = n + i
+    return parse(f"lambda %0: float64[] {{ {'; '.join(lines)}; return %{total} }}")
+
+
+def test_a_sum_that_grows_to_the_left_is_merged_in_linear_time():
+    lines = []
+    for f in map(added_from_the_left, (100, 400)):
+        with counted_lines() as count:
+            merged = combine_sums(f)
+        lines.append(count[0])
+        assert ["assemble"] == ops(merged)
+
+    assert lines[1] < 5 * lines[0]
 
 
 def test_thin_products_become_one_product():

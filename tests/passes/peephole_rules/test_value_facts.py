@@ -30,6 +30,14 @@ def test_a_result_becomes_a_new_array_that_only_it_holds():
     assert ["add"] == ops(peephole(program(lambda x: (x + x).T, three)))
 
 
+def test_a_view_of_a_result_is_another_object():
+    fn = program(lambda x: ((y := x + x), OPS["transpose"](y)), ArrayType(float, (3,)))
+    y, view = run_forward(peephole(fn), np.ones(3))
+
+    assert view is not y
+    assert np.shares_memory(y, view)
+
+
 def test_a_view_of_an_argument_is_not_the_argument():
     x = np.ones((2, 3))
     y = run_forward(peephole(program(lambda x: x.T.T, ArrayType(float, (2, 3)))), x)
