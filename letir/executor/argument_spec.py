@@ -47,7 +47,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif is_static(leaf):
             try:
                 add(kind)
-                add(_token_of_static(leaf))
+                add(token_of_static(leaf))
             except DTypeError:  # the call itself will run the Python function
                 return None
         elif "__letir_variable__" in kind.__dict__:  # not a subclass, which may behave differently
@@ -81,7 +81,7 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
     return key_of_arrays(leaves, [tree, *tokens]), leaves
 
 
-def _token_of_static(value: Any, outer: tuple = ()) -> Any:
+def token_of_static(value: Any, outer: tuple = ()) -> Any:
     """A hashable token of a static argument: plans for equal tokens are the same.
 
     Functions are equal if they have the same code and equal captured and global values, as two
@@ -94,19 +94,17 @@ def _token_of_static(value: Any, outer: tuple = ()) -> Any:
             return value.__code__
         held = [_cell_content(cell) for cell in value.__closure__ or ()]
         held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
-        parts = [_token_of_static(part, (*outer, value)) for part in held]
+        parts = [token_of_static(part, (*outer, value)) for part in held]
         known = value.__globals__
         for name in _names_in(value.__code__):
             if name in known:
                 is_function = type(known[name]) is FunctionType
-                parts.append(
-                    known[name] if is_function else _token_of_static(known[name], (value,))
-                )
+                parts.append(known[name] if is_function else token_of_static(known[name], (value,)))
         return value.__code__, id(known), tuple(parts)
     if kind is tuple:
-        return (tuple, *[_token_of_static(part, outer) for part in value])
+        return (tuple, *[token_of_static(part, outer) for part in value])
     if hasattr(kind, "__letir_transformed__") and callable(getattr(value, "f", None)):
-        return value, _token_of_static(value.f, outer)
+        return value, token_of_static(value.f, outer)
     if kind in PLAIN_SCALARS or value is None or (is_static(value) and kind not in _BINDING):
         return token(value)
     raise of_unrecorded_code(
@@ -211,7 +209,7 @@ class ArgumentSpec:
             if type(leaf) is StaticLeaf:
                 specs.append(_StaticSpec(token(leaf.value), leaf.value))
             elif is_static(leaf):
-                specs.append(_StaticSpec(_token_of_static(leaf), leaf))
+                specs.append(_StaticSpec(token_of_static(leaf), leaf))
             else:
                 specs.append(_ArraySpec.of(leaf))
                 arrays.append(leaf)

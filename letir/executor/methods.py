@@ -22,7 +22,9 @@ from letir.ast.pytrees import NAMESPACE
 from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
-from letir.errors import TraceError
+from letir.errors import DTypeError, TraceError
+from letir.executor.argument_spec import token_of_static
+from letir.executor.calls import run_python_function
 from letir.executor.transformed_executors import transformed_method
 from letir.tracing.refusals import of_outside_state
 from letir.tracing.trace_state import ACTIVE, active_trace
@@ -47,7 +49,7 @@ class _ObjectState:
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
-            (p.path, index.get(id(p.value)), value_token(p.value))
+            (p.path, index.get(id(p.value)), _token_of(p.value))
             if has_no_parts(p.value)
             else (p.path, type(p.value))
             for p in held.values()
@@ -98,6 +100,14 @@ _register_node(
     lambda places, values: _ChangedArrays(places, list(values)),
     namespace=NAMESPACE,
 )
+
+
+def _token_of(value: Any) -> Any:
+    """The part of a cache key for a value without parts.
+
+    Raises DTypeError for a function that uses arrays or objects, whose changes a plan would miss.
+    """
+    return (token_of_static if type(value) is types.FunctionType else value_token)(value)
 
 
 def _mirrored_method(method: Callable) -> Callable:
@@ -176,7 +186,11 @@ class BoundExecutor(Generic[P, R]):
         if state is None:
             held = places_by_path(instance, _ROOT)
             arrays = distinct_arrays(held)
-            state = _ObjectState.of(instance, held, arrays)
+            try:
+                state = _ObjectState.of(instance, held, arrays)
+            except DTypeError as error:
+                self.executor.why_python = str(error)
+                return run_python_function(self.executor, (instance, *args), kwargs)
             if plain is not None:
                 self.on_arrays.states[key] = state
         before = _INSTANCE.set(instance)

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from letir import jit
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0])
 
 
 class Holder:
@@ -186,3 +189,53 @@ def test_a_generator_made_anew_in_each_call_leaves_the_function_compiled():
     np.testing.assert_array_equal(results_of(f), results_of(fast))
 
     assert fast.counters["hits"] == 4
+
+
+class Layer:
+    """A layer with an attribute that is a function."""
+
+    def __init__(self, make):
+        self.w = np.array([2.0, 3.0])
+        self.f = make(self)
+
+    def apply(self, x):
+        return self.f(x) + 1
+
+
+def test_the_arrays_of_a_partial_in_an_attribute_are_arguments():
+    layer, fast = Layer(lambda layer: functools.partial(np.multiply, layer.w)), jit(Layer.apply)
+
+    for _ in range(12):
+        layer.w += 1
+        assert_same(layer.w * X + 1, fast(layer, X))
+    assert fast.method.counters["compiles"] == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda layer: lambda x: layer.w * x,
+        lambda layer: lambda x, w=layer.w: w * x,
+        lambda layer: functools.partial(lambda g, x: g(x), lambda x: layer.w * x),
+    ],
+    ids=["object", "default", "within a partial"],
+)
+def test_with_an_attribute_that_uses_an_array_the_method_runs_as_python(make):
+    layer, fast = Layer(make), jit(Layer.apply)
+
+    with pytest.warns(RuntimeWarning, match="which may change between calls"):
+        assert_same(layer.w * X + 1, fast(layer, X))
+    for _ in range(12):
+        layer.w += 1
+        assert_same(layer.w * X + 1, fast(layer, X))
+
+
+def test_functions_in_attributes_that_use_numbers_get_a_plan():
+    def leaky(slope):
+        return lambda x: np.where(x > 0, x, slope * x)
+
+    fast = jit(Layer.apply)
+    for slope in (0.1, 0.2, 0.1):
+        layer = Layer(lambda _, slope=slope: leaky(slope))
+        assert_same(leaky(slope)(-X) + 1, fast(layer, -X))
+    assert fast.method.counters["compiles"] == 2

@@ -4,6 +4,7 @@ They turn a model into a function of its parameters and buffers.
 """
 
 import copy
+import functools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -57,6 +58,8 @@ def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
         yield from ((i, part, f"[{i}]") for i, part in enumerate(value))
     elif isinstance(value, types.MethodType):
         yield "__self__", value.__self__, ".__self__"
+    elif isinstance(value, functools.partial):
+        yield from ((n, getattr(value, n), f".{n}") for n in ("func", "args", "keywords"))
     else:
         yield from ((name, part, f".{name}") for name, part in _instance_attributes(value))
 
@@ -109,6 +112,9 @@ def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
         out = value._make(items) if hasattr(value, "_make") else type(value)(items)
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirror_value(value.__self__, swap, memo))
+    elif isinstance(value, functools.partial):
+        parts = [mirror_value(part, swap, memo) for _, part, _ in _direct_parts(value)]
+        out = functools.partial(parts[0], *parts[1], **parts[2])
     else:
         out = memo[id(value)] = _copy_shallow(value)  # before its parts: they may refer back to it
         if out is not value:
