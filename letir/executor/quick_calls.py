@@ -19,7 +19,13 @@ from letir.errors import GuardError
 from letir.eval.arguments import flat_arguments, is_static
 from letir.eval.array_modules import type_of
 from letir.executor.argument_spec import PLAIN_SCALARS
-from letir.executor.argument_tests import NotPlain, TestWriter, define_function, tests_of_call
+from letir.executor.argument_tests import (
+    NotPlain,
+    TestWriter,
+    brief_tests,
+    define_function,
+    tests_of_call,
+)
 from letir.executor.calls import LATEST, executor_by_reference, may_run_again
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
@@ -147,7 +153,7 @@ def quick_call(
         tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
     )
     whole = _call_of_plan(version, tests, tree) if is_straight else None
-    by_python = _call_of_python(executor, version, whole, tests, args, kwargs)
+    by_python = _call_of_python(executor, version, whole, args, kwargs)
     if by_python is not None:
         whole, in_parts = by_python, None
     if whole is None:
@@ -173,24 +179,26 @@ def _runner_in_parts(version: Compiled, run: Callable) -> Callable[[list], tuple
 
 
 def _call_of_python(
-    executor: Any, version: Compiled, whole: WholeCall | None, tests: TestWriter, *given: Any
+    executor: Any, version: Compiled, whole: WholeCall | None, args: tuple, kwargs: dict
 ) -> WholeCall | None:
     """The call of the Python function, if it takes less time than the plan; else None.
 
-    ``whole``: the call of the plan, if there is one; ``given``: args and kwargs of the present
-    call. It is a question of time for plans that compute with Python's numbers alone, whose results
-    are the same to the bit. A plan that has to raise and to catch an exception too saves none.
+    ``whole``: the call of the plan, if there is one; ``args``, ``kwargs``: of the present call. It
+    is a question of time for plans that compute with Python's numbers alone, whose results are the
+    same to the bit. A plan that has to raise and to catch an exception too saves none.
     """
     raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
     if not raises and (whole is None or not whole.gives_numbers or version.changed):
         return None
     if not LATE_BOUND["is_pure"](executor.f):
         return None  # what it reads counts as while it was recorded, and its effects happen once
+    tests = brief_tests(args, kwargs)
     names = {**tests.names, "is_tracing": ACTIVE.get}
-    found = call_of_function(executor.f, tests.tests, names, tests.count)
+    found = call_of_function(executor.f, tests.tests, names, tests.count, bool(kwargs))
     if raises or whole is None:
         return found
-    return found if found.shortest_time(*given) < whole.shortest_time(*given) else None
+    is_faster = found.shortest_time(args, kwargs) < whole.shortest_time(args, kwargs)
+    return found if is_faster else None
 
 
 def _run_step_by_step(match: Callable, run: Callable, nest: Callable) -> Callable:
