@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast import LATE_BOUND
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.executor.argument_spec import PLAIN_SCALARS
 
 _MOST_LEAVES = 200
-_MOST_AS_PYTHON = 4
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -173,26 +171,13 @@ def tests_of_call(
     return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
 
 
-def brief_tests(args: tuple, kwargs: dict) -> TestWriter:
+def tests_of_kind(args: tuple, kwargs: dict, *, is_brief: bool) -> TestWriter:
     """The tests whether the Python function is called for arguments like these.
 
-    The function takes any arguments, so a test of the first item of each sequence is enough. Raises
-    NotPlain for kinds without tests.
+    ``is_brief``: test the first item of each sequence only, because the function takes any
+    arguments. Raises NotPlain for kinds without tests.
     """
     text = TestWriter((), draws_in_python=True)
-    text.is_brief = True
+    text.is_brief = is_brief
     text.add_call(args, kwargs)
     return text
-
-
-def add_kind_test(tests: tuple, args: tuple, kwargs: dict) -> tuple:
-    """The tests of kinds of arguments, and one for arguments like these, if that can be made."""
-    try:
-        text = brief_tests(args, kwargs)
-    except NotPlain:
-        return tests
-    text.found.append("True")  # so that the test gives a true value without arrays too
-    return (text.make_function(), *tests)[:_MOST_AS_PYTHON]
-
-
-LATE_BOUND["add_kind_test"] = add_kind_test

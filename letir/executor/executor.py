@@ -77,12 +77,11 @@ class Executor(Generic[P, R]):
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
         self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
-        # the plan for the short key of a call, see ``remember_key``
-        self.keys = BoundedCache(_MOST_KEYS)
+        self.keys = BoundedCache(_MOST_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
+        self.as_python: tuple = ()  # kinds of arguments for which the Python function is called
         self.try_first(())  # plans for calls like some before, see ``quick_call``
         self.quick_made = 0
-        self.as_python: tuple = ()  # tests for arguments for which the Python function is called
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
@@ -128,7 +127,7 @@ class Executor(Generic[P, R]):
     def try_first(self, quick: tuple) -> None:
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
-        own_call = quick[0].own_call if quick else None
+        own_call = next((one.own_call for one in (*quick, *self.as_python)), None)
         self.__call__ = own_call or general_call(self)  # type: ignore[method-assign]
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
@@ -153,7 +152,8 @@ class Executor(Generic[P, R]):
             entry.used = number = next(self.calls)
             if run is None:
                 if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
-                    self.as_python = LATE_BOUND["add_kind_test"](self.as_python, args, kwargs)
+                    self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
+                    self.try_first(self.quick)
                 next(self.missed)
                 return self.f(*args, **kwargs)
             results = None

@@ -119,7 +119,7 @@ def _compile_text(text: StepWriter) -> StraightLine:
 def straight_line_of(plan: Any, plain: bool = False) -> StraightLine | None:
     """The generated function for a plan; None if the plan has too many or special steps."""
     table = plan.table
-    if not 0 < len(table.steps) <= _MOST_STEPS or table.donated or table.log is not None:
+    if len(table.steps) > _MOST_STEPS or table.donated or table.log is not None:
         return None
     weak = weak_params(plan)
     return straight_line(table, len(plan.params), weak, LATE_BOUND["without_constants"], plain)

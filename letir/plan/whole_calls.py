@@ -38,6 +38,7 @@ SETTING_FILES.add(_FILE)
 
 
 _UNUSED = SimpleNamespace()
+_UNNOTED = {"ENTRY": _UNUSED, "LATEST": _UNUSED, "PROGRAM": None}  # calls of no plan
 
 
 @frozen(eq=False)
@@ -53,8 +54,7 @@ class WholeCall:
     def of(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
         """The call whose ``run(args, kwargs)`` gives results or ``Miss``."""
         code = compile(text, _FILE, "exec")
-        unused = {"CALLS": repeat(0), "ENTRY": _UNUSED, "LATEST": _UNUSED, "PROGRAM": None}
-        made = _function_of(code, {**names, **unused, "EXECUTOR": None})
+        made = _function_of(code, {**names, **_UNNOTED, "CALLS": repeat(0), "EXECUTOR": None})
         return cls(code, names, lambda args, kwargs: made(*args, **kwargs), gives_numbers)
 
     def shortest_time(self, args: tuple, kwargs: dict) -> int:
@@ -68,7 +68,7 @@ class WholeCall:
 
     def function(self, **names: Any) -> Callable:
         """The function with these names for the values that depend on the executor."""
-        return _function_of(self.code, {**self.names, **names})
+        return _function_of(self.code, {**self.names, **_UNNOTED, **names})
 
 
 def _function_of(code: CodeType, names: dict[str, Any]) -> Callable:

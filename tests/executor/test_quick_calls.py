@@ -408,6 +408,61 @@ def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeyp
     assert fast.counters["invocations"] == 2 * _CALLS_BY_KEY + 6
 
 
+def test_a_function_of_numbers_that_branches_is_called_as_python(monkeypatch):
+    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" in call.names)
+
+    def sign(x):
+        return 1 if x > 0 else -1
+
+    fast = lt.jit(sign)
+    for _ in range(4 * _CALLS_BY_KEY):
+        assert [fast(2.0), fast(-2.0)] == [1, -1]
+
+    assert fast.quick[0].is_python
+    assert fast.counters["compiles"] == 2
+
+
+def test_a_function_that_runs_as_python_becomes_one_call_of_it():
+    def shown(x):
+        return f"{x:.2f}"
+
+    fast = lt.jit(shown)
+    with pytest.warns(RuntimeWarning, match="compiled"):
+        for n in range(60):
+            assert shown(n / 3) == fast(n / 3)
+
+    assert fast.__call__.__globals__["FUNCTION"] is shown
+    assert "7" == lt.jit(lambda x: fast(x)[0])(7.1)  # recorded by another function
+    with pytest.raises(TypeError, match="expected 1 inputs"):
+        fast(1.0, 2.0)
+    assert fast.counters["invocations"] == fast.counters["misses"] + fast.counters["hits"]
+    fast.clear()
+    assert "FUNCTION" not in fast.__call__.__globals__
+
+
+def test_one_item_of_a_sequence_decides_that_the_function_is_called_as_python(monkeypatch):
+    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+
+    def total(xs):
+        return sum(xs) / len(xs)
+
+    fast = warmed(total, [1.0, 2.0, 3.0])
+
+    assert fast.quick[0].is_python
+    for xs in ([1.0, 2, 5.0], [1, 2, 3], [1.0, 2.0], (1.0, 2.0, 4.0), [2.0, X, X]):
+        assert_same(total(xs), fast(xs))
+
+
+def test_a_plan_without_steps_is_one_call_too():
+    def words(text):
+        return len(text.split())
+
+    fast = warmed(words, "to be or not")
+
+    assert fast.quick[0].own_call is not None
+    assert 4 == fast("to be or not")
+
+
 def test_results_of_many_steps_on_pythons_numbers_count_as_numbers(monkeypatch):
     monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
 
