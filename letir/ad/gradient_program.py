@@ -178,8 +178,8 @@ class Gradient:
         out = LEAF if real == 1 else (LEAF,) * real
         out = out if self.out_tree is None else self.out_tree.example()
         found = (LEAF,) * len(self.df_output_vjps)
-        trees = Tree.of(((*args, *[LEAF] * n_cts), kwargs)), Tree.of((out, found))
-        return *trees, Tree.of(args).arrays
+        trees = Tree.from_pytree(((*args, *[LEAF] * n_cts), kwargs)), Tree.from_pytree((out, found))
+        return *trees, Tree.from_pytree(args).arrays
 
     def df_text(self) -> str:
         """``df`` as text, with the role of each parameter."""

@@ -52,7 +52,7 @@ class Static:
     kept: Any = field(default=None, eq=False, repr=False)
 
     @classmethod
-    def of(cls, value: Any) -> "Static":
+    def from_value(cls, value: Any) -> "Static":
         """The static leaf of a value."""
         if type(value) in (bool, str, int, float, complex):
             return cls(repr(value))
@@ -230,7 +230,7 @@ class Tree:
         return self._text[0]
 
     @classmethod
-    def of(cls, tree: Any) -> "Tree":
+    def from_pytree(cls, tree: Any) -> "Tree":
         """The tree whose leaves are ``LEAF`` and ``Static``; strings are not leaves."""
         leaves, spec = flatten(tree)
         if str in map(type, leaves):
@@ -251,7 +251,7 @@ class Tree:
         leaves = self.leaves_at(tree, asked)
         static = dict(self.statics)
         for i, expected in self.statics:
-            if Static.of(leaves[i]) != expected:
+            if Static.from_value(leaves[i]) != expected:
                 raise DTypeError(
                     f"{asked}: the static argument {expected.text} is part of the program, "
                     f"found {leaves[i]!r}\n"

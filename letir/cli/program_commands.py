@@ -153,7 +153,7 @@ def optimize_command(options: argparse.Namespace) -> int:
     program, steps = program_in(options.file, options), []
 
     def note(*step) -> None:
-        steps.append(PassReport.of(*step))
+        steps.append(PassReport.from_programs(*step))
 
     if options.passes:
         found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)

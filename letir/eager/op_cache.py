@@ -101,7 +101,7 @@ class OpSpecialization:
             elif self.type is not None:
                 found.append(step)
             else:
-                found.append(ResultEdge.of(self.types[place - count], step, place - count))
+                found.append(ResultEdge.for_result(self.types[place - count], step, place - count))
         return found
 
     def pull(self, rule: RuleBody, emitter: Any, cts: list, captured: Sequence) -> tuple:

@@ -175,7 +175,7 @@ class Recorder:
         elif single:
             arg, step.type = step, kind
         else:
-            arg = ResultEdge.of(kind, step, index)
+            arg = ResultEdge.for_result(kind, step, index)
         return self.new_variable(array, arg)
 
     def new_variable(self, array: Any, arg: Any) -> "Variable":

@@ -202,7 +202,7 @@ class ResultEdge(GradEdge):
         self.type, self.notes, self.step, self.index = type, None, step, index
 
     @classmethod
-    def of(cls, type: ArrayType, step: TapeNode, index: int) -> "ResultEdge":
+    def for_result(cls, type: ArrayType, step: TapeNode, index: int) -> "ResultEdge":
         """The existing part for this result, else a new one: all readers add to one gradient."""
         known = getattr(step, "parts", None)
         if known is None:

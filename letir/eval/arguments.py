@@ -303,7 +303,7 @@ def split_static_leaves(names: list, leaves: list) -> tuple[list, list, dict[int
 
 def static_in_tree(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
     """The static arguments by their positions among the leaves."""
-    return tuple([(i, Static.of(static_value(leaf))) for i, leaf in statics.items()])
+    return tuple([(i, Static.from_value(static_value(leaf))) for i, leaf in statics.items()])
 
 
 def static_value(leaf: Any) -> Any:

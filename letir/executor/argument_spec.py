@@ -145,7 +145,7 @@ class _ArraySpec:
     device: str = "cpu"
 
     @classmethod
-    def of(cls, leaf) -> "_ArraySpec":
+    def from_array(cls, leaf) -> "_ArraySpec":
         """The spec of one argument. Raises DTypeError unless it is an array of numbers."""
         kind, holder = type_of(leaf), type(leaf)
         if issubclass(holder, Tracer):
@@ -184,7 +184,7 @@ class ArgumentSpec:
 
     Its hash is computed once, when it is made.
 
-    >>> spec, _ = ArgumentSpec.of((np.zeros((2, 3)), 1.0), {})
+    >>> spec, _ = ArgumentSpec.from_arguments((np.zeros((2, 3)), 1.0), {})
     >>> print(spec)
     float64[2, 3], float64*[]
     """
@@ -200,7 +200,7 @@ class ArgumentSpec:
         object.__setattr__(self, "has_names", any(type(size) is Size for size in sizes))
 
     @classmethod
-    def of(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
+    def from_arguments(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
         """(spec, arrays) of arguments whose static leaves are marked."""
         leaves, tree = flatten((args, kwargs))
         specs: list[_StaticSpec | _ArraySpec] = []
@@ -211,7 +211,7 @@ class ArgumentSpec:
             elif is_static(leaf):
                 specs.append(_StaticSpec(token_of_static(leaf), leaf))
             else:
-                specs.append(_ArraySpec.of(leaf))
+                specs.append(_ArraySpec.from_array(leaf))
                 arrays.append(leaf)
         return cls(tree, tuple(specs)), arrays
 

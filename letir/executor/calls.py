@@ -148,7 +148,7 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
 def spec_or_error(marked: tuple[tuple, dict]) -> tuple[Any, list, DTypeError | None]:
     """(spec of the arguments, their arrays, None), or the error for an argument as the last."""
     try:
-        return *ArgumentSpec.of(*marked), None
+        return *ArgumentSpec.from_arguments(*marked), None
     except DTypeError as error:
         return None, [], error
 

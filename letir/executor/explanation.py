@@ -53,7 +53,9 @@ class PassReport:
     is_changed: bool
 
     @classmethod
-    def of(cls, name: str, before: Lambda, after: Lambda, seconds: float) -> "PassReport":
+    def from_programs(
+        cls, name: str, before: Lambda, after: Lambda, seconds: float
+    ) -> "PassReport":
         """The report for one step of a pipeline."""
         if after is before or after == before:
             return cls(name, len(before), len(after), seconds, Counter(), Counter(), False)
@@ -199,7 +201,9 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     if isinstance(f, Compiled | Differentiable):
         leaves = flat_arguments(f.program, args, kwargs)
         f.run_flat(list(leaves))
-        return _explain_plan(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
+        return _explain_plan(
+            f, "program", ArgumentSpec.from_arguments(tuple(leaves), {})[0], True, leaves, {}
+        )
     if isinstance(f, BoundExecutor):
         return f.as_function(explain, *args, **kwargs)
     if not callable(f):
@@ -255,7 +259,7 @@ def _explain_plan(
     steps: list[PassReport] = []
 
     def note(*step) -> None:
-        steps.append(PassReport.of(*step))
+        steps.append(PassReport.from_programs(*step))
 
     requires = getattr(version, "requires_grad", None)
     made, source = version.optimized, version.program

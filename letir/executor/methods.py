@@ -45,7 +45,7 @@ class _ObjectState:
     kept: tuple = field(eq=False, repr=False)  # objects compared by id, which must stay alive
 
     @classmethod
-    def of(cls, instance, held: dict, arrays: Sequence) -> "_ObjectState":
+    def from_object(cls, instance, held: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
@@ -187,7 +187,7 @@ class BoundExecutor(Generic[P, R]):
             held = places_by_path(instance, _ROOT)
             arrays = distinct_arrays(held)
             try:
-                state = _ObjectState.of(instance, held, arrays)
+                state = _ObjectState.from_object(instance, held, arrays)
             except DTypeError as error:
                 self.executor.why_python = str(error)
                 return run_python_function(self.executor, (instance, *args), kwargs)
@@ -211,7 +211,11 @@ class BoundExecutor(Generic[P, R]):
         before = _INSTANCE.set(instance)
         try:
             return ask(
-                self.on_arrays, _ObjectState.of(instance, held, arrays), arrays, *args, **kwargs
+                self.on_arrays,
+                _ObjectState.from_object(instance, held, arrays),
+                arrays,
+                *args,
+                **kwargs,
             )
         finally:
             _INSTANCE.reset(before)

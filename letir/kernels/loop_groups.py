@@ -54,7 +54,7 @@ def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
     ``is_exact``: also None if the bits of the results could differ from NumPy's.
     """
     try:
-        return _LoopLowering(is_exact).loop_kernel(LoopParts.of(bind))
+        return _LoopLowering(is_exact).loop_kernel(LoopParts.from_bind(bind))
     except (NoKernel, TypeError):
         return None
 
@@ -212,7 +212,7 @@ class _LoopLowering(Unrolling):
         if bind.op.bodies is None or bind.op.bodies.loop is None:
             super().add(bind)
             return
-        loop = LoopParts.of(bind)
+        loop = LoopParts.from_bind(bind)
         if loop.ahead:
             results = self.nested_counted_loop(loop)
         elif loop.test is not None:

@@ -28,7 +28,7 @@ class LoopParts:
     captured_params: tuple[Local, ...] = field(init=False)
 
     @classmethod
-    def of(cls, bind: Bind) -> "LoopParts":
+    def from_bind(cls, bind: Bind) -> "LoopParts":
         """The parts of a bind whose operation is a loop."""
         layout, args = bind.op.bodies, bind.args
         assert layout is not None

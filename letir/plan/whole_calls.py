@@ -51,7 +51,7 @@ class WholeCall:
     gives_numbers: bool  # whether the steps compute with Python's numbers alone
 
     @classmethod
-    def of(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
+    def from_text(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
         """The call whose ``run(args, kwargs)`` gives results or ``Miss``."""
         code = compile(text, _FILE, "exec")
         made = _function_of(code, {**names, **_UNNOTED, "CALLS": repeat(0), "EXECUTOR": None})
@@ -120,7 +120,7 @@ def whole_call(
     names = {**names, **text.names, "STATES": KERNEL_STATES, "SHARED": np.may_share_memory}
     names |= {"STRICT": STRICT, "ERROR_STATE": ERROR_STATE, "current_state": current_state}
     names |= {"MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return WholeCall.of(_as_function(lines, count), names, text.gives_numbers())
+    return WholeCall.from_text(_as_function(lines, count), names, text.gives_numbers())
 
 
 def call_of_function(
@@ -134,7 +134,7 @@ def call_of_function(
     lines = [f" if not ({test}): return Miss" for test in tests]
     lines.append(f" found = FUNCTION({given}{'**kwargs' if named else ''})")
     names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return WholeCall.of(_as_function(lines, count, catches="()"), names, True)
+    return WholeCall.from_text(_as_function(lines, count, catches="()"), names, True)
 
 
 def _as_function(lines: Sequence[str], count: int, catches: str = "Exception") -> str:

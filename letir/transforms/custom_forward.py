@@ -158,7 +158,9 @@ class custom_jvp(CustomFunction[P, R]):
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
             with _under_rule(
-                _RuleCall.of(self, merge_arguments(fixed, given, self.nondiff_argnums), result)
+                _RuleCall.from_call(
+                    self, merge_arguments(fixed, given, self.nondiff_argnums), result
+                )
             ):
                 nested = _nested_tangents(given, tangents)
                 asked = f"{self}: its rule"
@@ -243,7 +245,7 @@ class _RuleCall:
     result: Any
 
     @classmethod
-    def of(cls, custom: custom_jvp, args: tuple, result) -> "_RuleCall":
+    def from_call(cls, custom: custom_jvp, args: tuple, result) -> "_RuleCall":
         """A call of ``custom`` with these arguments and this result."""
         leaves = flatten(args)[0]
         return cls(custom, leaves, list(map(_place_of, leaves)), result)

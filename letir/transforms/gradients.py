@@ -208,13 +208,13 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
             "  end it with return"
         )
     if first is not LEAF:
-        found = Tree.of(out).text
+        found = Tree.from_pytree(out).text
         raise ShapeError(
             f"grad needs a function that returns one scalar, found {found}\n"
             "  for further results see has_aux"
         )
     nested = (out, gradients) if with_value else (gradients, out[1]) if has_aux else gradients
-    tree = Tree.of(nested)
+    tree = Tree.from_pytree(nested)
     return None if tree == tree_of_results(tree.spec.num_leaves) else tree
 
 

@@ -68,18 +68,19 @@ def hessian(
     options = {"has_aux": has_aux, "holomorphic": holomorphic}
     inner = jacrev(f, argnums, **options)
 
-    def of(outer: Callable) -> Callable:
+    def apply_outer(outer: Callable) -> Callable:
         return outer(inner, argnums, **options)
 
     if isinstance(inner, Lambda):
-        return _first_that_works(lambda: of(jacfwd), lambda: of(jacrev))
+        return _first_that_works(lambda: apply_outer(jacfwd), lambda: apply_outer(jacrev))
 
     # a function is recorded when it is called, so missing rules are found only then
     @entry_point
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
         return _first_that_works(
-            lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs)
+            lambda: apply_outer(jacfwd)(*args, **kwargs),
+            lambda: apply_outer(jacrev)(*args, **kwargs),
         )
 
     return hessian_of
@@ -216,7 +217,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
 
     @entry_point
     @functools.wraps(f)
-    def of(*args):
+    def product_of(*args):
         if len(args) % 2:
             raise ShapeError(
                 f"{len(args)} arguments are given, one tangent is needed for each primal\n"
@@ -225,7 +226,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
         half = len(args) // 2
         return product(args[:half], args[half:])
 
-    return of
+    return product_of
 
 
 @paused_gc()
@@ -235,12 +236,12 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     args, kwargs = call.tree.example()
     wanted = _floating_positions(call)
     flat = program(call, wanted)
-    count, ends = len(fn.params), Tree.of(args).arrays
+    count, ends = len(fn.params), Tree.from_pytree(args).arrays
     # keyword arguments stay last; ``ends``: their first position among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
     spots = _nest_of(call, dict.fromkeys(wanted, LEAF))
-    out = Tree.of(spots[0] if len(spots) == 1 else spots)
-    in_tree = Tree.of(((*args, *spots), kwargs))
+    out = Tree.from_pytree(spots[0] if len(spots) == 1 else spots)
+    in_tree = Tree.from_pytree(((*args, *spots), kwargs))
     plain = out == tree_of_results(len(wanted))  # the number of results determines the nesting
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 

@@ -232,13 +232,13 @@ def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -
                 "  write return result, aux in the function, or leave has_aux out"
             )
         out, aux = out
-    rows = Tree.of(out)
+    rows = Tree.from_pytree(out)
     task = _Task(asked, call.fn, inputs, rows.arrays)
     task.check()
     builder, found = blocks_of(task)
     results = [*found, *call.fn.ret.args[rows.arrays :]]
     nested = rows.unflatten([nested_example(columns)] * rows.arrays)
-    tree = Tree.of((nested, aux) if asked.has_aux else nested)
+    tree = Tree.from_pytree((nested, aux) if asked.has_aux else nested)
     plain = tree == tree_of_results(len(results))
     return dead_code(builder.build(results, call.fn.in_tree, None if plain else tree))
 

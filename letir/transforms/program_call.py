@@ -85,13 +85,13 @@ def as_program(f: Any) -> Any:
 
 def tree_of_arguments(fn: Lambda) -> Tree:
     """The nesting of the arguments of ``fn``, which is flat if the program has none."""
-    return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))  # (args, kwargs)
+    return fn.in_tree or Tree.from_pytree(((LEAF,) * len(fn.params), {}))  # (args, kwargs)
 
 
 @functools.cache
 def tree_of_results(count: int) -> Tree:
     """The nesting of ``count`` results: a single one, or a tuple."""
-    return Tree.of(LEAF if count == 1 else (LEAF,) * count)
+    return Tree.from_pytree(LEAF if count == 1 else (LEAF,) * count)
 
 
 def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:

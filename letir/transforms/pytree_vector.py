@@ -36,7 +36,7 @@ def ravel(tree: Any) -> tuple[Any, "Unravel"]:
     jac=True)``.
     """
     leaves, spec = flatten(tree)
-    parts = tuple([_Part.of(leaf) for leaf in leaves])
+    parts = tuple([_Part.from_leaf(leaf) for leaf in leaves])
     numbers = [leaf for leaf, part in zip(leaves, parts, strict=True) if part.type is not None]
     kinds = [part.type for part in parts if part.type is not None]
     if not numbers:
@@ -55,7 +55,7 @@ class _Part:
     static: Any = None
 
     @classmethod
-    def of(cls, leaf) -> "_Part":
+    def from_leaf(cls, leaf) -> "_Part":
         """The description of ``leaf``."""
         if is_static(leaf):  # static leaves, as in all pytrees of letir
             return cls(None, static=leaf)

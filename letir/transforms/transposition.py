@@ -89,9 +89,9 @@ class _Transpose:
         flat = transposed_program(call.fn, positions)
         linear = {n % len(args) for n in chosen}
         others = [arg for i, arg in enumerate(args) if i not in linear]
-        self.out = Tree.of(call.out_tree.example())
-        self.others = Tree.of(((*others,), kwargs))
-        taken = Tree.of(((self.out.example(), *others), kwargs))
+        self.out = Tree.from_pytree(call.out_tree.example())
+        self.others = Tree.from_pytree(((*others,), kwargs))
+        taken = Tree.from_pytree(((self.out.example(), *others), kwargs))
         in_tree = taken if len(flat.params) == taken.arrays else None  # none with lifted parameters
         self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
 

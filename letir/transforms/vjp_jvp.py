@@ -93,7 +93,7 @@ def vjp(
     count = len(call.fn.ret.args)
     if has_aux:
         _check_pair(nested_example(call.out_tree))
-    out_tree = Tree.of(nested_example(call.out_tree)[0]) if has_aux else call.out_tree
+    out_tree = Tree.from_pytree(nested_example(call.out_tree)[0]) if has_aux else call.out_tree
     defined = [i < out_tree.arrays for i in range(count)]
     gradient = differentiate(call.fn, defined=defined, policy=policy, exact=exact)
     inputs = list(call.leaves)
@@ -142,7 +142,7 @@ def _check_pair(out: Any) -> None:
     """Raise ShapeError unless a function with ``has_aux`` returned a pair."""
     if not (isinstance(out, tuple) and len(out) == 2):
         raise ShapeError(
-            f"has_aux: the function must return (value, aux), found {Tree.of(out)}\n"
+            f"has_aux: the function must return (value, aux), found {Tree.from_pytree(out)}\n"
             "  return a pair, or leave has_aux out"
         )
 
@@ -208,7 +208,7 @@ def jvp(
     first = call.out_tree  # the nesting of the results that are differentiated
     if has_aux:
         _check_pair(nested_example(first))
-        first = Tree.of(nested_example(first)[0])
+        first = Tree.from_pytree(nested_example(first)[0])
     program, outputs = jvp_program(call.fn, inputs, first.arrays if has_aux else None)
     xp = array_module(call.leaves)
     # dead_code: some emitted tangents reach no result

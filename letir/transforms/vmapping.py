@@ -71,7 +71,7 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))
-        mapping = _Mapping.of(
+        mapping = _Mapping.from_leaves(
             leaves, _argument_axes(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )
         examples = spec.unflatten(mapping.examples(leaves))
@@ -151,7 +151,7 @@ class _Mapping:
     size: int | Size
 
     @classmethod
-    def of(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
+    def from_leaves(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
         """The mapping of these leaves. Raises ShapeError if sizes differ or an axis is missing."""
         found: list[int | None] = []
         sizes: dict[str, int | Size] = {}

@@ -68,7 +68,7 @@ def graph(program: Any, *, cluster: str = "line", most: int = 120) -> Picture:
             "  leave it out for groups of the same line"
         )
     fn = shown_program("graph", program)
-    flow = _Flow.of(fn, _CLUSTERS[cluster], is_folded=len(fn.binds) > most)
+    flow = _Flow.from_program(fn, _CLUSTERS[cluster], is_folded=len(fn.binds) > most)
     return _Drawing(flow).picture(fn)
 
 
@@ -104,7 +104,7 @@ class _Flow:
     )
 
     @classmethod
-    def of(cls, fn: Lambda, place_of: Callable, is_folded: bool) -> "_Flow":
+    def from_program(cls, fn: Lambda, place_of: Callable, is_folded: bool) -> "_Flow":
         """The flow of a program; ``is_folded``: with a box for each group."""
         flow, runs = cls(), _runs_of(fn.binds, place_of)
         for param in fn.params[:_MOST_GROUPS]:

@@ -37,7 +37,7 @@ def layered_layout(
     Edges lead from a box to one with a larger number. ``between``: the space between layers.
     ``sunk``: boxes without edges to them, which stand directly above their first user.
     """
-    graph = _Graph.of(sizes, sorted(set(edges)), sunk)
+    graph = _Graph.from_edges(sizes, sorted(set(edges)), sunk)
     for _ in range(_SWEEPS):
         graph.order(graph.above, downwards=True)
         graph.order(graph.below, downwards=False)
@@ -59,7 +59,7 @@ class _Graph:
     x: list[float] = field(factory=list)
 
     @classmethod
-    def of(
+    def from_edges(
         cls, sizes: Sequence[tuple[float, float]], edges: list[tuple[int, int]], sunk: Sequence[int]
     ) -> "_Graph":
         """The graph with each box in its layer, and gaps for long edges."""

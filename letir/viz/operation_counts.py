@@ -27,7 +27,10 @@ def operations_of(bind: Bind) -> int | None:
     if op.role == "fused" or op.elementwise:
         return _elementwise_operations(bind)
     if op.bodies is not None and op.bodies.loop is not None:
-        steps, inside = LoopParts.of(bind).steps, _operations_in(LoopParts.of(bind).body)
+        steps, inside = (
+            LoopParts.from_bind(bind).steps,
+            _operations_in(LoopParts.from_bind(bind).body),
+        )
         return None if steps is None or inside is None else steps * inside
     if op.cost == "free" or op.moves_elements or not bind.args:
         return 0

@@ -38,7 +38,7 @@ def diff(before: Any, *steps: Lambda | Callable[[Lambda], Lambda]) -> View:
     found: list[tuple[PassReport, Lambda, Lambda]] = []
 
     def note(name: str, f: Lambda, g: Lambda, seconds: float) -> None:
-        found.append((PassReport.of(name, f, g, seconds), f, g))
+        found.append((PassReport.from_programs(name, f, g, seconds), f, g))
 
     after = program
     for i, step in enumerate(steps):

@@ -49,7 +49,9 @@ def structures():
     keys = st.one_of(
         st.text(max_size=3), st.integers(), st.booleans(), st.none(), st.tuples(st.integers())
     )
-    leaves = st.sampled_from([LEAF, None, Static.of(1), Static.of("a'b"), Static.of(-0.0)])
+    leaves = st.sampled_from(
+        [LEAF, None, Static.from_value(1), Static.from_value("a'b"), Static.from_value(-0.0)]
+    )
 
     def containers(items):
         mappings = st.dictionaries(keys, items, max_size=3)
@@ -91,7 +93,7 @@ def test_a_tree_prints_like_python(structure, text):
 @given(structures())
 def test_the_text_of_a_tree_parses_to_it(structure):
     """[A5]"""
-    tree = Tree.of(structure)
+    tree = Tree.from_pytree(structure)
 
     assert (parsed(tree.text), parsed(tree.text).statics) == (tree, tree.statics)
 
@@ -99,7 +101,7 @@ def test_the_text_of_a_tree_parses_to_it(structure):
 @given(structures())
 def test_a_parsed_tree_flattens_and_unflattens_in_the_same_order(structure):
     """[A5]"""
-    tree = Tree.of(structure)
+    tree = Tree.from_pytree(structure)
     again = parsed(tree.text)
 
     assert again.unflatten(range(again.spec.num_leaves)) == tree.unflatten(
@@ -147,7 +149,7 @@ def test_a_class_unknown_here_becomes_a_namedtuple():
 
 def test_static_leaves_are_part_of_the_tree():
     """[A1]"""
-    tree = Tree.of((LEAF, Static.of("mode")))
+    tree = Tree.from_pytree((LEAF, Static.from_value("mode")))
 
     assert (tree.arrays, tree.text) == (1, """(*, static("'mode'"))""")
     assert tree.leaves_of((1.0, "mode"), "call") == [1.0]
@@ -156,7 +158,7 @@ def test_static_leaves_are_part_of_the_tree():
 @pytest.mark.parametrize("other", ["other", 1, True, 1.0, None])
 def test_another_value_of_a_static_leaf_is_refused(other):
     """[F1] Static values compare with their type."""
-    tree = Tree.of((LEAF, Static.of(0)))
+    tree = Tree.from_pytree((LEAF, Static.from_value(0)))
 
     with pytest.raises(DTypeError):
         tree.leaves_of((1.0, other), "call")
@@ -165,7 +167,7 @@ def test_another_value_of_a_static_leaf_is_refused(other):
 def test_arguments_of_another_structure_are_refused_with_both_trees():
     """[B7]"""
     with pytest.raises(DTypeError, match=r"expected arguments nested as \(\*, \*\), found \[\*\]"):
-        Tree.of((LEAF, LEAF)).leaves_of([1.0], "call")
+        Tree.from_pytree((LEAF, LEAF)).leaves_of([1.0], "call")
 
 
 def test_none_has_no_leaves():

@@ -48,8 +48,8 @@ def test_a_pass_that_changes_operands_only_is_a_change():
     f = parse("lambda %0 { %1 = exp(%0); %2 = add(%1, 0); return %1 }")
     g = parse("lambda %0 { %1 = exp(%0); %2 = add(%0, 0); return %1 }")
 
-    assert "other operands or bodies" == PassReport.of("a", f, g, 0.0).change
-    assert "" == PassReport.of("a", f, parse(lt.dumps(f)), 0.0).change
+    assert "other operands or bodies" == PassReport.from_programs("a", f, g, 0.0).change
+    assert "" == PassReport.from_programs("a", f, parse(lt.dumps(f)), 0.0).change
 
 
 def test_every_bind_has_a_time_and_the_size_of_its_result():

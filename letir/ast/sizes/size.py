@@ -93,8 +93,8 @@ def _floor_quotient(size: Any, by: int) -> Any:
     if len(nested) == 1 and size.terms[0] == ((nested[0],), 1) and len(size.names) == 1:
         (inner,) = nested  # (n//2 + 3)//4 is (n + 6)//8
         return _floor_quotient(inner.of + inner.by * (size - Size.named(inner)), inner.by * by)
-    whole = Size.of({names: c // by for names, c in size.terms})
-    rest = Size.of({names: c % by for names, c in size.terms})
+    whole = Size.from_coefficients({names: c // by for names, c in size.terms})
+    rest = Size.from_coefficients({names: c % by for names, c in size.terms})
     if type(rest) is not Size:
         return whole
     if by == 2 and rest.terms[-1] == ((), 1):  # one of several forms of the larger half
@@ -188,7 +188,7 @@ class Size:
         return cls((((name,), 1),))
 
     @staticmethod
-    def of(coefficients: dict) -> "Size | int":
+    def from_coefficients(coefficients: dict) -> "Size | int":
         """The polynomial with these coefficients by monomial, as an int if it is constant."""
         terms = tuple(sorted((names, c) for names, c in coefficients.items() if c))
         if not any(names for names, _ in terms):
@@ -243,7 +243,7 @@ class Size:
         sums = dict(self.terms)
         for names, c in terms_of(other):
             sums[names] = sums.get(names, 0) + c
-        return Size.of(sums)
+        return Size.from_coefficients(sums)
 
     def __mul__(self, other):
         if not issubclass(type(other), Size | int):
@@ -259,7 +259,7 @@ class Size:
             for more, d in factors:
                 key = tuple(sorted(names + more))
                 products[key] = products.get(key, 0) + c * d
-        return Size.of(products)
+        return Size.from_coefficients(products)
 
     def __floordiv__(self, other):
         if type(other) is not int:
@@ -379,8 +379,8 @@ def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
         if factor == 0 or c % factor or tuple(left) in found:
             return None
         found[tuple(left)] = c // factor
-        rest = rest - Size.of({tuple(left): c // factor}) * by
-    return Size.of(found)
+        rest = rest - Size.from_coefficients({tuple(left): c // factor}) * by
+    return Size.from_coefficients(found)
 
 
 def terms_of(size: Size | int) -> tuple[tuple[tuple[str, ...], int], ...]:

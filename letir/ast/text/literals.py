@@ -135,7 +135,7 @@ def parse_size(text: str) -> Size | int:
             coefficient = _within_64_bits(coefficient)
         key = tuple(sorted(names))
         coefficients[key] = _within_64_bits(coefficients.get(key, 0) + coefficient)
-    return Size.of(coefficients)
+    return Size.from_coefficients(coefficients)
 
 
 def _parse_quotient(text: str) -> str:

@@ -170,7 +170,7 @@ class TreeReader(ValueReader):
         at = self.skip()
         node = self.tree()
         try:
-            return Tree.of(node)
+            return Tree.from_pytree(node)
         except Exception as error:  # trusted classes may raise anything
             raise self.error(f"this does not describe a tree: {error}", at) from None
 

@@ -101,7 +101,7 @@ def _record_call(
     function, ctx: Context, args: tuple, origins: list, outs: list, single: bool
 ) -> None:
     """Give the results of a call their grad edges: a node with the saved values."""
-    saved = [Saved.of(value, args, origins, outs) for value in ctx.saved_tensors]
+    saved = [Saved.from_value(value, args, origins, outs) for value in ctx.saved_tensors]
     form = FunctionForm(function, ctx, args, saved, outs)
     form.type = form.types[0] if single else None
     kept = [getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept]
@@ -116,7 +116,7 @@ def _record_call(
         if is_among(out, ctx._without_gradient) or not out.type.inexact:
             out.arg = Constant(out.type)
         else:
-            out.arg = step if single else ResultEdge.of(out.type, step, i)
+            out.arg = step if single else ResultEdge.for_result(out.type, step, i)
         if memory_root(out).sharing is not None:
             memory_root(out).sharing.origins.add(out.arg)
 

@@ -39,7 +39,7 @@ class Saved:
     result: int | None = None
 
     @classmethod
-    def of(cls, value: Any, args: tuple, origins: list, outs: list) -> "Saved":
+    def from_value(cls, value: Any, args: tuple, origins: list, outs: list) -> "Saved":
         """The provenance of a value passed to ``save_for_backward``."""
         if value is None or isinstance(value, np.ndarray | np.generic):
             return cls(False)
@@ -60,7 +60,7 @@ class Saved:
             return self.origin
         if step.type is not None:
             return step
-        return ResultEdge.of(step.form.types[self.result], step, self.result)
+        return ResultEdge.for_result(step.form.types[self.result], step, self.result)
 
 
 @frozen

@@ -70,7 +70,7 @@ class _GraphForm(OpSpecialization):
             if n < 0:
                 found.append(step[place])
             else:
-                found.append(ResultEdge.of(self.types[n], step, n) if n in flows else None)
+                found.append(ResultEdge.for_result(self.types[n], step, n) if n in flows else None)
         return found
 
     def pull(self, rule: Any, emitter: Any, cts: list, captured: Sequence) -> tuple:
@@ -134,7 +134,7 @@ class GraphStep:
                 made.append(out)
                 continue
             kind = form.types[i]
-            arg = ResultEdge.of(kind, step, i) if i in self.graph.flows else Constant(kind)
+            arg = ResultEdge.for_result(kind, step, i) if i in self.graph.flows else Constant(kind)
             made.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:

@@ -79,7 +79,7 @@ def _kernel_for(bind: Bind, is_exact: bool) -> tuple[LoopKernel | ArrayLoop, int
     """A loop's kernel and the least number of steps for it; None if NumPy computes the loop."""
     if not is_plain_loop(bind):
         return None
-    loop = LoopParts.of(bind)
+    loop = LoopParts.from_bind(bind)
     least = _least_steps(loop)
     if least is None or any(type(arg) is not Local for arg in loop.xs):
         return None
@@ -134,7 +134,7 @@ def _is_new(made: dict[Local, Bind], binder: Local) -> bool:
     bind = made[binder]
     if not is_plain_loop(bind):
         return UnrolledCluster(made=made).is_given_as_by_numpy(bind, binder)
-    loop = LoopParts.of(bind)
+    loop = LoopParts.from_bind(bind)
     least = _least_steps(loop)
     return least is not None and loop.steps is not None and loop.steps >= least
 
@@ -147,7 +147,7 @@ def _with_own_carry(bind: Bind) -> Bind | None:
 
     None if an initial value is converted for the body.
     """
-    loop = LoopParts.of(bind)
+    loop = LoopParts.from_bind(bind)
     for arg, param in zip(loop.carry, loop.carry_params, strict=True):
         kind, own = arg.type, param.type
         if kind is None or own is None or (kind.dtype, kind.shape) != (own.dtype, own.shape):
@@ -160,7 +160,7 @@ def _kernel_call(
     bind: Bind, made: LoopKernel | ArrayLoop, least: int, ufunc: np.ufunc, is_exact: bool
 ) -> Bind:
     """The bind that calls the kernel of a loop."""
-    loop = LoopParts.of(bind)
+    loop = LoopParts.from_bind(bind)
     operands = tuple(dict.fromkeys([x for x in bind.args if type(x) is Local]))
     params = tuple([Local(x.type, x.name) for x in operands])
     binders = tuple([Local(x.type, x.name) for x in bind.binders])
@@ -198,7 +198,7 @@ class _OperandSource:
     place: int | None
     value: Any
 
-    def of(self, operands: Sequence) -> Any:
+    def value_among(self, operands: Sequence) -> Any:
         return self.value if self.place is None else operands[self.place]
 
 
@@ -224,7 +224,7 @@ class CountedCall:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
         if self.sizes:
-            found = [one.of(operands) for one in self.sizes]
+            found = [one.value_among(operands) for one in self.sizes]
             steps = int(found[1]) - int(found[0]) if len(found) == 2 else len(found[0])
             if steps < self.least:
                 raise KernelError("too few steps")
@@ -283,8 +283,8 @@ class TestedCall:
     def compute_with(self, xp: Any, call: Callable, operands: Sequence) -> Any:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
-        carry = tuple([one.of(operands) for one in self.carry])
-        others = [one.of(operands) for one in self.others]
+        carry = tuple([one.value_among(operands) for one in self.carry])
+        others = [one.value_among(operands) for one in self.others]
         total, most = 0, _FIRST_ROWS if self.rows else MOST_STEPS
         parts: list[list] = [[] for _ in self.rows]
         while True:

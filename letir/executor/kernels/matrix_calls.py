@@ -110,7 +110,7 @@ class MatrixCall(RowCall):
 
     def __init__(self, made: RowKernel, body: Lambda, kernel: Kernel):
         shapes = [arg.type.shape for arg in body.ret.args]
-        super().__init__(made, shapes, RowCut.of(made, body))
+        super().__init__(made, shapes, RowCut.from_kernel(made, body))
         self.copies, self.kernel = False, kernel
         self.whole: Callable | None = None
 

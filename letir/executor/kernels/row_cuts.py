@@ -47,7 +47,7 @@ class RowCut:
     most_threads: int | None = None
 
     @classmethod
-    def of(cls, made: RowKernel, body: Lambda) -> "RowCut | None":
+    def from_kernel(cls, made: RowKernel, body: Lambda) -> "RowCut | None":
         """The cut of the kernel of ``body``; None if it is small, or cannot be cut.
 
         Blocks depend on sizes alone, not on how many operations the kernel has.

@@ -89,7 +89,7 @@ def row_calls(
     for n, kernel in kernels.items():
         body = fn.binds[n].attrs["body"]
         shapes = [x.type.shape for x in fn.binds[n].binders]
-        calls[n] = RowCall(kernel, shapes, RowCut.of(kernel, body))
+        calls[n] = RowCall(kernel, shapes, RowCut.from_kernel(kernel, body))
         is_alone = len(body.binds) == 1
         calls[n].copies = not is_alone and not any(map(is_product, body.binds))
         calls[n].copies_rows = not is_alone

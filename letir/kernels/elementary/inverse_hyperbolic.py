@@ -39,7 +39,7 @@ def arcsinh(x: Expression) -> Expression:
     total, error = two_sum(square, x.number(1.0))
     root, rest = _root_pair(total, error + low)
     u, c = two_sum(root, inside)
-    result = _log_of_large_or_sum(size, is_big, u, c + rest, Domain.of(size + 1.0))
+    result = _log_of_large_or_sum(size, is_big, u, c + rest, Domain.from_operand(size + 1.0))
     return select(x.is_below(least), x, result.with_sign_of(x))
 
 
@@ -48,7 +48,7 @@ def arccosh(x: Expression) -> Expression:
     most, _ = _size_limits(x)
     is_big = ~x.is_below(most)
     is_below = (x.bits() < x.format.bits_of(1.0)) & ~x.is_nan()
-    domain = Domain.of(select(is_below, -1.0, x))
+    domain = Domain.from_operand(select(is_below, -1.0, x))
     inside = select(domain.inside & ~is_big, x, 1.0)
     square, low = two_product(inside, inside)
     root, rest = _root_pair(*fast_two_sum(square - 1.0, low))
@@ -66,7 +66,7 @@ def _log_of_large_or_sum(x, is_big: Expression, u, c, domain: Domain) -> Express
 def arctanh(x: Expression) -> Expression:
     """The inverse of the hyperbolic tangent on (-1, 1): log((1 + x) / (1 - x)) / 2."""
     size, (_, least) = abs(x), _size_limits(x)
-    domain = Domain.of(1.0 - size)
+    domain = Domain.from_operand(1.0 - size)
     inside = select(domain.inside, size, 0.0)
     below, lost = fast_two_sum(inside.number(1.0), -inside)
     u, c = _quotient_plus_one(2.0 * inside, below, lost)
@@ -119,7 +119,7 @@ def _raise_for_nan(x: Expression) -> Expression:
 
 def _log_of_one_plus(t: Expression, low: Expression) -> Expression:
     """log(1 + t + low) for t from 0 to 1."""
-    domain = Domain.of(1.0 + t)
+    domain = Domain.from_operand(1.0 + t)
     u, c = fast_two_sum(t.number(1.0), select(domain.inside, t, 0.0))
     return log_of_sum(u, c + select(domain.inside, low, 0.0), domain)
 

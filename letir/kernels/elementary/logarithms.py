@@ -41,7 +41,7 @@ class Domain:
     argument: Expression
 
     @classmethod
-    def of(cls, x: Expression) -> "Domain":
+    def from_operand(cls, x: Expression) -> "Domain":
         return cls(x.is_positive_finite(), x)
 
     def quotient(self, x: Expression, y: Expression) -> Expression:
@@ -126,12 +126,12 @@ def log(x: Expression) -> Expression:
     """The natural logarithm."""
     scaled, shift = normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
-    return _log_of_parts(exponent_as_float(k - shift, x), m - 1.0, None, Domain.of(x))
+    return _log_of_parts(exponent_as_float(k - shift, x), m - 1.0, None, Domain.from_operand(x))
 
 
 def log1p(x: Expression) -> Expression:
     """log(1 + x), also precise near 0."""
-    domain = Domain.of(1.0 + x)
+    domain = Domain.from_operand(1.0 + x)
     inside = select(domain.inside, x, 0.0)
     u, c = two_sum(x.number(1.0), inside)
     result = log_of_sum(u, c, domain)
@@ -140,7 +140,7 @@ def log1p(x: Expression) -> Expression:
 
 def _log_to_base(x: Expression, factor: Fraction, of_two: Fraction) -> Expression:
     """``factor * log(x)``; ``of_two``: ``factor * log(2)``."""
-    domain = Domain.of(x)
+    domain = Domain.from_operand(x)
     scaled, shift = normalize_subnormal(x)
     k, m = exponent_and_mantissa(scaled)
     f = m - 1.0

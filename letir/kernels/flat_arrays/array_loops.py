@@ -50,7 +50,7 @@ def array_loop(bind: Bind, is_exact: bool = False) -> ArrayLoop | None:
     ``is_exact``: also None if the bits of the results could differ from NumPy's.
     """
     try:
-        loop = LoopParts.of(bind)
+        loop = LoopParts.from_bind(bind)
         if loop.test is not None or loop.steps is None or len(loop.body.binds) > _MOST_BINDS:
             return None
         return _ArrayLowering(is_exact=is_exact).array_loop(loop)

@@ -91,7 +91,7 @@ def _load_with_weights(
             "  'constants' keeps the weights in the program, 'inputs' makes them parameters"
         )
     proto, file, folder = _read_model(model)
-    opened = _Opened.of(proto, file, folder, params == "inputs")
+    opened = _Opened.from_proto(proto, file, folder, params == "inputs")
     if args is None:
         examples = declared_arguments(opened.inputs, dict(sizes or {}), dict(lengths or {}))
     else:
@@ -150,7 +150,9 @@ class _Opened:
     weights: dict[str, np.ndarray]
 
     @classmethod
-    def of(cls, proto: Any, file: str, folder: str | None, lifts_weights: bool) -> "_Opened":
+    def from_proto(
+        cls, proto: Any, file: str, folder: str | None, lifts_weights: bool
+    ) -> "_Opened":
         """The inputs and weights of a model."""
         graph = proto.graph
         if not len(graph.output):

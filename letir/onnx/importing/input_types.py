@@ -26,7 +26,7 @@ class InputType:
     is_optional: bool
 
     @classmethod
-    def of(cls, declared: Any) -> "InputType":
+    def from_proto(cls, declared: Any) -> "InputType":
         """The type in a ValueInfoProto. Raises DTypeError for other types, such as maps."""
         kind, found = declared.type, []
         while kind.WhichOneof("value") in ("optional_type", "sequence_type"):
@@ -58,7 +58,7 @@ def declared_arguments(
 
     Sizes without a number in the model or in ``sizes`` are symbolic.
     """
-    kinds = [InputType.of(declared) for declared in inputs]
+    kinds = [InputType.from_proto(declared) for declared in inputs]
     _check_names("sequence", lengths, {kind.name for kind in kinds if kind.is_sequence})
     found: list = []
     known: set[str] = set()
@@ -142,7 +142,7 @@ def checked_examples(inputs: Sequence, args: Sequence) -> list:
         raise ParseError(
             f"letir.onnx.load: the model has {len(inputs)} inputs ({names}), and args {len(args)}"
         )
-    pairs = zip(map(InputType.of, inputs), args, strict=True)
+    pairs = zip(map(InputType.from_proto, inputs), args, strict=True)
     return [_checked_example(kind, value) for kind, value in pairs]
 
 

@@ -101,7 +101,7 @@ class _ForwardStep(StepDerivative):
     program: Any
 
     @classmethod
-    def of(
+    def from_body(
         cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
     ) -> "_ForwardStep":
         """The forward step of ``body``; ``there`` marks the operands that have a tangent."""
@@ -130,7 +130,7 @@ def scan_with_tangent_residuals(bind: Bind, there: Sequence[bool], linear: Calla
     """``bind`` with the residuals that its tangents read as further results, if any are missing."""
     sizes = bind.attrs["n_carry"], bind.attrs["n_xs"]
     body = fit_step(bind.attrs["body"], [arg.type for arg in bind.args], *sizes)
-    along = stack_missing(lambda body: _ForwardStep.of(body, *sizes, there, linear), body)
+    along = stack_missing(lambda body: _ForwardStep.from_body(body, *sizes, there, linear), body)
     if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)
@@ -151,7 +151,7 @@ def scan_jvp(
     attrs: dict[str, Any] = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
     there = [t is not None for t in tangents]
-    along = _ForwardStep.of(body, n_carry, n_xs, there, transform.linear)
+    along = _ForwardStep.from_body(body, n_carry, n_xs, there, transform.linear)
     if along.missing_residuals():  # recompute, without effects, which must not happen again
         attrs["body"] = without_effects(body)
         return scan_fused_jvp(tangents, *args, **attrs, transform=transform)[1]

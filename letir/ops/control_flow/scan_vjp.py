@@ -110,7 +110,7 @@ class ReverseStep(StepDerivative):
     gradient: Any
 
     @classmethod
-    def of(
+    def from_body(
         cls,
         body: Lambda,
         n_carry: int,
@@ -152,7 +152,9 @@ def stack_residuals(
 
     def derive(body: Lambda) -> ReverseStep:
         further = [False] * (len(body.ret.args) - len(defined))
-        return ReverseStep.of(body, n_carry, n_xs, needed, [*defined, *further], differentiate)
+        return ReverseStep.from_body(
+            body, n_carry, n_xs, needed, [*defined, *further], differentiate
+        )
 
     return stack_missing(derive, body)
 
@@ -213,7 +215,7 @@ def scan_vjp(
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
     defined = [ct is not None for ct in cts]
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
-    back = ReverseStep.of(body, n_carry, n_xs, needed, defined, transform.program)
+    back = ReverseStep.from_body(body, n_carry, n_xs, needed, defined, transform.program)
     if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
         silent = without_effects(body)
         back = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)

@@ -66,7 +66,7 @@ def _check_places(name: str, dests, indices, values) -> None:
 def _scatter_decompose(*args: Value, n_xs):
     """A write into copies with one more element, for writes outside of the destination."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
-    place = _clip_indices(indices, Sizes.of(dests[0])[0])
+    place = _clip_indices(indices, Sizes.from_value(dests[0])[0])
     found = []
     for dest, value in zip(dests, values, strict=True):
         rest = dest.emitter.apply(zeros, (), _zeros_attrs((), dest, zeros))
@@ -103,7 +103,7 @@ def _histogram_decompose(*args: Value, body, n_xs, batched):
         return dests
     kinds = [element_type(x.type) for x in values]
     body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
-    place = _clip_indices(indices, Sizes.of(dests[0])[0])
+    place = _clip_indices(indices, Sizes.from_value(dests[0])[0])
     whole = [_append_element(*pair) for pair in zip(dests, neutral, strict=True)]
     at = _AT.get(known_ufunc(body, n_xs))
     if at is not None and _can_at(at, values[0]):
@@ -142,7 +142,7 @@ def _by_segments(
     begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
     found = compute_prefixes(_SegmentedBody(combine, neutral), [begins, *values])[1:]
     # the last prefix of a segment combines all of it; the others go to the extra element
-    target = where(ends, place, Sizes.of(whole[0])[0] - 1)
+    target = where(ends, place, Sizes.from_value(whole[0])[0] - 1)
     return [
         index_set(broadcast_to(start, dest), target, x)
         for start, dest, x in zip(neutral, whole, found, strict=True)

@@ -91,7 +91,7 @@ def while_scan_vjp(
     body = fit_body_keeping_numbers(without_effects(body), tuple(map(body_type, args)))
     cts = _body_results(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
-    back = ReverseStep.of(body, n_carry, 0, needed, defined, transform.program)
+    back = ReverseStep.from_body(body, n_carry, 0, needed, defined, transform.program)
     if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
         back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
         attrs = {"test": without_effects(test), "body": back.body, "n_carry": n_carry}
@@ -199,7 +199,7 @@ def while_fused_jvp(
     tangents: Sequence, *args: Any, test: Lambda, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _LoopWithTangents.of(tangents, args, body, len(body.ret.args), 0, transform)
+    made = _LoopWithTangents.from_loop(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.fit_test(test), "body": made.body()}
     found = _emit_loop("while_loop", made.operands, attrs)
     return found[: made.n_carry], made.tangents_of_results(found)
@@ -209,7 +209,7 @@ def fori_fused_jvp(
     tangents: Sequence, lower: Any, upper: Any, *args: Any, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _LoopWithTangents.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    made = _LoopWithTangents.from_loop(tangents[2:], args, body, len(body.ret.args), 1, transform)
     found = _emit_loop("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
     return found[: made.n_carry], made.tangents_of_results(found)
 
@@ -224,7 +224,7 @@ def while_scan_fused_jvp(
     transform: Any,
 ) -> tuple:
     """(results, their tangents) by one loop, which carries and stacks tangents beside values."""
-    made = _LoopWithTangents.of(tangents, args, body, n_carry, 0, transform)
+    made = _LoopWithTangents.from_loop(tangents, args, body, n_carry, 0, transform)
     carry, count = n_carry + len(made.moving), len(body.ret.args)
     attrs = {
         "test": made.fit_test(test),
@@ -279,7 +279,7 @@ class _LoopWithTangents:
         self.operands: tuple = ()
 
     @classmethod
-    def of(
+    def from_loop(
         cls,
         tangents: Sequence,
         args: Sequence,

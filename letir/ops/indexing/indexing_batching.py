@@ -51,7 +51,7 @@ class _Layout:
     apart: bool
 
     @classmethod
-    def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "_Layout":
+    def from_entries(cls, entries: list, kinds: list[tuple[int, bool]]) -> "_Layout":
         """``entries``: one for each axis; ``kinds``: (rank, whether it is a mask) of each array."""
         # (position, number of kept axes before it) for each array and integer
         places: list[tuple[int, int]] = []
@@ -80,7 +80,7 @@ class BatchedIndex:
         kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
         entries = expand_item(shape, item, tuple(kinds))
         masks = [(kind.ndim, kind.dtype.kind == "b") for kind in kinds]
-        self.layout = _Layout.of(entries, masks)
+        self.layout = _Layout.from_entries(entries, masks)
         self.arrays: list[Value] = []
         self.entries: list = []
         rest = iter(zip(arrays, mapped, masks, strict=True))

@@ -76,7 +76,7 @@ def _cov_decompose(
     if weights is not None:
         weights = cast(weights, np.result_type(weights.dtype, np.float64))
     ddof = (0 if bias else 1) if ddof is None else ddof
-    total = Sizes.of(x)[1] if weights is None else sum_(weights)
+    total = Sizes.from_value(x)[1] if weights is None else sum_(weights)
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
     around = x - center[:, None]
     other = around if weights is None else around * weights

@@ -64,7 +64,7 @@ def _count_valid(x: Value, skips: bool) -> tuple:
     """
     if skips and _may_be_nan(x):
         return sum_(~isnan(x), axis=0), True
-    return Sizes.of(x)[0], False
+    return Sizes.from_value(x)[0], False
 
 
 def _lacks_quantile(x: Value, n, differ: bool):
@@ -121,7 +121,7 @@ def _median_of(x, axis, keepdims, skips: bool) -> Value:
     n, differ = _count_valid(rows, skips)
     absent, rows = _lacks_quantile(rows, n, differ), _zero_for_nan(sort(rows, 0))
     if differ:
-        ends = ((n - 1) // 2, minimum(n // 2, Sizes.of(rows)[0] - 1))
+        ends = ((n - 1) // 2, minimum(n // 2, Sizes.from_value(rows)[0] - 1))
         one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
     else:
         one, other = rows[(n - 1) // 2], rows[n // 2]

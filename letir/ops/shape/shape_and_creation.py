@@ -59,7 +59,7 @@ class Sizes:
     known: tuple | None = None
 
     @classmethod
-    def of(cls, x: Value) -> "Sizes":
+    def from_value(cls, x: Value) -> "Sizes":
         """The shape of ``x``."""
         return cls(size(x), None if x.type is None else x.shape)
 

@@ -124,7 +124,7 @@ def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
         w = w if w.type.inexact else cast(w, np.float64)
         left, right = left * w[:, None], right * (w if right.ndim == 1 else w[:, None])
     if rcond is None:
-        rcond = Sizes.of(x)[0] * float(np.finfo(places.dtype).eps)
+        rcond = Sizes.from_value(x)[0] * float(np.finfo(places.dtype).eps)
     scale = sqrt(sum_(left * left, axis=0))
     found = pinv(left / scale, rcond) @ right
     return (found.T / scale).T

@@ -41,7 +41,7 @@ class _Group:
     origins: dict[Local, Local] = field(factory=dict)
 
     @classmethod
-    def of(cls, bind: Bind) -> "_Group":
+    def from_bind(cls, bind: Bind) -> "_Group":
         if bind.op.role != "fused":
             same: dict = {arg: arg for arg in (*bind.locals(), *bind.binders)}
             return cls(bind, same, [bind], {binder: binder for binder in bind.binders})
@@ -166,7 +166,7 @@ class _Recomputation:
     def group_at(self, position: int) -> _Group:
         """The group at a position."""
         if position not in self.groups:
-            self.groups[position] = _Group.of(self.fn.binds[position])
+            self.groups[position] = _Group.from_bind(self.fn.binds[position])
         return self.groups[position]
 
     def becomes_kernel(self, position: int) -> bool:

@@ -36,7 +36,7 @@ class Text:
     is_indented: bool
 
     @classmethod
-    def of(
+    def from_source(
         cls, content: str, file: str = _TEXT, above: int = 0, names: Mapping[str, Any] = _NO_NAMES
     ) -> "Text":
         """The text ``content``, indented or not."""
@@ -105,7 +105,7 @@ def script_text_of(source: str | Callable) -> Text:
     Raises LetirError if there is no such file.
     """
     if isinstance(source, str):
-        return Text.of(source)
+        return Text.from_source(source)
     if not inspect.isfunction(source):
         raise LetirError(
             f"script: expected a text or a Python function, found {type(source).__name__}\n"
@@ -119,7 +119,7 @@ def script_text_of(source: str | Callable) -> Text:
             "  define it in a file or a notebook, or pass its text"
         ) from None
     file = source.__code__.co_filename
-    return Text.of("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
+    return Text.from_source("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
 
 
 def function_definition(text: Text) -> ast.FunctionDef:

@@ -111,7 +111,7 @@ def _shape_of(x, axis=None):
     if not isinstance(x, Value):
         shape = ()
     else:
-        shape = x.shape if x.type is not None and is_static_shape(x.shape) else Sizes.of(x)
+        shape = x.shape if x.type is not None and is_static_shape(x.shape) else Sizes.from_value(x)
     return shape if axis is None else shape[axis]
 
 

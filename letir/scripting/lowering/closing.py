@@ -77,7 +77,7 @@ class _Forward:
     count: int  # the number of operands
 
     @classmethod
-    def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
+    def from_function(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
         """Lower ``function`` for arguments of these kinds."""
         builder = LetBuilder()
         given = tuple(map(partial(_argument_value, builder), function.params, spec.kinds))
@@ -154,7 +154,7 @@ class Closed:
 
 def close_function(function: Function, spec: Spec, scripts: Mapping) -> Closed:
     """The two programs of ``function`` for arguments of these kinds."""
-    forward = _Forward.of(function, spec, scripts)
+    forward = _Forward.from_function(function, spec, scripts)
     results = _checked_results(forward)
     in_tree = _tree_of_arguments(plain_result(forward.given), function)
     if function.inner is None:
@@ -165,7 +165,7 @@ def close_function(function: Function, spec: Spec, scripts: Mapping) -> Closed:
     builder, emitter = forward.backward(scripts)
     gradients = plain_result(emitter.run())
     shapes = tuple(_shape_of_tree(plain_result(result)) for result in results)
-    tree = Tree.of((((LEAF,) * len(context), *shapes), {}))
+    tree = Tree.from_pytree((((LEAF,) * len(context), *shapes), {}))
     return Closed(first, _program_with_results(builder, gradients, tree))
 
 
@@ -176,8 +176,8 @@ def _shape_of_tree(value):
 
 def _program_with_results(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
     """The program with these results and their nesting."""
-    leaves, spec = leaves_of(value), Tree.of(_shape_of_tree(value))
-    in_a_row = spec == Tree.of((LEAF,) * len(leaves)) and len(leaves) != 1
+    leaves, spec = leaves_of(value), Tree.from_pytree(_shape_of_tree(value))
+    in_a_row = spec == Tree.from_pytree((LEAF,) * len(leaves)) and len(leaves) != 1
     out_tree = None if in_a_row or not isinstance(value, tuple) else spec
     return builder.build(leaves, in_tree, out_tree)
 
@@ -187,7 +187,7 @@ def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
     if not any(param.kind == GROUP for param in function.params):
         return None
     arrays = [v for v, p in zip(given, function.params, strict=True) if p.kind != STATIC]
-    return Tree.of((tuple(map(_shape_of_tree, arrays)), {}))
+    return Tree.from_pytree((tuple(map(_shape_of_tree, arrays)), {}))
 
 
 # ---- the form for operations ----
@@ -210,10 +210,10 @@ class Rule:
 
 def rule_of_function(function: Function, spec: Spec, scripts: Mapping) -> Rule:
     """The rule of ``function`` for arguments of these kinds."""
-    forward = _Forward.of(function, spec, scripts)
+    forward = _Forward.from_function(function, spec, scripts)
     results = _checked_results(forward)
     value = results if len(results) > 1 else results[0]
-    tree = Tree.of(_shape_of_tree(value))
+    tree = Tree.from_pytree(_shape_of_tree(value))
     outs = [forward.builder.enter(leaf) for leaf in leaves_of(value)]
     if function.inner is None:
         return Rule(forward.builder.build(outs), None, (), (), len(outs), tree)

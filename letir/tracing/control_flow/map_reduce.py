@@ -66,7 +66,7 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     step_count(rows, None, "map")
     wrapped = _Nested(lambda elements: f(*elements), spec)
     names = leaf_names(f, xs, {})
-    step = _Recorded.of(wrapped, [_element_type(row_type(x)) for x in rows], names)
+    step = _Recorded.from_function(wrapped, [_element_type(row_type(x)) for x in rows], names)
     mapped = [True] * len(rows) + [False] * len(step.lifted)
     attrs = {"body": step.fn, "n_xs": len(rows), "batched": can_batch(step.fn, mapped)}
     outs = _run_combinator("map", [*rows, *step.lifted], attrs)
@@ -98,7 +98,9 @@ class _Recorded:
     lifted: tuple
 
     @classmethod
-    def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "_Recorded":
+    def from_function(
+        cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()
+    ) -> "_Recorded":
         """``f`` recorded on elements of these types."""
         given = tuple([declare_argument(kind) for kind in kinds])
         recording = record(f, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
@@ -161,7 +163,7 @@ def _recorded_binary(
 ) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
     names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
-    return _Recorded.of(_Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
+    return _Recorded.from_function(_Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
 
 
 def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:

@@ -43,7 +43,7 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
         runs, new = _runs_of_step(before, after, rows, pool)
         if all(mark == _SAME for mark, _, _ in runs) and new == rows:
             continue
-        report = PassReport.of(name, before, after, seconds)
+        report = PassReport.from_programs(name, before, after, seconds)
         content["steps"].append(
             {
                 "name": name,

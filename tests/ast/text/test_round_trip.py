@@ -70,7 +70,9 @@ def words():
 def sizes():
     """Symbolic sizes."""
     powers = st.lists(words(), max_size=3).map(lambda names: tuple(sorted(names)))
-    return st.dictionaries(powers, st.integers(-99, 99), min_size=1, max_size=3).map(Size.of)
+    return st.dictionaries(powers, st.integers(-99, 99), min_size=1, max_size=3).map(
+        Size.from_coefficients
+    )
 
 
 def types():

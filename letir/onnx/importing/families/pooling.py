@@ -31,7 +31,7 @@ class Windows:
     padding: tuple
 
     @classmethod
-    def of(
+    def from_sizes(
         cls,
         sizes: Sequence,
         kernel: Any,
@@ -90,7 +90,7 @@ def _max_pool(
 ) -> Any:
     """MaxPool: the maximum of each window, and its position in the flat array on request."""
     sizes = x.shape[2:]
-    windows = Windows.of(sizes, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = Windows.from_sizes(sizes, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     found = max_pool(x, **windows.spacing())
     if outputs < 2:
         return found
@@ -126,7 +126,7 @@ def _mean_pool(
 ) -> Any:
     """AveragePool: the mean of each window, without padding unless ``count_include_pad``."""
     sizes = x.shape[2:]
-    windows = Windows.of(sizes, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = Windows.from_sizes(sizes, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     spacing = windows.spacing()
     if windows.declared == windows.padding and set(windows.dilation) == {1}:
         del spacing["dilation"]
@@ -151,7 +151,9 @@ def _norm_pool(
     strides: Any = None,
 ) -> Any:
     """LpPool: the p-norm of each window."""
-    windows = Windows.of(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = Windows.from_sizes(
+        x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode
+    )
     return _p_norm(unfold(x, **windows.spacing()), p, windows.axes, False)
 
 
