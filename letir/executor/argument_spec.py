@@ -22,6 +22,7 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, of_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import type_of
+from letir.tracing.callers import is_user_module
 from letir.tracing.tracer import Tracer
 
 # Python numbers and NumPy scalars: a plan depends on nothing but their class.
@@ -95,17 +96,20 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
         held = [_cell_content(cell) for cell in value.__closure__ or ()]
         held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
         parts = [token_of_static(part, (*outer, value)) for part in held]
-        known = value.__globals__
-        for name in _names_in(value.__code__):
-            if name in known:
-                is_function = type(known[name]) is FunctionType
-                parts.append(known[name] if is_function else token_of_static(known[name], (value,)))
-        return value.__code__, id(known), tuple(parts)
+        names = value.__globals__
+        for name in _names_in(value.__code__) if is_user_module(names) else ():
+            if name in names:
+                is_function = type(names[name]) is FunctionType
+                parts.append(names[name] if is_function else token_of_static(names[name], (value,)))
+        return value.__code__, id(names), tuple(parts)
     if kind is tuple:
         return (tuple, *[token_of_static(part, outer) for part in value])
-    if hasattr(kind, "__letir_transformed__") and callable(getattr(value, "f", None)):
+    if hasattr(kind, "__letir_transformed__") and value.held is None:  # a jitted function
         return value, token_of_static(value.f, outer)
-    if kind in PLAIN_SCALARS or value is None or (is_static(value) and kind not in _BINDING):
+    holds = (
+        kind in _BINDING or getattr(value, "held", None) is not None
+    )  # an object that may change
+    if kind in PLAIN_SCALARS or value is None or (is_static(value) and not holds):
         return token(value)
     raise of_unrecorded_code(
         DTypeError(

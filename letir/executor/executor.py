@@ -63,6 +63,7 @@ _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan
 class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
+    held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
     watches_state = True  # whether it calls functions whose results depend on state they change
     if TYPE_CHECKING:
 

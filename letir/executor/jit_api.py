@@ -21,11 +21,15 @@ class PartialExecutor(Executor[..., Any]):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        self.bound, self.made_from = _bound_arrays(partial), (partial, options)
+        self.bound, self.held, self.given_options = _bound_arrays(partial), partial, options
         super().__init__(_with_bound(partial), _shift_positions(options, 1))
 
+    def with_held(self, partial: functools.partial) -> "PartialExecutor":
+        """The same for another partial, as in a copy of the object that has this executor."""
+        return PartialExecutor(partial, self.given_options)
+
     def __reduce__(self) -> tuple:
-        return PartialExecutor, self.made_from
+        return PartialExecutor, (self.held, self.given_options)
 
     def try_first(self, quick: tuple) -> None:
         super().try_first(quick)

@@ -235,8 +235,14 @@ class BoundExecutor(Generic[P, R]):
         executor, instance = state
         vars(self).update(vars(executor.__get__(instance)))
 
-    def __copy__(self) -> "BoundExecutor[P, R]":
-        return self  # as for functions
+    @property
+    def held(self) -> Any:
+        """The object, whose arrays are arguments."""
+        return self.__self__
+
+    def with_held(self, instance: Any) -> "BoundExecutor":
+        """The same method of another object."""
+        return self.executor.__get__(instance)
 
     def __repr__(self):
         return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"

@@ -89,7 +89,9 @@ def test_functions_that_capture_each_other_can_be_compared():
     assert_same(-X, lt.jit(lambda f, x: f(3, x))(even, X))
 
 
-@pytest.mark.parametrize("bound", ["closure", "default", "method", "partial"])
+@pytest.mark.parametrize(
+    "bound", ["closure", "default", "method", "partial", "jitted method", "jitted partial"]
+)
 def test_arrays_behind_a_function_are_seen_when_they_change(bound):
     layer = Layer()
     w = layer.w
@@ -98,6 +100,8 @@ def test_arrays_behind_a_function_are_seen_when_they_change(bound):
         "default": lambda x, w=w: w * x,
         "method": layer.apply,
         "partial": functools.partial(np.multiply, w),
+        "jitted method": lt.jit(layer.apply),
+        "jitted partial": lt.jit(functools.partial(np.multiply, w)),
     }[bound]
     fast = lt.jit(apply_twice)
 

@@ -239,3 +239,29 @@ def test_functions_in_attributes_that_use_numbers_get_a_plan():
         layer = Layer(lambda _, slope=slope: leaky(slope))
         assert_same(leaky(slope)(-X) + 1, fast(layer, -X))
     assert fast.method.counters["compiles"] == 2
+
+
+class HoldsExecutors(Layer):
+    """An object whose attributes are jitted methods and partials of itself."""
+
+    def __init__(self):
+        super().__init__(lambda layer: np.tanh)
+        self.compiled = jit(self.apply)
+        self.scaled = jit(functools.partial(np.multiply, self.w))
+
+    def apply(self, x):
+        return self.w * x
+
+    def both(self, x):
+        return self.compiled(x) + self.scaled(x)
+
+
+def test_jitted_methods_in_attributes_see_the_arrays_of_the_object():
+    layer = HoldsExecutors()
+    fast = jit(layer.both)
+
+    for _ in range(4):
+        layer.w += 1
+        assert_same(layer.w * X, layer.compiled(X))
+        assert_same(layer.w * X * 2, fast(X))
+    assert (fast.counters["compiles"], layer.compiled.counters["compiles"]) == (1, 1)

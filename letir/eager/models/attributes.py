@@ -48,6 +48,11 @@ def holds_numbers(value: Any) -> bool:
     return is_array(value) or hasattr(type(value), "__letir_run__")
 
 
+def _is_executor(value: Any) -> bool:
+    """Whether ``value`` is a jitted function."""
+    return hasattr(type(value), "__letir_transformed__")
+
+
 def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
     """(key, part, its Python suffix) for each part of a container or object; nothing for others."""
     if holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
@@ -58,6 +63,9 @@ def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
         yield from ((i, part, f"[{i}]") for i, part in enumerate(value))
     elif isinstance(value, types.MethodType):
         yield "__self__", value.__self__, ".__self__"
+    elif _is_executor(value):
+        if value.held is not None:
+            yield "held", value.held, ".held"
     elif isinstance(value, functools.partial):
         yield from ((n, getattr(value, n), f".{n}") for n in ("func", "args", "keywords"))
     else:
@@ -112,6 +120,8 @@ def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
         out = value._make(items) if hasattr(value, "_make") else type(value)(items)
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirror_value(value.__self__, swap, memo))
+    elif _is_executor(value):
+        out = value.with_held(mirror_value(value.held, swap, memo))
     elif isinstance(value, functools.partial):
         parts = [mirror_value(part, swap, memo) for _, part, _ in _direct_parts(value)]
         out = functools.partial(parts[0], *parts[1], **parts[2])

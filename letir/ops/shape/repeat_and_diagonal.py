@@ -240,8 +240,10 @@ triu = _define_triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 def _diagonal_places(n: int, m: int, offset: int, like: Value) -> tuple[Any, Any]:
     """(row indices, column indices) of a diagonal of an n x m matrix, for a program of ``like``."""
     count = smaller_size(n + min(offset, 0), m - max(offset, 0))
-    is_known = isinstance(count, int)  # else a symbolic size
-    steps = indices_below(max(count, 0), like) if is_known else PRIMITIVES["arange"](count)
+    if isinstance(count, int):
+        steps = indices_below(max(count, 0), like)
+    else:  # a symbolic size
+        steps = PRIMITIVES["arange"](count)
     return steps + max(-offset, 0), steps + max(offset, 0)
 
 
