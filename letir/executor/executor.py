@@ -82,13 +82,12 @@ class Executor(Generic[P, R]):
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.as_python: tuple = ()  # kinds of arguments for which the Python function is called
         self.try_first(())  # plans for calls like some before, see ``quick_call``
-        self.quick_made = 0
+        self.quick_made, self.has_warned = 0, False  # has_warned: that most calls compile
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
         self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
         self.changed_state = 0  # recordings after which the results depended on changed state
-        self.has_warned = False  # whether it has warned that most calls compile
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.lock = new_lock()
