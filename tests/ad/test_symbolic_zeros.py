@@ -31,6 +31,12 @@ def test_autograd_add_returns_the_sum_of_its_defined_operands():
     assert Undef is compute(add, (Undef, Undef), Attrs())
 
 
+def test_a_sum_of_unknown_type_gets_the_type_of_its_operands():
+    f = lt.parse("lambda %0: float64[2], %1: float64[2] { %2 = autograd_add(%0, %1); return %2 }")
+
+    assert lt.specialize_undef(f, [True, True]).ret.args[0].type is ArrayType(float, (2,))
+
+
 def test_autograd_add_does_not_broadcast_and_its_gradient_is_twice_the_cotangent():
     """[D6]."""
     builder = LetBuilder()

@@ -929,3 +929,12 @@ def test_an_array_of_two_attributes_stays_one():
 
     assert_same(np.zeros(2), Pair(np.zeros(2), np.zeros(2)).run())
     assert_same(np.full(2, 2.0), Pair(x, x).run())
+
+
+def test_the_logger_reports_every_compile_with_its_reason(caplog):
+    with caplog.at_level(logging.INFO, "letir.plan"):
+        jit(np.sin)(np.ones(3))
+
+    (record,) = caplog.records
+    assert "sin: compiled for (float64[3])" in record.getMessage()
+    assert ", 1 binds of 1, because " in record.getMessage()

@@ -68,3 +68,12 @@ def test_files_that_a_parsed_text_names_are_not_read(tmp_path):
     text = "lambda %0:x: float64[] {\n  %1: float64[] = sin(%0)  # FILE:1\n  return %1\n}"
 
     assert "secret.txt:1\n" in lt.to_source(lt.parse(text.replace("FILE", str(secret))))
+
+
+def test_powers_of_python_numbers_have_brackets_only_around_a_negative_base():
+    powers = lt.trace(lambda x, y: (x**y, (-4.0) ** y), 2.0, 2.0)
+    source = lt.to_source(powers)
+
+    assert "= x ** y\n" in source
+    assert "= (-4.0) ** y\n" in source
+    assert (9.0, 16.0) == loaded(source, "f")(3.0, 2.0)

@@ -50,3 +50,9 @@ def test_the_gradient_of_values_written_where_a_mask_is_true_copies_nothing():
     gradient = lt.trace(lt.grad(total), np.ones(2))
     assert "copy" not in [bind.op.name for bind in gradient.binds]
     assert_same(np.full(2, 2.0), gradient(np.ones(2)))
+
+
+def test_an_index_beyond_the_last_element_is_refused_where_it_is_recorded():
+    for i in (3, -4):
+        with pytest.raises(BoundsError, match=f"index {i} is out of bounds for axis 0 with size 3"):
+            lt.trace(lambda x, i=i: x[i], np.zeros(3))

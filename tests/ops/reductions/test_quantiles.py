@@ -86,3 +86,13 @@ def test_calls_that_numpy_refuses_are_refused():
 @pytest.mark.parametrize("x", [2.5, np.nan])
 def test_a_quantile_of_a_python_number_is_numpys(x):
     assert_same(np.quantile(x, 0.3), lt.trace(lambda x: np.quantile(x, 0.3), 1.0)(x))
+
+
+def test_quantiles_of_no_rows_have_the_shape_of_numpys():
+    x, q = np.zeros((0, 3)), [0.25, 0.75]
+    for function in (np.quantile, np.nanquantile):
+        expected = function(x, q, axis=1)
+        traced = lt.trace(lambda x, f=function: f(x, q, axis=1), x)
+
+        assert expected.shape == traced.ret.args[0].type.shape
+        assert_same(expected, traced(x))

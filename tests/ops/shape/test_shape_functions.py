@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import letir as lt
 import letir.numpy as lnp
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
-from letir.testing import assert_same, check_grads
+from letir.testing import assert_close, assert_same, check_grads
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 Y = np.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
@@ -460,3 +460,14 @@ def test_numbers_in_a_list_fit_the_dtype_or_are_numpys_error(number, dtype):
     else:
         assert_same(expected, lt.trace(f, number)(number))
         assert_same(expected, lt.jit(f)(number))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_the_gradient_of_borders_of_symbolic_size_is_that_of_known_size(mode):
+    def weighted(x):
+        padded = np.pad(x, (3, 2), mode)
+        return (padded * np.arange(1, padded.shape[0] + 1)).sum()
+
+    f = lt.grad(lt.trace(weighted, lt.ShapeDtype(("n+4",))))
+    for n in (4, 7):
+        assert_close(lt.grad(weighted)(np.ones(n)), f(np.ones(n)))

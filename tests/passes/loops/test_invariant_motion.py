@@ -55,6 +55,12 @@ def test_a_value_that_only_moved_binds_read_is_no_longer_captured():
     assert f.params[1] not in after.args
 
 
+def test_a_bind_that_nothing_reads_stays():
+    f = fori("%7: float64[3] = exp(%6); %8: float64[3] = sin(%6); %9: float64[3] = mul(%5, %8)")
+
+    assert ["sin"] == moved(f)
+
+
 def test_a_bind_that_reads_the_carry_or_the_step_number_stays():
     f = fori("%8: float64[3] = exp(%5); %7: float64[3] = mul(%4, %6); %9: float64[3] = add(%8, %7)")
 
