@@ -23,7 +23,7 @@ def annotated(
 
 
 def test_parameters_of_plain_kinds_have_the_classes_that_fit():
-    """Not those of which another class may fit, nor functions: a call of another object is clear."""
+    """Not those that objects of other classes fit, nor functions, whose calls say what is wrong."""
     assert plain_parameters(annotated)[1] == {
         "n": {int, bool, NoneType},
         "axes": {int, bool},  # a sequence is looked at each time
