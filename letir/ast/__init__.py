@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, cast
 
@@ -31,6 +31,13 @@ def load_module(name: str) -> ModuleType:
     finally:
         _loading.remove(thread)
     return sys.modules[name]
+
+
+def load_name(package: str, homes: Mapping[str, str], name: str) -> Any:
+    """``__getattr__`` of a package; ``homes`` has the module in it that defines each name."""
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(load_module(f"{package}.{homes[name]}"), name)
 
 
 def _wait_for_loads() -> None:

@@ -5,7 +5,7 @@ Dask arrays, which are computed on demand, block by block. ``letir.dask.value_an
 ``grad`` are for a loss of many rows of data; their results are computed immediately.
 """
 
-from letir.ast import load_module
+from letir.ast import load_name
 
 _ON_USE = {"grad": "data_parallel", "value_and_grad": "data_parallel"}  # name -> its module
 
@@ -13,9 +13,7 @@ __all__ = ["grad", "value_and_grad"]
 
 
 def __getattr__(name: str):
-    if name not in _ON_USE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(load_module(f"{__name__}.{_ON_USE[name]}"), name)
+    return load_name(__name__, _ON_USE, name)
 
 
 def __dir__() -> list[str]:

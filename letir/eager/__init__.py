@@ -8,7 +8,7 @@ letir.eager.history(y)           the program that made y
 
 from typing import TYPE_CHECKING
 
-from letir.ast import load_module
+from letir.ast import load_name
 
 if TYPE_CHECKING:
     from letir.eager.backward_pass.entry_points import backward, gradients
@@ -64,9 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'letir.eager' has no attribute {name!r}")
-    return getattr(load_module(f"letir.eager.{_ON_USE[name]}"), name)
+    return load_name(__name__, _ON_USE, name)
 
 
 def __dir__() -> list[str]:

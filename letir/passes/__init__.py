@@ -3,7 +3,7 @@
 ``dead_code`` is loaded with letir, the others on first use.
 """
 
-from letir.ast import load_module
+from letir.ast import load_name
 from letir.passes.dead_code_elimination import dead_code
 
 _ON_USE = {  # name -> its module
@@ -79,8 +79,5 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    if name in _ON_USE:
-        module = load_module(f"letir.passes.{_ON_USE[name]}")
-        found = globals()[name] = getattr(module, name)
-        return found
-    raise AttributeError(f"module 'letir.passes' has no attribute {name!r}")
+    found = globals()[name] = load_name(__name__, _ON_USE, name)
+    return found

@@ -11,7 +11,7 @@ The strategies ``arrays``, ``avals``, ``control_functions``, ``functions`` and `
 Hypothesis, imported on first use.
 """
 
-from letir.ast import load_module
+from letir.ast import load_name
 from letir.testing.assertions import assert_close, assert_same
 from letir.testing.gradient_checks import check_grads
 from letir.testing.samples import SAMPLES
@@ -32,15 +32,13 @@ __all__ = [
 ]
 
 _STRATEGIES = {
-    "arrays": "letir.testing.strategies",
-    "avals": "letir.testing.strategies",
-    "control_functions": "letir.testing.control_sources",
-    "functions": "letir.testing.sources",
-    "programs": "letir.testing.strategies",
+    "arrays": "strategies",
+    "avals": "strategies",
+    "control_functions": "control_sources",
+    "functions": "sources",
+    "programs": "strategies",
 }
 
 
 def __getattr__(name: str):
-    if name in _STRATEGIES:
-        return getattr(load_module(_STRATEGIES[name]), name)
-    raise AttributeError(f"module 'letir.testing' has no attribute {name!r}")
+    return load_name(__name__, _STRATEGIES, name)

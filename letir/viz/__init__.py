@@ -12,22 +12,20 @@
 A name loads its module on first use.
 """
 
-from letir.ast import load_module
+from letir.ast import load_name
 
 _HOME = {
-    "diff": "letir.viz.pass_steps",
-    "explorer": "letir.viz.explorer_page.explorer",
-    "graph": "letir.viz.data_flow",
-    "live_ranges": "letir.viz.memory_chart",
-    "memory": "letir.viz.memory_chart",
-    "profile": "letir.viz.profile_chart",
-    "roofline": "letir.viz.roofline_chart",
-    "save_page": "letir.viz.view_page",
+    "diff": "pass_steps",
+    "explorer": "explorer_page.explorer",
+    "graph": "data_flow",
+    "live_ranges": "memory_chart",
+    "memory": "memory_chart",
+    "profile": "profile_chart",
+    "roofline": "roofline_chart",
+    "save_page": "view_page",
 }
 __all__ = ["diff", "explorer", "graph", "live_ranges", "memory", "profile", "roofline", "save_page"]
 
 
 def __getattr__(name: str):
-    if name in _HOME:
-        return getattr(load_module(_HOME[name]), name)
-    raise AttributeError(f"module 'letir.viz' has no attribute {name!r}")
+    return load_name(__name__, _HOME, name)

@@ -1,6 +1,6 @@
 """Gradient plans of jitted functions on Variables: loaded by the first call that needs one."""
 
-from letir.ast import load_module
+from letir.ast import load_name
 
 _ON_USE = {  # name -> its module
     "create_autodiff_subgraphs": "subgraphs",
@@ -11,6 +11,4 @@ _ON_USE = {  # name -> its module
 
 
 def __getattr__(name: str):
-    if name not in _ON_USE:
-        raise AttributeError(f"module 'letir.executor.autodiff' has no attribute {name!r}")
-    return getattr(load_module(f"letir.executor.autodiff.{_ON_USE[name]}"), name)
+    return load_name(__name__, _ON_USE, name)
