@@ -225,7 +225,7 @@ _LATE_BOUND = {
             "refuse_call",
             "refuse_positions",
         ),
-        *("refuse_positions", "refuse_static", "refuse_unless_function"),
+        *("refuse_c_function", "refuse_positions", "refuse_static", "refuse_unless_function"),
     ),
     "tracing.checks.short_tracebacks": ("shorten_traceback",),
     "tracing.checks.symbolic_size_reads": (

@@ -128,10 +128,10 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     while link is not None and link.tb_next is not None:
         link = link.tb_next
     file = getattr(getattr(executor.f, "__code__", None), "co_filename", None)
-    is_own = link is None or link.tb_frame.f_code.co_filename == file
-    if not (is_own or isinstance(error, _NOT_TRIED_AGAIN)) and all(
-        map(is_restorable, holders, before)
-    ):
+    raiser = None if link is None else link.tb_frame.f_code.co_filename
+    is_own = raiser is None or raiser == file or raiser.startswith(_PACKAGE)  # letir tells more
+    is_final = is_own or isinstance(error, _NOT_TRIED_AGAIN)
+    if not is_final and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise StateMatters

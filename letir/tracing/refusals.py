@@ -225,6 +225,7 @@ def raise_clearer_error(
         raise noted_error(trace, trace.refusal) from error
     if trace.failed is None:
         LATE_BOUND["refuse_static"](error, f, args, kwargs)
+        LATE_BOUND["refuse_c_function"](error)
         # for buffer[0] = x NumPy replaces it
         if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
             raise error.__cause__ from None

@@ -15,7 +15,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.source import source_line
 from letir.ast.types import ShapeDtype
-from letir.errors import BoundsError, DTypeError, LetirError, TraceError
+from letir.errors import BoundsError, DTypeError, LetirError, TraceError, of_unrecorded_code
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (
     FUNCTION_REMEDY,
@@ -83,6 +83,28 @@ def _refuse_method(error: BaseException) -> None:
     raise TraceError(
         f"numpy.ndarray.{found[1]} of a traced value is not recorded{source_line(place)}\n"
         f"  call the method of the value: x.{found[1]}(...)"
+    ) from None
+
+
+_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b"
+_OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
+
+
+def refuse_c_function(error: BaseException) -> None:
+    """Raise TraceError if a function written in C has refused the class of a traced value."""
+    text, link = str(error), error.__traceback__
+    is_about_class = type(error) is TypeError and re.search(_OF_A_CLASS, text)
+    if not is_about_class or text.startswith(_OF_AN_OPERATOR) or link is None:
+        return
+    while link.tb_next is not None:
+        link = link.tb_next
+    place = place_of(link.tb_frame.f_code, link.tb_lasti, link.tb_lineno)
+    raise of_unrecorded_code(
+        TraceError(
+            f"a function written in C takes no traced value: {text}{source_line(place)}\n"
+            "  write it with NumPy's functions, or call it without a derivative: "
+            "letir.opaque(function, aval)(x)"
+        )
     ) from None
 
 
@@ -206,6 +228,7 @@ LATE_BOUND.update(
     call_rule=call_rule,
     not_a_program=not_a_program,
     refuse_argnums=refuse_argnums,
+    refuse_c_function=refuse_c_function,
     refuse_call=refuse_call,
     refuse_positions=refuse_positions,
     refuse_static=refuse_static,

@@ -1,0 +1,43 @@
+"""Functions written in C that refuse the class of a traced value [B2]."""
+
+import decimal
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+X = np.array([0.5, 1.5])
+
+
+class Angles(np.ndarray):
+    def __new__(cls, values):
+        return super().__new__(cls, values.shape, float, values)
+
+
+def rounded(x, number):
+    return x * int(decimal.Decimal(number).quantize(decimal.Decimal(1)))
+
+
+def of_subclass(x, number):
+    return np.asarray(Angles(x * number)) + 1
+
+
+each = pytest.mark.parametrize("f", [rounded, of_subclass])
+
+
+@each
+def test_the_error_says_so_and_names_the_line(f):
+    with pytest.raises(lt.TraceError, match=r"(?s)takes no traced value.*at .*seen_in_c\.py"):
+        lt.trace(f, X, 2.25)
+
+
+@each
+def test_jit_calls_such_functions_as_python(f):
+    fast = lt.jit(f)
+
+    with pytest.warns(RuntimeWarning, match=r"as Python.*\n  at .*test_classes_seen_in_c\.py"):
+        assert_same(f(X, 2.25), fast(X, 2.25))
+    for number in (3.5, 0.25, 7.0):
+        assert_same(f(X, number), fast(X, number))
