@@ -284,6 +284,8 @@ def _is_number_of(new, x: Any) -> bool:
 
 def _number_in_dtype(number, dtype: np.dtype):
     """``number`` converted to this dtype; a Python number of the same kind is unchanged."""
-    if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
-        return number
-    return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)
+    if hasattr(number, "dtype"):
+        return number.astype(dtype)
+    found = np.asarray(number, dtype)  # as NumPy: nan, and integers beyond the dtype, raise here
+    is_same_kind = dtype.kind in {float: "fc", int: "iufc"}.get(type(number), "")
+    return number if is_same_kind else found

@@ -60,6 +60,18 @@ def traced_or_array(x: Any) -> Any:
     return x if isinstance(x, Value) else np.asarray(x)
 
 
+def array_in_dtype(values: Any, dtype: np.dtype) -> Any:
+    """What is written into an array of this dtype, as a traced value or an ordinary array.
+
+    Raises NumPy's ValueError or OverflowError for a Python number that the dtype cannot hold, such
+    as nan among integers.
+    """
+    values = stack_traced(values)
+    if isinstance(values, Value | np.ndarray | np.generic):
+        return (values if isinstance(values, Value) else np.asarray(values)).astype(dtype)
+    return np.asarray(values, dtype)
+
+
 def array_of_object(x: Any) -> Any:
     """The traced array to which an object is converted by its method ``__array__``, else ``x``.
 

@@ -7,6 +7,7 @@ order, on which the rounding of later sums depends, nor give an array where NumP
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -204,7 +205,10 @@ class ValueFacts:
         if bind.op is constant and bind.attrs["value"].ndim == 0:
             return bind.attrs["value"].item()
         value = bind.args[0] if bind.op is full else None
-        return bind.attrs["dtype"].type(value.value).item() if type(value) is Const else None
+        if type(value) is Const:
+            with suppress(TypeError, ValueError, OverflowError):  # nan in integers: left to NumPy
+                return bind.attrs["dtype"].type(value.value).item()
+        return None
 
     def may_be_replaced(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
         """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``beside``.

@@ -13,14 +13,14 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import ShapeError
 from letir.ops.indexing.index_expressions import item_along
-from letir.tracing.operands import take_along, traced_or_array
+from letir.tracing.operands import array_in_dtype, take_along, traced_or_array
 from letir.tracing.source_locations import at_user
 
 
 def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:
     """``values`` repeated cyclically, in the shape of the positions."""
-    row = traced_or_array(values).reshape(-1)
-    return np.resize(row, count).astype(dtype).reshape(shape)
+    row = array_in_dtype(values, dtype).reshape(-1)
+    return np.resize(row, count).reshape(shape)
 
 
 def refuse_scalar(name: str, target: Any) -> None:
@@ -36,7 +36,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """np.put: writes at flat indices."""
     refuse_scalar("put", a)
     places = traced_or_array(ind).reshape(-1)
-    if not traced_or_array(v).size or not places.size:
+    v = array_in_dtype(v, a.dtype)
+    if not v.size or not places.size:
         return
     if mode != "raise":
         places = places % a.size if mode == "wrap" else np.clip(places, 0, a.size - 1)
@@ -46,7 +47,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """np.place: writes the values in order where the mask is true."""
-    mask, row = traced_or_array(mask).reshape(-1).astype(bool), traced_or_array(vals).reshape(-1)
+    mask = traced_or_array(mask).reshape(-1).astype(bool)
+    row = array_in_dtype(vals, arr.dtype).reshape(-1)
     if mask.size != arr.size:
         raise ShapeError(
             f"place: a mask of {mask.size} for an array of {arr.size} elements\n"
@@ -57,7 +59,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
             raise ShapeError("place: there are no values to insert\n  pass at least one value")
         return
     order = (np.cumsum(mask) - 1) % row.size
-    new = np.where(mask, take_along(row, order).astype(arr.dtype), arr.reshape(-1))
+    new = np.where(mask, take_along(row, order), arr.reshape(-1))
     arr.replace(new.reshape(arr.shape))
 
 
@@ -69,7 +71,8 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
             f"putmask: a mask of {mask.size} for an array of {a.size} elements\n"
             "  pass a mask of the array's shape"
         )
-    if traced_or_array(values).size:
+    values = array_in_dtype(values, a.dtype)
+    if values.size:
         new = repeat_to_fit(values, a.size, a.dtype).reshape(a.shape)
         a.replace(np.where(mask.reshape(a.shape), new, a))
 
@@ -78,7 +81,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
     """np.put_along_axis."""
     whole = arr.reshape(-1) if axis is None else arr
     item = item_along(whole, traced_or_array(indices), 0 if axis is None else axis)
-    new = whole.at[item].set(traced_or_array(values)).reshape(arr.shape)
+    new = whole.at[item].set(array_in_dtype(values, arr.dtype)).reshape(arr.shape)
     del whole  # a view: a Variable with views could not be written into
     arr.replace(new)
 
@@ -92,7 +95,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         )
     if a.ndim == 2 and not is_static_shape(a.shape) and not wrap and not np.ndim(val):
         rows, columns = map(PRIMITIVES["arange"], a.shape)
-        a.replace(np.where(rows[:, None] == columns, traced_or_array(val).astype(a.dtype), a))
+        a.replace(np.where(rows[:, None] == columns, array_in_dtype(val, a.dtype), a))
         return
     step = sum(int(np.prod(a.shape[i + 1 :])) for i in range(a.ndim))
     end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else None

@@ -13,7 +13,13 @@ from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.types import broadcast_shapes
 from letir.errors import AxisBoundsError, ShapeError
-from letir.tracing.operands import Casting, stack_traced, strong_element, traced_or_array
+from letir.tracing.operands import (
+    Casting,
+    array_in_dtype,
+    stack_traced,
+    strong_element,
+    traced_or_array,
+)
 from letir.tracing.trace_state import ABSENT
 from letir.tracing.tracer import Tracer
 
@@ -311,7 +317,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_from_front(axis, arr.ndim)
-    n, values = arr.shape[axis], traced_or_array(values).astype(arr.dtype)
+    n, values = arr.shape[axis], array_in_dtype(values, arr.dtype)
     sized, place = _sized_place(obj, n, 1), _traced_place(obj, n, 1)
     obj = _known_places(obj) if sized is None and place is None else 0
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
