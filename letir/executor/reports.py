@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import warnings
+from opcode import opmap
 from typing import Any
 
 import optree
@@ -128,9 +129,12 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     while link is not None and link.tb_next is not None:
         link = link.tb_next
     file = getattr(getattr(executor.f, "__code__", None), "co_filename", None)
-    raiser = None if link is None else link.tb_frame.f_code.co_filename
-    is_own = raiser is None or raiser == file or raiser.startswith(_PACKAGE)  # letir tells more
-    is_final = is_own or isinstance(error, _NOT_TRIED_AGAIN)
+    code = None if link is None else link.tb_frame.f_code
+    is_own = code is None or code.co_filename == file
+    if is_own and code is not None and type(error) is TypeError:  # of a function in C
+        is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
+    is_final = is_own or code.co_filename.startswith(_PACKAGE)  # letir tells more
+    is_final |= isinstance(error, _NOT_TRIED_AGAIN)
     if not is_final and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"

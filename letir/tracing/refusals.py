@@ -224,8 +224,8 @@ def raise_clearer_error(
     if is_other and trace.refusal is not None:  # a library has caught the first error
         raise noted_error(trace, trace.refusal) from error
     if trace.failed is None:
-        LATE_BOUND["refuse_static"](error, f, args, kwargs)
         LATE_BOUND["refuse_c_function"](error)
+        LATE_BOUND["refuse_static"](error, f, args, kwargs)
         # for buffer[0] = x NumPy replaces it
         if isinstance(error, ValueError) and isinstance(error.__cause__, TraceError):
             raise error.__cause__ from None

@@ -24,7 +24,11 @@ def of_subclass(x, number):
     return np.asarray(Angles(x * number)) + 1
 
 
-each = pytest.mark.parametrize("f", [rounded, of_subclass])
+def with_an_option(x, number, kind="subclass"):
+    return of_subclass(x, number) if kind == "subclass" else x
+
+
+each = pytest.mark.parametrize("f", [rounded, of_subclass, with_an_option])
 
 
 @each
@@ -41,3 +45,10 @@ def test_jit_calls_such_functions_as_python(f):
         assert_same(f(X, 2.25), fast(X, 2.25))
     for number in (3.5, 0.25, 7.0):
         assert_same(f(X, number), fast(X, number))
+
+
+@pytest.mark.filterwarnings("ignore:jit calls")
+def test_texts_among_the_arguments_are_not_blamed():
+    fast = lt.jit(with_an_option)
+
+    assert_same(with_an_option(X, 2.0, "subclass"), fast(X, 2.0, "subclass"))
