@@ -6,7 +6,7 @@ use the same operations share the kernel.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -23,6 +23,7 @@ ENTRY = np.dtype("int32")
 SIGNATURE = "(k),(s)->(r)"
 _USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # the first operations of every kernel
 _INDEX = np.dtype("int64")
+_TOGETHER = 4  # elements for which an elementary function is called at once
 
 
 def operations_of(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
@@ -85,16 +86,40 @@ def _emit(
                 loop.next(b.let("add", loop.carried[0], term, reassociates=True))
             b.store(memory, (zero, target), loop.results[0])
             return
-        with b.loop(n1, is_parallel=False) as j:
-            found = _apply_operation(b, name, lambda n: value(n, j))
-            b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), found)
+        if name in ELEMENTARY:
+            steps, places_of = _steps_of_several(b, n1)
+        else:
+            steps, places_of = n1, lambda j: [j]
+        with b.loop(steps, is_parallel=False) as step:
+            given = [(j, _operands(b, name, partial(value, j=j))) for j in places_of(step)]
+            found = [(j, _apply_operation(b, name, operands)) for j, operands in given]
+            for j, one in found:
+                b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), one)
 
 
-def _apply_operation(b: Builder, name: str, operand: Callable[[int], Operand]) -> Operand:
-    """The result of an elementwise operation whose operand number n is ``operand(n)``."""
+def _steps_of_several(b: Builder, n1: Operand) -> tuple[Operand, Callable]:
+    """The number of steps of a loop whose step computes several elements by one call, and the
+    function from a step to these; the last step repeats the last element.
+    """
+    count = [b.number(k, _INDEX) for k in range(_TOGETHER + 1)]
+    last = b.sub(n1, count[1])
+
+    def places(step: Operand) -> list[Operand]:
+        first = b.let("mul", step, count[-1])
+        return [b.let("min", b.add(first, k), last) for k in count[:-1]]
+
+    return b.let("quotient", b.add(last, count[-1]), count[-1]), places
+
+
+def _operands(b: Builder, name: str, operand: Callable[[int], Operand]) -> list[Operand]:
+    """The operands of an operation, of which ``operand(n)`` loads the one number n."""
+    return [operand(n) for n in range(1 if name == "copy" else arity_of(name))]
+
+
+def _apply_operation(b: Builder, name: str, operands: list[Operand]) -> Operand:
+    """The result of an elementwise operation."""
     if name == "copy":
-        return operand(0)
-    operands = [operand(n) for n in range(arity_of(name))]
+        return operands[0]
     form = form_of(name)
     assert form is not None
     if name in ELEMENTARY:

@@ -135,3 +135,18 @@ def test_all_results_of_a_split_are_views():
 
     assert [("mul", 1, 2, 6), ("copy", 1, 2, 0)] == rows(text)
     assert_close(np.array([3.0, 8]), run(text, np.arange(1.0, 5)))
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 9])
+def test_elementary_functions_of_rows_of_any_length_are_computed_four_at_a_time(length):
+    text = f"""lambda %0: float64[3, {length}] {{
+      %1: float64[3, {length}] = sin(%0)
+      %2: float64[{length}] = index(%1, item=(1,))
+      %3: float64[{length}] = arctan2(%2, %2)
+      return %1, %3 }}"""
+    x = np.linspace(0.1, 3, 3 * length).reshape(3, length)
+
+    sines, angles = run(text, x)
+
+    assert_close(np.sin(x), sines, rtol=1e-15)
+    assert_close(np.arctan2(np.sin(x[1]), np.sin(x[1])), angles, rtol=1e-15)
