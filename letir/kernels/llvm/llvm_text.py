@@ -17,6 +17,7 @@ from letir.kernels.loop_language import (
     FunctionCall,
     Kernel,
     Loop,
+    Number,
     Operand,
     Statement,
     While,
@@ -163,7 +164,8 @@ class _HostModule(ModuleText):
         return found
 
     def side_by_side(self, loop: Loop) -> int:
-        if self.is_general or not self.kernel.is_elementwise:
+        is_short = type(loop.extent) is Number
+        if self.is_general or loop.carried or is_short:
             return super().side_by_side(loop)
         return interleave_count(loop, self.vectors)
 
