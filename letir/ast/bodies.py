@@ -14,6 +14,14 @@ from letir.ast.terms import Bind, Lambda
 
 _FEW = 64  # elements: larger arrays must not be kept alive by a cache
 
+# the attributes of letir's operations that hold programs; in others a text may have put one
+BODY_ATTRIBUTES = frozenset(
+    (
+        *("body", "bodies", "branches", "test", "on_true", "on_false", "f", "df"),
+        *("primal", "rule", "forward", "backward"),
+    )
+)
+
 
 def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     """The Lambdas among the attributes of ``bind``, also those in tuples, in order.

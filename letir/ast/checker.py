@@ -5,7 +5,7 @@ recorded types that are more specific than the type rule can infer.
 """
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.bodies import all_bodies
+from letir.ast.bodies import BODY_ATTRIBUTES, all_bodies, bodies_in
 from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count
 from letir.ast.process_state import paused_gc
@@ -143,6 +143,8 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
         raise ScopeError(
             f"{op.name}: its attributes are ({expected}), found ({found})\n  in {line_of(fn, bind)}"
         )
+    if op.holds_lambdas and not op.is_users:
+        _refuse_stray_bodies(fn, bind)
     types = _infer_types(fn, bind, bound=len(bind.binders))
     for binder, expected in zip(bind.binders, types, strict=True):
         declared = binder.type
@@ -152,6 +154,19 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
             raise error(
                 f"{op.name}: its result is {expected}, declared as {declared}\n"
                 "  declare the type that the operands give, or leave it out\n"
+                f"  in {line_of(fn, bind)}"
+            )
+
+
+def _refuse_stray_bodies(fn: Lambda, bind: Bind) -> None:
+    """Raise DTypeError if a text gives a program for an attribute that is none: passes would take
+    it for a body.
+    """
+    for name, value in bind.attrs.items():
+        if name not in BODY_ATTRIBUTES and bodies_in((value,)):
+            raise DTypeError(
+                f"{bind.op.name}: its attribute {name} is a program\n"
+                "  docs/operations.md lists the attributes of each operation\n"
                 f"  in {line_of(fn, bind)}"
             )
 

@@ -254,6 +254,8 @@ def test_a_gradient_whose_numbers_do_not_fit_is_not_loaded(tmp_path, numbers):
         "return %1 }",
         "lambda %0 { %1 = scan(%0, body=lambda %2 { return %2 }, n_carry=0, n_xs=1, "
         "length=lambda %3 { return %3 }, reverse=False); return %1 }",
+        "lambda %0 { %1 = scan(%0, body=lambda %2 { return %2 }, n_carry=0, n_xs=1, "
+        "length=2, reverse=lambda { return 1 }); return %1 }",
         "lambda %0: float64[3], %1: float64[2] { %2 = odeint(%0, %1, body=lambda %3, %4 "
         "{ return %3 }, rtol=(1.0, 2.0)); return %2 }",
         "lambda %0 { %1 = when_defined(%0, n_cts=(1,), body=lambda %2 { return %2 }); return %1 }",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import bodies_of
+from letir.ast.bodies import BODY_ATTRIBUTES, bodies_in, bodies_of
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Const
 from letir.ast.types import PYTHON_NUMBERS
@@ -332,3 +332,12 @@ def test_every_operation_with_bodies_has_a_body_layout():
     # a loop over examples, solvers that choose how often to call their bodies, and an operation
     # that has to raise what it raised
     assert {"looped", "odeint", "scipy_solve", "guard_raised"} >= silent
+
+
+@pytest.mark.parametrize("name", records(lambda op: op.holds_lambdas))
+def test_only_body_attributes_hold_programs(name):
+    """``check`` refuses programs in all other attributes."""
+    for sample in SAMPLES[name]:
+        for bind in applied(PRIMITIVES[name], sample)[0].binds:
+            held = {key for key, value in bind.attrs.items() if bodies_in((value,))}
+            assert held <= BODY_ATTRIBUTES
