@@ -143,6 +143,16 @@ def test_memory_and_profile_of_a_plan_are_tables():
     assert "compiled program: 2 binds of 2 recorded" in plan._repr_html_()
 
 
+def test_a_plan_with_kernels_shows_a_table_of_them():
+    pytest.importorskip("llvmlite", reason="the extra fast makes kernels")
+    f = lt.trace(lambda x: np.sqrt(np.abs(x) + 1) * x, np.ones(100_000))
+    html = lt.compile(f, kernels="on")._repr_html_()
+    kernel = next(row for row in shown_rows(html) if row[0].startswith("kernel of"))
+
+    assert "<h4>1 kernel</h4>" in html
+    assert kernel[:2] == ["kernel of 4 operations: abs, add, sqrt, mul", "1,600,000"]
+
+
 def test_a_variable_shows_its_history():
     x = lt.Variable(np.ones(3), requires_grad=True, name="x")
     y = (np.sin(x) * 2.0).sum()
