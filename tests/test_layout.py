@@ -142,11 +142,14 @@ def test_imports_stand_at_the_top_of_a_file_unless_the_package_is_optional():
     ]
 
 
+_IMPORTING = ("__import__", "import_module", "load_module", "load_name")
+
+
 def imports_by_name(node: ast.AST) -> bool:
     """Whether a piece of syntax is a function that imports a module by its name."""
     if isinstance(node, ast.Attribute):
-        return node.attr in ("import_module", "load_module")
-    return isinstance(node, ast.Name) and node.id in ("__import__", "import_module", "load_module")
+        return node.attr in _IMPORTING
+    return isinstance(node, ast.Name) and node.id in _IMPORTING
 
 
 def test_modules_are_imported_by_name_only_where_names_load_on_use():
