@@ -97,7 +97,7 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
         held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
         parts = [token_of_static(part, (*outer, value)) for part in held]
         names = value.__globals__
-        for name in _names_in(value.__code__) if is_user_module(names) else ():
+        for name in names_in_code(value.__code__) if is_user_module(names) else ():
             if name in names:
                 is_function = type(names[name]) is FunctionType
                 parts.append(names[name] if is_function else token_of_static(names[name], (value,)))
@@ -121,10 +121,12 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
 
 
 @functools.lru_cache(1024)
-def _names_in(code: CodeType) -> tuple[str, ...]:
+def names_in_code(code: CodeType) -> tuple[str, ...]:
     """The names of globals and attributes in a code object, and in the functions inside it."""
     inner = [part for part in code.co_consts if type(part) is CodeType]
-    return tuple(dict.fromkeys([*code.co_names, *[n for part in inner for n in _names_in(part)]]))
+    return tuple(
+        dict.fromkeys([*code.co_names, *[n for part in inner for n in names_in_code(part)]])
+    )
 
 
 def _cell_content(cell: CellType) -> Any:

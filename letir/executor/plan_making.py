@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.executor import autodiff
-from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.argument_spec import ArgumentSpec, names_in_code
 from letir.executor.calls import (
     Request,
     donated_positions,
@@ -375,7 +375,7 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
         holders.append(cell)
     space = function.__globals__
     if is_user_module(space):
-        names = _names_in(function.__code__)
+        names = names_in_code(function.__code__)
         spaces = [space]
         for inner in spaces:  # a module of the user's appends its own globals: config.n += 1
             known = tuple([name for name in names if name in inner])
@@ -387,10 +387,3 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
                     spaces += [] if any(vars(value) is s for s in spaces) else [vars(value)]
         found.append(vars(function))
     return found
-
-
-@functools.lru_cache(_MOST_OBJECTS)
-def _names_in(code: CodeType) -> tuple[str, ...]:
-    """The names of globals and attributes in code, and in code nested in it."""
-    nested = [part for part in code.co_consts if type(part) is CodeType]
-    return (*code.co_names, *[name for part in nested for name in _names_in(part)])
