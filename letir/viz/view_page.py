@@ -90,11 +90,16 @@ def style_text() -> str:
     return _file_text("style.css").replace("\n", " ")
 
 
-@cache
 def _file_text(name: str) -> str:
     """A file of this package, without indentation and comments."""
-    lines = [line.strip() for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines()]
-    return "\n".join([line for line in lines if line and not line.startswith("//")])
+    return "\n".join(code_lines(_FOLDER / name))
+
+
+@cache
+def code_lines(path: Path) -> list[str]:
+    """The lines of a script or a style, without indentation, comments and empty lines."""
+    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line and not line.startswith(("//", "/* "))]
 
 
 # ---- tables ----

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from letir.viz.view_page import escape_text, style_text
+from letir.viz.view_page import code_lines, escape_text, style_text
 
 _FOLDER = Path(__file__).parent
 # in this order they are one script: each uses only names of those before it
@@ -71,11 +71,9 @@ def script_text(names: Sequence[str], more: str = "") -> str:
     return f'(() => {{\n"use strict";\n{parts}{more}}})();\n'
 
 
-@cache
 def _file_text(path: str) -> str:
     """A file of this package without its lines of comments, and without indentation."""
-    lines = [line.strip() for line in (_FOLDER / path).read_text(encoding="utf-8").splitlines()]
-    return "".join([f"{x}\n" for x in lines if x and not x.startswith(("//", "/* "))])
+    return "".join([f"{line}\n" for line in code_lines(_FOLDER / path)])
 
 
 def _policy_hash(text: str) -> str:
