@@ -32,10 +32,15 @@ class Unexportable(Exception):
 
 def exports_op(*names: str) -> Callable[[Callable], Callable]:
     """Register ``rule(graph, bind)``, which returns the names of the results, for operations."""
+    return registers_in(_rules, names)
 
-    def registered(rule: Callable) -> Callable:
-        _rules.update(dict.fromkeys(names, rule))
-        return rule
+
+def registers_in(table: dict[str, Callable], names: Iterable[str]) -> Callable:
+    """A decorator that enters a function into ``table`` under these names."""
+
+    def registered(function: Callable) -> Callable:
+        table.update(dict.fromkeys(names, function))
+        return function
 
     return registered
 
@@ -55,12 +60,7 @@ def computes_op(*names: str) -> Callable[[Callable], Callable]:
     """Register ``program(*values, **attrs)``, which computes the named operations with letir
     operations that can be exported.
     """
-
-    def registered(program: Callable) -> Callable:
-        _programs.update(dict.fromkeys(names, program))
-        return program
-
-    return registered
+    return registers_in(_programs, names)
 
 
 def refuses_operations(reason: str, *names: str) -> None:

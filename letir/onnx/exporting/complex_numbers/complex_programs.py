@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from letir.onnx.exporting.node_graph import registers_in
+
 _programs: dict[str, Callable] = {}  # by operation: a function of pairs and real arrays
 
 
@@ -25,12 +27,7 @@ def as_pair(x: Any) -> Pair:
 
 def _on_pairs(*names: str) -> Callable[[Callable], Callable]:
     """Register a program on pairs for operations."""
-
-    def registered(program: Callable) -> Callable:
-        _programs.update(dict.fromkeys(names, program))
-        return program
-
-    return registered
+    return registers_in(_programs, names)
 
 
 def program_on_pairs(name: str) -> Callable | None:
