@@ -279,6 +279,13 @@ def _number_that_fits(n: Any, m: Any) -> int | None:
     return number if type(number) is int and type(size) is Size and size.is_internal else None
 
 
+def dtype_bounds(dtype: np.dtype) -> tuple:
+    """The least and the greatest value of a dtype; of complex numbers those of their parts."""
+    if dtype.kind in "fc":
+        return -np.inf, np.inf
+    return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+
 def broadcast_shapes(*shapes: tuple) -> tuple:
     """The broadcast shape by NumPy's rules; equal names match, a name and a number do not.
 

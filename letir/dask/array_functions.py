@@ -11,6 +11,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
+from letir.ast.types import dtype_bounds
+
 
 def _new_array(*_args: Any, **_options: Any) -> Any:
     """Refuses to make an array that its caller is going to write into.
@@ -119,16 +121,9 @@ class _Ufunc:
         """``np.ufunc.accumulate`` of an extremum."""
         ufunc = getattr(np, self._name)
         kind = np.dtype(dtype or x.dtype)
-        lowest, highest = _dtype_bounds(kind)
+        lowest, highest = dtype_bounds(kind)
         start = lowest if self._name in ("maximum", "fmax") else highest
         return da.reductions.cumreduction(ufunc.accumulate, ufunc, start, x, axis, kind)
-
-
-def _dtype_bounds(kind: np.dtype) -> tuple:
-    """The least and the greatest number of a dtype."""
-    if kind.kind in "fc":
-        return -np.inf, np.inf
-    return (False, True) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
 
 
 class _LinearAlgebra:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from letir.ast.terms import NO_TYPE, Arg, Bind
+from letir.ast.types import dtype_bounds
 from letir.onnx.exporting.elementwise_nodes import as_truth, is_not
 from letir.onnx.exporting.extremum_nodes import extremum_node
 from letir.onnx.exporting.node_graph import Graph, exports_as, exports_op, result_types
@@ -69,19 +70,12 @@ def _mean(g: Graph, bind: Bind) -> str:
     return g.cast(g("Div", total, count), wide, made)
 
 
-def _dtype_bounds(dtype: np.dtype) -> tuple:
-    """The least and the largest value of a dtype."""
-    if dtype.kind == "f":
-        return -np.inf, np.inf
-    return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-
-
 @exports_as(max="Max", min="Min")
 def _max(g: Graph, bind: Bind, word: str) -> str:
     made, is_max = result_types(bind)[0].dtype, word == "Max"
     wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
-    name = _masked_operand(g, bind, name, _dtype_bounds(made)[0 if is_max else 1], wide)
+    name = _masked_operand(g, bind, name, dtype_bounds(made)[0 if is_max else 1], wide)
     found = _extremum_along_axes(g, word, name, axes, keeps, wide)
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
