@@ -38,6 +38,11 @@ def fit_body(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     return body if fits else LATE_BOUND["retype"](body, *types)
 
 
+def fitted_result_types(body: Lambda, types: Sequence[ArrayType | None]) -> tuple:
+    """The types of the body's results for operands of these types."""
+    return tuple([arg.type for arg in fit_body(body, types).ret.args])
+
+
 def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     """As ``fit_body``, but parameters that are Python numbers keep their type.
 
@@ -112,11 +117,6 @@ def attrs_without_effects(attrs: Attrs) -> Attrs:
     return attrs_with(attrs, bodies, [without_effects(body) for body in bodies])
 
 
-def _checkpoint_aval(*types, body, saved):
-    """The types of the body's results."""
-    return tuple(arg.type for arg in fit_body(body, types).ret.args)
-
-
 def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     """Recompute the body, apart from saved residuals, and differentiate it."""
     # the last results are the residuals that a policy saves
@@ -152,7 +152,7 @@ def _saved_count(bind: Bind, results: Sequence[int], params: Sequence[int]) -> d
 checkpoint = define_body_op(
     "checkpoint",
     lambda xp, operands, *, call, body, saved: call(body, operands),
-    _checkpoint_aval,
+    lambda *types, body, saved: fitted_result_types(body, types),
     vjp=_checkpoint_vjp,
     jvp=_checkpoint_jvp,
     batch=partial(batching.mapped_checkpoint, fit_body),

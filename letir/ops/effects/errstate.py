@@ -10,7 +10,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import may_raise
 from letir.ast.record_fields import BodyLayout
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body, fitted_result_types
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
 from letir.ops.define.records import define
@@ -28,11 +28,6 @@ def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid)
     if not hasattr(xp, "errstate"):
         return call(body, operands)
     return LATE_BOUND["run_error_region"]((divide, over, under, invalid), call, body, operands)
-
-
-def _errstate_aval(*types, body, **_):
-    """The result types of the body."""
-    return tuple(arg.type for arg in fit_body(body, types).ret.args)
 
 
 def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
@@ -95,7 +90,7 @@ def _errstate_source(write, *args, body, **state):
 errstate = define(
     "errstate",
     _errstate_impl,
-    _errstate_aval,
+    lambda *types, body, **_: fitted_result_types(body, types),
     consume=_errstate_consume,
     vjp=_errstate_vjp,
     jvp=_errstate_jvp,

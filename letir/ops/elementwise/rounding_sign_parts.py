@@ -6,6 +6,7 @@ Derivatives of complex functions follow the convention in ``ufuncs.py``.
 import numpy as np
 
 from letir.ast import operators as python
+from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType
 from letir.ops.define.batch_rules import pointwise_rule
@@ -124,3 +125,8 @@ imag: Primitive = define(
     views=lambda x: x is not None and x.dtype.kind == "c",
     write_through=_write_imag,
 )
+
+
+def real_part(x: Value) -> Value:
+    """The real part of ``x``; ``x`` itself if it is real."""
+    return real(x) if x.type is not None and x.dtype.kind == "c" else x

@@ -17,7 +17,7 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule, of_unrecorded_code
 from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import imag
+from letir.ops.elementwise.rounding_sign_parts import imag, real_part
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
@@ -29,7 +29,6 @@ from letir.ops.linalg.matrix_parts import (
     matrix_shape,
     named_tuple,
     on_diagonal,
-    real_part,
     require_known_types,
     square_aval,
     stacked_rule,

@@ -17,7 +17,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import abs_, imag
+from letir.ops.elementwise.rounding_sign_parts import abs_, imag, real_part
 from letir.ops.linalg.matrix_parts import (
     adjoint,
     columns_times,
@@ -29,7 +29,6 @@ from letir.ops.linalg.matrix_parts import (
     linalg_dtype,
     named_tuple,
     real_dtype,
-    real_part,
     require_known_types,
     rows_times,
     square_shape,

@@ -9,13 +9,13 @@ from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, MatrixError
 from letir.ops.define.records import composite
+from letir.ops.elementwise.rounding_sign_parts import real_part
 from letir.ops.linalg.matrix_parts import (
     conjugate,
     known_value,
     linalg_dtype,
     matrix_shape,
     real_dtype,
-    real_part,
 )
 from letir.ops.linalg.solve_inv_det import is_vector
 from letir.ops.linalg.svd import matrix_rank, pinv, svdvals

@@ -16,7 +16,7 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MatrixError, MissingRule
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import conj, real
+from letir.ops.elementwise.rounding_sign_parts import conj
 from letir.ops.linalg.matmul_einsum import einsum, swap_last_axes
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.unit_axes_and_flip import expand_dims
@@ -131,11 +131,6 @@ def adjoint(x: Value) -> Value:
 def hermitian_part(x: Value) -> Value:
     """The Hermitian part: half of the sum of ``x`` and its conjugate transpose."""
     return (x + adjoint(x)) * 0.5
-
-
-def real_part(x: Value) -> Value:
-    """The real part of ``x``; ``x`` itself if it is real."""
-    return real(x) if x.dtype.kind == "c" else x
 
 
 def diagonal_of(x: Value) -> Value:

@@ -16,9 +16,9 @@ from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_ax
 from letir.ops.define.composite_programs import composite_rules
 from letir.ops.define.records import composite, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
-from letir.ops.elementwise.rounding_sign_parts import abs_
+from letir.ops.elementwise.rounding_sign_parts import abs_, real_part
 from letir.ops.elementwise.ufuncs import sqrt
-from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, real_part, stacked_rule
+from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, stacked_rule
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_

@@ -18,7 +18,7 @@ from letir.errors import DTypeError, MatrixError, ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import imag
+from letir.ops.elementwise.rounding_sign_parts import imag, real_part
 from letir.ops.linalg.matmul_einsum import outer_product, swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
@@ -29,7 +29,6 @@ from letir.ops.linalg.matrix_parts import (
     named_tuple,
     on_diagonal,
     real_dtype,
-    real_part,
     require_known_types,
     rows_times,
     square_aval,

@@ -33,7 +33,7 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import imag
+from letir.ops.elementwise.rounding_sign_parts import imag, real_part
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
@@ -47,7 +47,6 @@ from letir.ops.linalg.matrix_parts import (
     named_tuple,
     on_diagonal,
     real_dtype,
-    real_part,
     require_known_types,
     rows_times,
     square_shape,

@@ -15,6 +15,7 @@ from letir.ast.builder import Value
 from letir.ops.define.batch_rules import along_axis_rule, reduction_rule
 from letir.ops.define.records import cast_cotangent, composite
 from letir.ops.elementwise.comparisons_and_where import isnan, where
+from letir.ops.elementwise.rounding_sign_parts import real_part
 from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.cumulative import cumprod, cumsum
 from letir.ops.reductions.product import prod
@@ -34,7 +35,6 @@ from letir.ops.reductions.reductions import (
 )
 from letir.ops.reductions.variance_and_average import (
     keyword_call,
-    real_part,
     var_aval,
     var_decompose,
     var_prepare,

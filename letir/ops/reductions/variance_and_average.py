@@ -27,7 +27,7 @@ from letir.ops.define.batch_rules import (
 from letir.ops.define.records import DISCRETE, cast_cotangent, composite, define, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import conj, real
+from letir.ops.elementwise.rounding_sign_parts import conj, real, real_part
 from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.reductions import (
     NO_VALUE,
@@ -104,11 +104,6 @@ def _deviations_from_mean(x, mask, center, axis, dtype) -> Value:
         part = real_part(x) if dtype is not None and dtype.kind != "c" else x
         center = mean(part, axis=axis, keepdims=True, where=True if mask is None else mask)
     return x - center
-
-
-def real_part(x: Value) -> Value:
-    """The real part of ``x``; ``x`` itself if it is real."""
-    return real(x) if x.type is not None and x.dtype.kind == "c" else x
 
 
 def _variance_divisor(y: Value, x: Value, mask, axis, ddof, keepdims):
