@@ -284,10 +284,8 @@ def test_a_file_name_stands_in_two_packages_only_where_their_folders_mirror_each
 # all other files ask records for facts, so that a new operation needs its record only. The exporter
 # to ONNX is a printer too: its rules are registered under the names of operations, and a test in
 # tests/onnx/exporting checks that these exist. What it asks of binds is in records, as elsewhere.
-# The rules for rows of Dask arrays are registered by name too, and tests/dask checks the names; an
-# operation without a rule is computed by Dask.
+# The rules for rows of Dask arrays are registered by name too, and tests/dask checks the names.
 NAMING_ROOMS = ("ops/", "passes/peephole_rules/", "passes/canonicalization.py")
-NAMING_ROOMS += ("dask/row_rules.py",)
 NAMING_ROOMS += ("ast/text/printer.py", "testing/")  # each sample is of one operation
 
 

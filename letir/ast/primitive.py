@@ -151,6 +151,7 @@ class Primitive:
     # if a bind has at most so many operands, its results only rearrange elements of operands, in an
     # order that follows from types and attributes
     moves_elements: int = 0
+    repeats: bool = False  # repeats a number, or its operand, up to its attribute ``shape``
     # the form of a reduction, see letir.kernels.reduction_forms; "parts": from its decomposition
     reduction: str | None = None
     is_extremum: bool = False  # a reduction whose results are elements of the operand
@@ -216,8 +217,7 @@ class Primitive:
     for_scripts: bool = True  # scripts may call it; False for operations that only letir emits
 
     # ---- Python's operators, source and export ----
-    # what the operator of this operation does with Python numbers
-    python: PythonOperator = NO_OPERATOR
+    python: PythonOperator = NO_OPERATOR  # what its operator does with Python numbers
     # the NumPy source of a bind: a template such as "{0} * {axis}", or a function
     # source(write, *operands, **attrs), see letir.source.steps. The default is `symbol`, else a
     # call of the first function of `numpy` with the attributes as keywords.

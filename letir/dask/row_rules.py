@@ -28,6 +28,7 @@ from letir.dask.row_rule import (
     with_row_count,
 )
 from letir.errors import LetirError
+from letir.kernels.reduction_forms import is_mean
 
 
 def rule_for(bind: Bind, split: Split) -> RowRule | None:
@@ -37,7 +38,7 @@ def rule_for(bind: Bind, split: Split) -> RowRule | None:
         return None
     if "shape" in bind.attrs and bind.attrs["shape"] is None:
         return None
-    rule = _RULES.get(op.name, _elementwise if op.elementwise else None)
+    rule = _rule_named(op.name) or (_elementwise if op.elementwise else None)
     found = None if rule is None else rule(bind, split)
     if found is None or found.combine is not None:
         return found
@@ -45,6 +46,11 @@ def rule_for(bind: Bind, split: Split) -> RowRule | None:
     if results is None:
         return None
     return RowRule(found.needed, results, None, found.attrs, found.shape_axis, found.numbers)
+
+
+def _rule_named(name: str) -> Callable | None:
+    """The rule that is registered for an operation."""
+    return _RULES.get(name)
 
 
 def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...] | None:
@@ -240,19 +246,18 @@ def _over_examples(bind: Bind, split: Split) -> RowRule | None:
 
 def repeats_value(bind: Bind) -> bool:
     """Whether a bind repeats a value, or makes one, in the shape of its attribute ``shape``."""
-    return bind.op.name in _REPEATING and bind.attrs["shape"] is not None
+    return bind.op.repeats and bind.attrs["shape"] is not None
 
 
 def is_masked_mean(bind: Bind) -> bool:
     """Whether a bind is a mean of the elements that a mask chooses."""
-    return bind.op.name == "mean" and len(bind.args) == 2
+    return is_mean(bind.op) and len(bind.args) == 2
 
 
 def _rules_for_names(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
     return dict.fromkeys(names.split(), functools.partial(rule, **options))
 
 
-_REPEATING = frozenset(["broadcast_to", "full", "zeros", "ones"])
 _RULES: dict[str, Callable] = {
     **_rules_for_names(
         "real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise

@@ -205,3 +205,9 @@ def is_sum(op: Primitive) -> bool:
     """Whether an operation adds elements."""
     form = REDUCTIONS.get(op.reduction or "")
     return form is not None and form.combine == "add" and not form.is_divided
+
+
+def is_mean(op: Primitive) -> bool:
+    """Whether an operation is a mean of elements."""
+    form = REDUCTIONS.get(op.reduction or "")
+    return form is not None and form.is_divided

@@ -10,7 +10,7 @@ import pytest
 
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
-from letir.dask.row_rules import _REPEATING, _RULES
+from letir.dask.row_rules import _RULES
 from letir.errors import LetirError
 from letir.testing import SAMPLES, applied
 from tests.each_sample import described, each_sample, samples_of
@@ -114,7 +114,7 @@ def check_rows(op, sample) -> None:
 
 
 def test_rules_for_rows_are_of_operations_that_exist():
-    assert [] == [name for name in (*_RULES, *_REPEATING) if name not in PRIMITIVES]
+    assert [] == [name for name in _RULES if name not in PRIMITIVES]
 
 
 @each_sample(lambda op, sample: op.name in _RULES and is_first(op, sample), in_one_test=True)

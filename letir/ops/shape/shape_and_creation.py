@@ -231,6 +231,7 @@ broadcast_to: Primitive = define(
     spreads=True,
     takes_shape=True,
     moves_elements=1,
+    repeats=True,
 )
 
 # ---- creation ----
@@ -269,6 +270,7 @@ zeros = define(
     source=arrays.zeros,
     is_zero=lambda *types, **attrs: True,
     **_CREATED,
+    repeats=True,
 )
 ones = define(
     "ones",
@@ -276,6 +278,7 @@ ones = define(
     _created_aval,
     source=arrays.ones,
     **_CREATED,
+    repeats=True,
 )
 
 
@@ -313,6 +316,7 @@ full = define(
     no_float_errors=True,
     takes_shape=True,
     scalar="full",
+    repeats=True,
 )
 
 
