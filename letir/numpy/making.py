@@ -63,7 +63,7 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
         else:
             made = trace.apply(op, operands, op.complete(attrs))
         made = mark_as_array(made)
-        return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args) else made
+        return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args, kwargs) else made
     make = functools.partial(function, *unwrap_buffers(args), **unwrap_buffers(kwargs))
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
@@ -81,14 +81,14 @@ def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tup
     trace.source = place[0]
     local = trace.emit(op, tuple(map(trace.enter, operands)), op.complete(attrs))[0]
     local.name = place[1]
-    if _is_in_columns(local.type, args):
+    if _is_in_columns(local.type, args, kwargs):
         local = trace.emit(PRIMITIVES["copy"], (local,), Attrs(order="F"))[0]
     return local
 
 
-def _is_in_columns(kind: Any, args: tuple) -> bool:
+def _is_in_columns(kind: Any, args: tuple, kwargs: dict) -> bool:
     """Whether a call asks for an array of ``kind`` in Fortran order."""
-    return len(kind.shape) > 1 and args[2:3] == ("F",)
+    return len(kind.shape) > 1 and "F" in (*args[2:3], kwargs.get("order"))
 
 
 def zeros(
@@ -128,7 +128,7 @@ def full(
     if isinstance(fill, Value) and fill.ndim > rank and fill.shape[: fill.ndim - rank].count(1):
         fill = fill.reshape(fill.shape[fill.ndim - rank :])  # an assignment drops such axes
     fill = np.asarray(fill) if type(fill) is list else fill
-    return _make_array("full", np.full, shape, fill, dtype)
+    return _make_array("full", np.full, shape, fill, dtype, order=order)
 
 
 def eye(
@@ -142,7 +142,7 @@ def eye(
     like: Any = None,
 ) -> Any:
     """numpy.eye; traced in a trace."""
-    return _make_array("eye", np.eye, N, M, k, dtype)
+    return _make_array("eye", np.eye, N, M, k, dtype, order=order)
 
 
 def identity(n: Any, dtype: Any = float, *, like: Any = None) -> Any:

@@ -66,6 +66,8 @@ def merge_equal_binds(
                 args = tuple([equal.get(arg, arg) for arg in args])
             # tuples of locals: hash and equality need no Python code, as locals are themselves
             key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
+            if op.role == "constant":  # results keep the memory order
+                key = (op, *_token_of_constant(attrs))
             found = first.setdefault(key, bind)
             if found is not bind:
                 if may_merge(bind, found):
@@ -144,8 +146,8 @@ def _draws_numbers(bind: Bind) -> bool:
 def constant_pooling(fn: Lambda) -> Lambda:
     """Merge equal array constants; constants of different bodies share one array in memory.
 
-    Constants are equal if dtype, shape and bits are: 0.0 and -0.0 differ. Linear in the number of
-    binds and bytes.
+    Constants are equal if dtype, shape, bits and memory order are: 0.0 and -0.0 differ. Linear in
+    the number of binds and bytes.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda {
@@ -159,6 +161,11 @@ def constant_pooling(fn: Lambda) -> Lambda:
     return %1
     """
     return map_bodies(fn, _Pool().level)
+
+
+def _token_of_constant(attrs: Attrs) -> tuple:
+    """A token of an array constant: its bits, and whether it is in C order."""
+    return attrs.token, attrs["value"].flags.c_contiguous
 
 
 @define(eq=False)
@@ -176,9 +183,10 @@ class _Pool:
         for given in fn.binds:
             bind = given.substitute(names) if names else given
             if bind.op.role == "constant":
-                attrs = self.arrays.setdefault(bind.attrs.token, bind.attrs)
+                token = _token_of_constant(bind.attrs)
+                attrs = self.arrays.setdefault(token, bind.attrs)
                 (binder,) = bind.binders
-                first = bound.setdefault((bind.attrs.token, binder.type), binder)
+                first = bound.setdefault((token, binder.type), binder)
                 if first is not binder:
                     names[binder] = first
                     continue

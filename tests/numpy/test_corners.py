@@ -107,3 +107,18 @@ def test_copy_may_be_one_of_numpys_modes():
 
     for run in (lt.trace(program, np.ones(2)), lt.jit(program)):
         assert_same(program(np.array([1.0, 2.0])), run(np.array([1.0, 2.0])))
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_new_arrays_have_the_memory_order_that_is_asked_for(name):
+    def program(x):
+        new = getattr(np, name)((2, 3), order="F")
+        new[0] = x
+        known = getattr(np, name)((2, 3), order="F") * 0 + 1
+        return new, known, np.eye(2, 3, order="F"), np.full((2, 3), x, order="F")
+
+    x = np.arange(3.0)
+    for run in (lt.trace(program, x), lt.jit(program)):
+        for expected, found in zip(program(x), run(x), strict=True):
+            assert_same(expected[0], found[0])
+            assert expected.strides == found.strides

@@ -402,3 +402,13 @@ def test_a_result_that_stands_for_another_is_a_result_itself():
     one, other, _ = common_subexpressions(f)(np.ones(3))
 
     assert not np.shares_memory(one, other)
+
+
+def test_constants_of_another_memory_order_are_not_merged():
+    rows, columns = np.ones((2, 3)), np.ones((2, 3), order="F")
+    f = lt.trace(lambda x: (x + rows, x + columns, rows, columns), 1.0)
+
+    for change in (common_subexpressions, constant_pooling):
+        for expected, found in zip(f(1.0), change(f)(1.0), strict=True):
+            assert_same(expected, found)
+            assert expected.strides == found.strides
