@@ -257,8 +257,12 @@ def _index_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change
 
 
 def _basic_index(item: tuple, labels: Labels) -> Labels:
-    """The labels of ``x[item]``, an index of slices, integers and None."""
+    """The labels of ``x[item]``, an index of slices, integers, None and an ellipsis."""
     left, found = list(labels), []
+    if ... in item:  # it stands for the axes without a part
+        place, named = item.index(...), [part for part in item if part not in (None, ...)]
+        whole = (slice(None),) * (len(labels) - len(named))
+        item = (*item[:place], *whole, *item[place + 1 :])
     for part in item:
         label = left.pop(0) if part is not None else None
         is_whole = part is None or part == slice(None)

@@ -82,14 +82,29 @@ def weighted(x):
     return 2 * z - z.mean(1, keepdims=True)
 
 
+def softmax_by_ellipses(x):
+    e = np.exp(x - np.max(x, axis=-1)[..., None])
+    return e / e.sum(-1)[..., np.newaxis]
+
+
+def logsumexp_by_ellipses(x):
+    m = np.max(x, axis=0)
+    return np.log(np.exp(x - m[None, ...]).sum(0)) + m[...]
+
+
+def divided_by_the_maximum_of_all(x):
+    return x * (1 / np.max(x))[..., None]
+
+
 def half_a_row(x):
     e = np.exp(shifted(x))
     return e / (e[:, :3].sum(1, keepdims=True) + 1)
 
 
 LEFT_OUT = [softmax, log_softmax, logsumexp, logsumexp_of_columns, softmax_of_all, cross_entropy]
-LEFT_OUT += [softmin, twice]
+LEFT_OUT += [softmin, twice, softmax_by_ellipses, logsumexp_by_ellipses]
 KEPT = [other_axis, misaligned, of_other_rows, returned, two_maxima, weighted, half_a_row, shifted]
+KEPT += [divided_by_the_maximum_of_all]
 
 
 def loss(f):
