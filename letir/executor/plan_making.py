@@ -137,7 +137,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         LATE_BOUND["restore_state"](holders, before)
         raise
     except LetirError as error:
-        if is_all and executor.watches_state and hasattr(error, "letir_changes_outside"):
+        is_outside = hasattr(error, "letir_changes_outside") and not isinstance(executor.f, type)
+        if is_all and executor.watches_state and is_outside:
             LATE_BOUND["call_as_python"](executor, holders, before, error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)

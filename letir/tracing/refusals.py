@@ -236,14 +236,16 @@ def wrong_result(leaf: Any) -> TraceError:
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
-    if type(leaf).__name__ in ("generator", "async_generator", "coroutine"):
+    is_later = type(leaf).__name__ in ("generator", "async_generator", "coroutine")
+    if is_later:
         # else Python warns of an unawaited coroutine
         leaf.close() if hasattr(leaf, "close") else None
         remedy = "return a list of what it yields; call a plain function, not an async one"
-    return TraceError(
+    error = TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
         f"  {remedy}"
     )
+    return error if is_later else of_unrecorded_code(error)
 
 
 def escaped_error(value: Value) -> EscapedTracerError:

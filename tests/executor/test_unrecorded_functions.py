@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.testing import assert_same
 
 TOLD = "as Python, without a plan"
 COUNTS: list = []
@@ -57,7 +58,7 @@ def test_the_python_function_gives_the_results(f):
 def test_the_warning_comes_once_and_names_the_line():
     fast = lt.jit(masked_mean)
 
-    with pytest.warns(RuntimeWarning, match="test_unrecorded_functions.py:16") as told:
+    with pytest.warns(RuntimeWarning, match="test_unrecorded_functions.py:17") as told:
         fast(np.ones(3))
         fast(np.ones(4))
 
@@ -116,3 +117,38 @@ def test_a_gradient_is_a_named_error_without_a_warning(transform):
 def test_a_trace_refuses():
     with pytest.raises(lt.TraceError, match="masked arrays are not recorded"):
         lt.trace(masked_mean, np.ones(3))
+
+
+class Fit:
+    def __init__(self, slope, bounds):
+        self.slope, self.bounds = slope, bounds
+
+
+RESULTS = {
+    "an object": lambda x: Fit(x.sum(), [x.min(), x.max()]).slope * np.ones(2),
+    "an object that holds arrays": lambda x: Fit(x.sum(), [x.min(), x.max()]),
+    "a set": lambda x: {len(x), "a"},
+    "a dtype": lambda x: (x * 2).dtype,
+    "a function": lambda x: np.sin if x.sum() > 0 else np.cos,
+    "a range": lambda x: range(len(x)),
+}
+
+
+@pytest.mark.parametrize("f", RESULTS.values(), ids=RESULTS)
+@pytest.mark.filterwarnings("ignore:jit calls")
+def test_results_that_are_no_arrays_are_those_of_python(f):
+    fast = lt.jit(f)
+
+    for x in (np.ones(3), 2 * np.ones(3), -np.ones(4)):
+        expected, found = f(x), fast(x)
+        if isinstance(expected, Fit):
+            assert_same(vars(expected), vars(found))
+        elif isinstance(expected, np.ndarray):
+            assert_same(expected, found)
+        else:
+            assert expected == found
+
+
+def test_such_a_result_is_named_in_a_warning():
+    with pytest.warns(RuntimeWarning, match=r"returned range\(0, 3\), of type range"):
+        lt.jit(lambda x: range(len(x)))(np.ones(3))
