@@ -40,6 +40,14 @@ def load_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     return getattr(load_module(f"{package}.{homes[name]}"), name)
 
 
+def object_by_name(module: str | None, name: str) -> Any:
+    """The object with a qualified name in a loaded module, None if there is none."""
+    found: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def _wait_for_loads() -> None:
     """Wait before a fork: the child could never load a module that another thread was loading."""
     thread, end = threading.get_ident(), time.monotonic() + _PATIENCE

@@ -16,10 +16,11 @@ import numpy as np
 import optree
 from attrs import field, frozen
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, object_by_name
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
+_ADDRESS = " at 0x"  # in the text of an object without a text of its own
 _nodes: set[type] = set()  # the classes registered with optree
 
 
@@ -45,7 +46,8 @@ _LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
 class Static:
     """A static leaf: equal to another of the same type and text.
 
-    ``kept``: the value, if its text has its address, which another object could get later.
+    A function that has a name in its module is shown by it. ``kept``: the value, if it was given
+    here and its text does not tell it from all other values.
     """
 
     text: str
@@ -56,8 +58,17 @@ class Static:
         """The static leaf of a value."""
         if type(value) in (bool, str, int, float, complex):
             return cls(repr(value))
-        text = f"{type(value).__name__} {value!r}"
-        return cls(text, value if " at 0x" in text else None)
+        kind, text = type(value).__name__, repr(value)
+        if _ADDRESS not in text:
+            return cls(f"{kind} {text}")
+        module, name = [getattr(value, n, None) for n in ("__module__", "__qualname__")]
+        is_named = type(module) is type(name) is str and object_by_name(module, name) is value
+        return cls(f"{kind} {f'{module}.{name}' if is_named else text}", value)
+
+    def is_made_from(self, value: Any) -> bool:
+        """Whether ``value`` is the static argument: a function of the same name may be another."""
+        has_address = self.kept is None or _ADDRESS in self.text
+        return self == Static.from_value(value) and (has_address or self.kept is value)
 
     def __reduce__(self):
         return Static, (self.text,)
@@ -251,7 +262,7 @@ class Tree:
         leaves = self.leaves_at(tree, asked)
         static = dict(self.statics)
         for i, expected in self.statics:
-            if Static.from_value(leaves[i]) != expected:
+            if not expected.is_made_from(leaves[i]):
                 raise DTypeError(
                     f"{asked}: the static argument {expected.text} is part of the program, "
                     f"found {leaves[i]!r}\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import evolve
 
-from letir.ast import LATE_BOUND, load_module
+from letir.ast import LATE_BOUND, load_module, object_by_name
 from letir.ast.terms import Lambda
 from letir.executor.calls import executor_name
 from letir.executor.executor import Executor
@@ -116,7 +116,7 @@ def pickled_executor(executor: Executor) -> Any:
         transformed, transform = origin
         of = transform.function
         return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
-    is_named = _object_by_name(module, name) is executor
+    is_named = object_by_name(module, name) is executor
     if is_named and not (module == "__main__" and _is_for_cloudpickle()):
         return name
     return copyreg.__newobj__, (type(executor),), (executor.f, executor.options)  # type: ignore[attr-defined]
@@ -124,14 +124,6 @@ def pickled_executor(executor: Executor) -> Any:
 
 def _transformed_by_name(module: str, name: str, executor: Any, options: dict) -> Any:
     return getattr(load_module(module), name)(executor, **options)
-
-
-def _object_by_name(module: str | None, name: str) -> Any:
-    """The object with a qualified name in a module, None if there is none."""
-    found: Any = sys.modules.get(module or "")
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
 
 
 def _is_for_cloudpickle() -> bool:

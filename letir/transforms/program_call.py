@@ -16,6 +16,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
+from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, flat_arguments
 from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
@@ -107,9 +108,25 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     if isinstance(argnums, int) and is_flat:
         return [argnums % count], tree_of_results(1)  # each argument an array
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
+    for n in (argnums,) if isinstance(argnums, int) else argnums:
+        if tree.statics and args[n] is None:
+            _refuse_static(tree, n % count)
     chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
     leaves, spec = flatten(chosen)
     return [leaf.place for leaf in leaves], Tree(spec)
+
+
+def _refuse_static(tree: Tree, n: int) -> None:
+    """Raise DTypeError if argument ``n`` is static itself: a function, a text, a bool ..."""
+    of_args, _ = tree.spec.children()
+    children = of_args.children()
+    first = sum(child.num_leaves for child in children[:n])
+    static = dict(tree.statics).get(first)
+    if static is not None and children[n].num_leaves == 1:
+        raise DTypeError(
+            f"argument {n} is {static.text}, which has no derivative\n"
+            "  name the positions of arrays or floats in argnums"
+        )
 
 
 def split_arguments(

@@ -135,3 +135,37 @@ def test_functions_that_draw_are_not_frozen():
     with pytest.warns(RuntimeWarning, match="as Python"):
         assert_same(X + again.normal(size=3), fast(rng.normal, X))
     assert_same(X + again.normal(size=3), fast(rng.normal, X))
+
+
+def test_a_function_with_a_name_is_shown_by_it_and_known_to_a_loaded_program(tmp_path):
+    program = lt.trace(iterate, square, X)
+    assert f"static('function {__name__}.square')" in str(program)
+
+    lt.save(program, tmp_path / "program.letir")
+    loaded = lt.load(tmp_path / "program.letir")
+    assert_same(iterate(square, X), loaded(square, X))
+    with pytest.raises(lt.DTypeError, match="static argument"):
+        loaded(np.sin, X)
+
+
+def test_another_function_of_the_same_name_is_another_argument(monkeypatch):
+    program = lt.trace(iterate, square, X)
+
+    def other(x):
+        return x + x
+
+    other.__qualname__ = "square"
+    monkeypatch.setitem(globals(), "square", other)
+    with pytest.raises(lt.DTypeError, match="trace again with the new value"):
+        program(other, X)
+
+
+@pytest.mark.parametrize("argument", [np.sin, square, "mean", True, int])
+def test_a_gradient_with_respect_to_a_static_argument_is_refused(argument):
+    def f(what, x):
+        return (x * x).sum()
+
+    for transform in (lt.grad, lt.value_and_grad, lt.jacobian):
+        with pytest.raises(lt.DTypeError, match=r"argument 0 is .*, which has no derivative"):
+            transform(f)(argument, X)
+    assert_same(2 * X, lt.grad(f, argnums=1)(argument, X))
