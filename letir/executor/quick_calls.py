@@ -161,15 +161,20 @@ def quick_call(
         whole, in_parts = by_python, None
     if whole is None:
         return QuickCall(in_parts, entry, executed, texts)
-    own_call = whole.function(
+    own_call = _call_with_counts(whole, executor, entry, executed)
+    is_python = by_python is not None
+    return QuickCall(whole.run, entry, executed, texts, in_parts, own_call, is_python)
+
+
+def _call_with_counts(whole: WholeCall, executor: Any, entry: Any, executed: Any) -> Callable:
+    """The function of a whole call that also counts the call and notes its program."""
+    return whole.function(
         EXECUTOR=executor_by_reference(executor),
         ENTRY=entry,
         CALLS=executor.calls,
         LATEST=LATEST,
         PROGRAM=executed,
     )
-    is_python = by_python is not None
-    return QuickCall(whole.run, entry, executed, texts, in_parts, own_call, is_python)
 
 
 def _runner_in_parts(version: Compiled, run: Callable) -> Callable[[list], tuple]:

@@ -93,11 +93,7 @@ def _floating_dtype(x: Any) -> np.dtype:
 
 
 def _recorded_solver(
-    part: str,
-    original: Callable,
-    args: tuple,
-    kwargs: dict,
-    refused: Exception | None = None,
+    part: str, original: Callable, args: tuple, kwargs: dict, refused: Exception | None = None
 ) -> Any:
     """The results of a solver of SciPy, recorded as one operation.
 
@@ -134,11 +130,18 @@ def _recorded_solver(
         function=name,
         arguments=form,
         results=results,
-        bodies=tuple([callback.body for callback in callbacks]),
-        captures=tuple([len(callback.lifted) for callback in callbacks]),
-        returns=tuple([callback.returns for callback in callbacks]),
+        **_attrs_of_callbacks(callbacks),
     )
     return rebuilt(results, found, leaves)
+
+
+def _attrs_of_callbacks(callbacks: list["_Solved"]) -> dict[str, tuple]:
+    """The attributes of a solver's bind that describe the functions it calls."""
+    return {
+        "bodies": tuple([callback.body for callback in callbacks]),
+        "captures": tuple([len(callback.lifted) for callback in callbacks]),
+        "returns": tuple([callback.returns for callback in callbacks]),
+    }
 
 
 def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list) -> tuple:

@@ -151,15 +151,14 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
         linear_before_reset: int = 0,
         output_sequence: int = 0,
     ) -> tuple:
-        count = 2 if direction == "bidirectional" else 1
-        _check_weights(w, r, count, gates, hidden_size)
+        count = _direction_count(direction, w, r, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
-        names = activations or list(defaults) * count
-        f = _activation_functions(names, activation_alpha, activation_beta)
+        given = activations or list(defaults) * count
+        f = _activation_functions(given, activation_alpha, activation_beta)
         outputs, lasts = [], []
         for i in range(count):
-            flags = {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
-            weights = _weights_of(i, gates, w, r, b, p) | flags
+            weights = _weights_of(i, gates, w, r, b, p)
+            weights |= {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
             state = _first_state(i, states, x, r.shape[-1], (initial_h, initial_c), layout)
             is_reversed = direction == "reverse" or i == 1
             seen = _reversed_in_time(x, sequence_lens) if is_reversed else x
@@ -172,14 +171,15 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
     return run
 
 
-def _check_weights(w: Any, r: Any, count: int, gates: int, hidden_size: int | None) -> None:
-    """Raise ShapeError unless weights have the shapes for so many directions and gates."""
-    n = r.shape[-1]
+def _direction_count(direction: str, w: Any, r: Any, gates: int, hidden_size: int | None) -> int:
+    """The number of directions. Raises ShapeError unless the weights have it, and the gates."""
+    count, n = 2 if direction == "bidirectional" else 1, r.shape[-1]
     if w.shape[0] != count or w.shape[1] != gates * n or hidden_size not in (None, n):
         raise ShapeError(
             f"weights of shape {w.shape} and {r.shape} for {count} directions of hidden size "
             f"{hidden_size}"
         )
+    return count
 
 
 def _both_directions(outputs: list, lasts: list, layout: int) -> tuple:
