@@ -25,7 +25,7 @@ MIXED = -1  # the axis of arrays that are split in another way
 
 
 @frozen(eq=False)
-class RowGroup:
+class RowProgram:
     """The program that one task computes for a block; its types have all ``count`` rows.
 
     ``params``: the axis of rows of each parameter, None for whole values; the last ``numbers``
@@ -234,7 +234,7 @@ class Partition:
         if not any(axis is not None and self.places[arg].is_split for arg, axis in inputs.params):
             inputs.param(*self._any_rows(count))  # for its blocks
         params = sorted(inputs.params.items(), key=lambda item: item[0][1] is None)
-        group = RowGroup(
+        group = RowProgram(
             Lambda(
                 [*[local for _, local in params], *inputs.numbers],
                 binds,

@@ -14,7 +14,7 @@ from dask.highlevelgraph import HighLevelGraph
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.types import ArrayType
 from letir.dask.blocks import as_operand, meta_of
-from letir.dask.row_partition import RowGroup
+from letir.dask.row_partition import RowProgram
 from letir.dask.row_rule import Partial
 from letir.executor.compiled import Compiled, compile
 from letir.kernels.threads import one_thread
@@ -23,7 +23,7 @@ _compiled = BoundedCache(1 << 10)  # (token of a group, number of rows) -> Compi
 _SPLIT_EVERY = 8  # partial results that one task of the tree joins
 
 
-def rows_by_task(group: RowGroup, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+def rows_by_task(group: RowProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
     """The results of a group as Dask arrays; an array of a partial result has one block."""
     split = [x for x, axis in zip(operands, group.params, strict=False) if axis is not None]
     axes = [axis for axis in group.params[: len(split)] if axis is not None]
@@ -121,13 +121,13 @@ def _only_result(whole: tuple, *blocks: Any) -> Any:
     return _results_of_block(whole, *blocks)[0]
 
 
-def _row_number_params(group: RowGroup) -> list[tuple]:
+def _row_number_params(group: RowProgram) -> list[tuple]:
     """(parameter, axis) of the parameters that number the rows."""
     pairs = list(zip(group.fn.params, group.params, strict=True))
     return pairs[len(pairs) - group.numbers :]
 
 
-def _compiled_for(group: RowGroup, count: int) -> Compiled:
+def _compiled_for(group: RowProgram, count: int) -> Compiled:
     key = group.token, count
     found = _compiled.get(key)
     if found is None:
@@ -135,7 +135,7 @@ def _compiled_for(group: RowGroup, count: int) -> Compiled:
     return found
 
 
-def _reduction_tree(bundle: da.Array, group: RowGroup) -> da.Array:
+def _reduction_tree(bundle: da.Array, group: RowProgram) -> da.Array:
     """The partial results of all blocks, joined by a tree of tasks, as one block."""
     how = tuple([r if type(r) is Partial else None for r in group.results])
     every = dask.config.get("split_every", _SPLIT_EVERY)

@@ -1,4 +1,4 @@
-"""``Executor``: an emitter with which derivative rules compute on arrays at once."""
+"""``ComputingEmitter``: an emitter with which derivative rules compute on arrays at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from letir.ast.terms import Const
 from letir.eval.evaluator import Evaluator, compute
 
 
-class Executor:
+class ComputingEmitter:
     """An emitter that computes operations instead of recording them [semantics.md D15]."""
 
     def __init__(self, xp=np):

@@ -3,7 +3,7 @@
 from attrs import define, field, frozen
 
 from letir.ast.terms import Bind
-from letir.executor.plan_memory import Buffer, SimulatedRun, memory_text
+from letir.executor.plan_memory import PlanBuffer, SimulatedRun, memory_text
 from letir.plan.plan import RUNS_BY_STEPS, Plan
 
 
@@ -78,8 +78,8 @@ class _NotingRun(SimulatedRun):
 
     at: int = 0
     noted: list[int] = field(factory=list)
-    spans: list[tuple[Buffer, int, int]] = field(factory=list)
-    buffers_at: dict[Buffer, int] = field(factory=dict)  # array -> its first step
+    spans: list[tuple[PlanBuffer, int, int]] = field(factory=list)
+    buffers_at: dict[PlanBuffer, int] = field(factory=dict)  # array -> its first step
 
     def step(self, n: int, step: tuple) -> None:
         """One step."""
@@ -91,13 +91,13 @@ class _NotingRun(SimulatedRun):
         SimulatedRun.note_bytes(self, n, live)
         self.noted.append(live)
 
-    def allocate(self, buffer: Buffer) -> None:
+    def allocate(self, buffer: PlanBuffer) -> None:
         """Count the memory of a new array."""
         SimulatedRun.allocate(self, buffer)
         if buffer in self.buffers:
             self.buffers_at.setdefault(buffer, self.at)
 
-    def free(self, buffer: Buffer) -> None:
+    def free(self, buffer: PlanBuffer) -> None:
         """Remove the memory of an array from the count."""
         SimulatedRun.free(self, buffer)
         self.spans.append((buffer, self.buffers_at.pop(buffer), self.at))

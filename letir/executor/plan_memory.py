@@ -74,7 +74,7 @@ class PlanMemory:
 
 
 @define(eq=False)
-class Buffer:
+class PlanBuffer:
     """The memory of an array: its bytes, the bind that made it, and how many slots refer to it."""
 
     bytes: int
@@ -86,7 +86,7 @@ class Buffer:
 class _Value:
     """An array in a slot. ``strides``: in elements, None if unknown; ``is_view``: it has a base."""
 
-    buffer: Buffer
+    buffer: PlanBuffer
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     is_view: bool = False
@@ -136,7 +136,7 @@ class SimulatedRun:
     sizes: dict[str, int]
     is_often: bool
     values: dict[int, _Value] = field(factory=dict)  # by slot
-    buffers: dict[Buffer, None] = field(factory=dict)  # of the plan, oldest first
+    buffers: dict[PlanBuffer, None] = field(factory=dict)  # of the plan, oldest first
     live: int = 0
     peak: int = 0
     peak_at: int = -1
@@ -155,10 +155,10 @@ class SimulatedRun:
         self.last = last
         table, params = self.plan.table, self.plan.params
         for n, param in enumerate(params):
-            self.hold(n, self.array(param.type, Buffer(0, None)))
+            self.hold(n, self.array(param.type, PlanBuffer(0, None)))
         for n, constant in enumerate(table.rest, start=len(params)):
             if isinstance(constant, np.ndarray) and constant.shape:
-                self.hold(n, _Value(Buffer(0, None), constant.shape, c_strides(constant.shape)))
+                self.hold(n, _Value(PlanBuffer(0, None), constant.shape, c_strides(constant.shape)))
         for slot in table.unused:
             self.hold(slot, None)
         for n, step in enumerate(table.steps[: last + 1]):
@@ -201,7 +201,7 @@ class SimulatedRun:
         if live > self.peak:
             self.peak, self.peak_at = live, n
 
-    def allocate(self, buffer: Buffer) -> None:
+    def allocate(self, buffer: PlanBuffer) -> None:
         """Count the memory of a new array."""
         if buffer.bytes and buffer not in self.buffers:
             self.buffers[buffer] = None
@@ -228,7 +228,7 @@ class SimulatedRun:
         if not value.buffer.refs and value.buffer in self.buffers:
             self.free(value.buffer)
 
-    def free(self, buffer: Buffer) -> None:
+    def free(self, buffer: PlanBuffer) -> None:
         """Remove the memory of an array from the count."""
         del self.buffers[buffer]
         self.live -= buffer.bytes
@@ -257,10 +257,10 @@ class SimulatedRun:
             self.is_exact = self.is_exact and self.are_known()
         size = math.prod(self.shape(kind)) * kind.dtype.itemsize
         return self.array(
-            kind, Buffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
+            kind, PlanBuffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
         )
 
-    def array(self, kind: Any, buffer: Buffer, is_ordered: bool = True) -> _Value | None:
+    def array(self, kind: Any, buffer: PlanBuffer, is_ordered: bool = True) -> _Value | None:
         """An array of this type."""
         if kind is None or kind is NO_TYPE or not kind.shape:
             return None

@@ -66,13 +66,13 @@ def without_composites(
             wanted[op] = op.decompose is not None and is_wanted(op)
         return wanted[op]
 
-    parts = Parts(is_composite, where)
+    parts = CompositeParts(is_composite, where)
     with paused_gc():
         return map_fitting_bodies(fn, parts.decompose_level)
 
 
 @define(eq=False)
-class Parts:
+class CompositeParts:
     """Decomposes composites; each decomposition is itself decomposed once."""
 
     is_wanted: Callable[[Primitive], bool]

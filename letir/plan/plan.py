@@ -35,7 +35,7 @@ from letir.plan.slot_allocation import (
     ONE_AND_CLEAR,
     TWO,
     TWO_AND_CLEAR,
-    Table,
+    StepTable,
     finish_run,
     step_table,
 )
@@ -71,7 +71,7 @@ class Plan:
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
         # by array module
         self.table = step_table(fn, np, _run_body, donated)
-        self.tables: dict[object, Table] = {np: self.table}
+        self.tables: dict[object, StepTable] = {np: self.table}
         self.runs = 0  # the runs by steps, approximately: threads may count at once
         self.left = 0  # the runs that ``straight`` left to the steps
         self.straight: Any = None  # a StraightLine once the plan has run often
@@ -101,7 +101,7 @@ class Plan:
         leaves.clear()
         return self.run_steps(table, v, tries, log)
 
-    def run_steps(self, table: Table, v: list, tries: bool, log: EffectLog | None) -> tuple:
+    def run_steps(self, table: StepTable, v: list, tries: bool, log: EffectLog | None) -> tuple:
         """The results of the steps on the slots ``v``."""
         # after an error the iterator has the position: no counter is needed in the loop
         steps, outer, token = iter(table.steps), sys.exception(), None
@@ -176,7 +176,7 @@ class Plan:
         self,
         error: BaseException,
         outer: BaseException | None,
-        table: Table,
+        table: StepTable,
         v: list,
         steps: Iterator,
         tries: bool,
@@ -191,7 +191,7 @@ class Plan:
         LATE_BOUND["forget_values"](error, outer)
         self.add_location_note(error, table, len(table.steps) - length_hint(steps) - 1)
 
-    def table_for(self, xp: Any) -> Table:
+    def table_for(self, xp: Any) -> StepTable:
         """The step table for another array module."""
         found = self.tables[xp] = step_table(self.program(), xp, partial(_run_body, xp=xp))
         return found
@@ -218,7 +218,7 @@ class Plan:
         """The ``PlanProfile`` of a run on a flat list of arguments: time and bytes by group."""
         return LATE_BOUND["plan_profile"](self, list(leaves))
 
-    def add_location_note(self, error: BaseException, table: Table, at: int) -> None:
+    def add_location_note(self, error: BaseException, table: StepTable, at: int) -> None:
         """Add a note with the bind of the step ``at`` and the user's line to the error.
 
         Raises GuardError from ``error`` if the recorded function may catch it.
@@ -229,7 +229,7 @@ class Plan:
             LATE_BOUND["add_location_note"](error, fn, bind)
 
 
-def _prepare_slots(table: Table, v: list, log: EffectLog | None) -> None:
+def _prepare_slots(table: StepTable, v: list, log: EffectLog | None) -> None:
     """Prepare the slots ``v`` for a run: unused arguments, donated arrays, the effect log."""
     for c in table.unused:
         v[c] = None
@@ -256,7 +256,7 @@ def _place_of_line(frame: FrameType) -> Source | None:
     return _source_at(table, max(straight.steps[caller.f_lineno - 1], 0))
 
 
-def _source_at(table: Table, at: int) -> Source | None:
+def _source_at(table: StepTable, at: int) -> Source | None:
     """The source location of the step ``at``."""
     where = table.where[at]
     bind = where[0][1] if type(where) is tuple else where
@@ -267,7 +267,7 @@ PLACES.update({f.__code__: _place_of_step for f in (Plan.run_steps, finish_run)}
 PLACES[Plan.run_straight_line.__code__] = _place_of_line
 
 
-def without_constants(table: Table, results: tuple) -> tuple:
+def without_constants(table: StepTable, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program."""
     found, constants = list(results), table.constants
     for i in table.shared:

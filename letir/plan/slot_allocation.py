@@ -35,7 +35,7 @@ _KEPT = 1 << 60  # the remaining uses of a constant: it is never freed
 
 
 @define(eq=False)
-class Table:
+class StepTable:
     """The steps of a program for one array module.
 
     ``rest``: the initial contents of the slots after the parameters; ``unused``: the slots of
@@ -58,7 +58,7 @@ class Table:
     needs_start: bool
 
 
-def finish_run(table: Table, v: list, step: tuple, steps: Iterator) -> None:
+def finish_run(table: StepTable, v: list, step: tuple, steps: Iterator) -> None:
     """Execute ``step`` and the rest of the ``steps``, with warnings at the user's lines."""
     state = LOUD[current_state()]
     token = None if state is None else ERROR_STATE.set(state)
@@ -76,7 +76,7 @@ def finish_run(table: Table, v: list, step: tuple, steps: Iterator) -> None:
             ERROR_STATE.reset(token)
 
 
-def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Table:
+def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> StepTable:
     """The step table of ``fn`` for arrays of the module ``xp``; ``call`` runs bodies.
 
     ``donated``: positions of parameters whose arrays may be overwritten. Linear time.
@@ -114,7 +114,7 @@ class _Layout:
         self.log: int | None = None
         self.may_warn = False  # whether a step that is not a ufunc may have floating-point errors
 
-    def table(self, fn: Lambda) -> Table:
+    def table(self, fn: Lambda) -> StepTable:
         """The finished table, once all binds have their steps."""
         shared = [
             n
@@ -124,7 +124,7 @@ class _Layout:
             and not getattr(arg.type, "weak", False)  # Python's numbers have no memory
         ]
         results, _ = self.operands(fn.ret.args, None)
-        return Table(
+        return StepTable(
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
             *(frozenset(map(id, self.arrays)), tuple(shared)),
             *(tuple([n for n, p in enumerate(fn.params) if p in self.donated]), self.counts),

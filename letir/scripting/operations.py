@@ -21,7 +21,7 @@ from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.lowering.closing import Rule, operands_of
-from letir.scripting.lowering.emission import Emitter
+from letir.scripting.lowering.emission import ScriptLowering
 from letir.scripting.script_terms import GROUP, STATIC, Group
 from letir.scripting.scripts import Script, constant_of
 from letir.scripting.units import script
@@ -145,7 +145,9 @@ class _Operation:
         builder = next(value.emitter for value in operands if isinstance(value, Value))
         names = [param.name for param in bound.function.params]
         env = dict(zip(names, bound.values, strict=True))
-        found = plain_result(Emitter(builder, bound.function, self.script.scripts, env).run())
+        found = plain_result(
+            ScriptLowering(builder, bound.function, self.script.scripts, env).run()
+        )
         count = len(found) if isinstance(found, tuple) else 1
         if count != self.n_outs:
             raise ShapeError(

@@ -22,17 +22,17 @@ from letir.scripting.script_terms import (
     Branch,
     Choice,
     Count,
-    Function,
     Group,
     Literal,
     Logic,
     Name,
     Param,
+    ScriptFunction,
+    ScriptWhile,
     Slice,
     Statement,
     Subscript,
     Term,
-    While,
     names_bound,
     names_in,
     parts_of,
@@ -44,7 +44,7 @@ _NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
 # ---- before lifting ----
 
 
-def source_of_function(function: Function) -> str:
+def source_of_function(function: ScriptFunction) -> str:
     """The function in Python syntax.
 
     >>> from letir.scripting.units import script
@@ -83,7 +83,7 @@ def _expression_text(node: ast.expr) -> str:
 # ---- constants ----
 
 
-def _constant_names(function: Function) -> set[str]:
+def _constant_names(function: ScriptFunction) -> set[str]:
     """The names computed from constants alone: they are not part of the context."""
     known: set[str] = set()
     for statement in function.body:
@@ -110,13 +110,13 @@ def _is_constant(term: Term, known: set[str]) -> bool:
 # ---- after lifting ----
 
 
-class Lifted:
+class LiftedPrinter:
     """Writes a function after lifting.
 
     ``others``: words that are names of values or scripts in the text, not of operations.
     """
 
-    def __init__(self, function: Function, others: Collection[str] = ()):
+    def __init__(self, function: ScriptFunction, others: Collection[str] = ()):
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
         self.constants = _constant_names(function)
@@ -130,7 +130,7 @@ class Lifted:
         inner = self.function.inner
         return forward if inner is None else forward + self.definition(inner, self.context)
 
-    def definition(self, function: Function, context: tuple[str, ...] | None) -> str:
+    def definition(self, function: ScriptFunction, context: tuple[str, ...] | None) -> str:
         """One closed function; ``context``: the captured values that it gets as a tuple."""
         params = [self.param(param) for param in function.params]
         lines = []
@@ -147,7 +147,7 @@ class Lifted:
         head = f"def {function.name}({', '.join(params)}) -> {kind}:\n"
         return head + "".join(f"  {line}\n" for line in lines)
 
-    def constants_of(self, inner: Function) -> list[Assign]:
+    def constants_of(self, inner: ScriptFunction) -> list[Assign]:
         """The assignments of the constants that a backward uses."""
         needed = set(inner.captured)
         found: list[Assign] = []
@@ -159,7 +159,7 @@ class Lifted:
                 needed.update(names_in(statement.value))
         return found[::-1]
 
-    def context_name(self, function: Function) -> str:
+    def context_name(self, function: ScriptFunction) -> str:
         """The name ``context``, unless the user's code has that name."""
         name = "context"
         taken = {*self.types, *(param.name for param in function.params)}
@@ -221,7 +221,7 @@ class Lifted:
             lines.append(f"{name} = {self.term(term)}")
         return lines
 
-    def loop(self, statement: While | Count) -> list[str]:
+    def loop(self, statement: ScriptWhile | Count) -> list[str]:
         """A loop, with the carried values under their names before, inside and after it."""
         params, targets = statement.params, statement.targets
         lines = self.aliases(params, statement.initial)
@@ -234,7 +234,7 @@ class Lifted:
         lines += self.block(params, statement.block)
         return lines + [f"{t} = {p}" for t, p in zip(targets, params, strict=True)]
 
-    def results(self, function: Function) -> tuple[str, str]:
+    def results(self, function: ScriptFunction) -> tuple[str, str]:
         """(returned expression, its type)."""
         inner, results = function.inner, function.results
         if inner is None:
@@ -340,18 +340,18 @@ def _tuple_type(items: Collection[str]) -> str:
 _WRITERS = {
     Name: lambda self, term: term.id,
     Literal: lambda self, term: _literal_text(term.value),
-    Apply: Lifted.apply,
+    Apply: LiftedPrinter.apply,
     Group: lambda self, term: _tuple_text([self.term(item) for item in term.items]),
-    Subscript: Lifted.part,
+    Subscript: LiftedPrinter.part,
     Slice: lambda self, term: ":".join(map(self.term, term.ends)).removesuffix(":"),
     Choice: lambda self, term: (
         f"({self.term(term.on_true)} if {self.term(term.test)} else {self.term(term.on_false)})"
     ),
-    Logic: Lifted.logic,
+    Logic: LiftedPrinter.logic,
 }
 
 
-def lifted_text(function: Function, scripts: Collection[str] = ()) -> str:
+def lifted_text(function: ScriptFunction, scripts: Collection[str] = ()) -> str:
     """The text of a function after lambda lifting, which is again a script."""
     is_lifted = any(param.kind == GROUP for param in function.params)
     locals_ = {name for name in _names_of(function) if meaning_of_word(name)}
@@ -360,10 +360,10 @@ def lifted_text(function: Function, scripts: Collection[str] = ()) -> str:
         for word in scripts
         if word != function.name and meaning_of_word(word) and not is_lifted
     }
-    return Lifted(function, others | locals_).text()
+    return LiftedPrinter(function, others | locals_).text()
 
 
-def _names_of(function: Function) -> set[str]:
+def _names_of(function: ScriptFunction) -> set[str]:
     """The names that a function and its backward bind."""
     found = {param.name for param in function.params}
     found.update(names_bound(function.body))

@@ -1,9 +1,9 @@
 """The terms of gradient scripts: expressions, statements, functions.
 
     Term      = Name | Literal | Apply | Group | Subscript | Slice | Choice | Logic
-    Statement = Assign | Branch | While | Count
+    Statement = Assign | Branch | ScriptWhile | Count
     Block     = body, results
-    Function  = name, params, body, results, inner
+    ScriptFunction = name, params, body, results, inner
 
 ``frontend`` makes them from Python syntax, ``script_printer`` writes them as text, ``lowering``
 turns them into programs. Every name is bound once in a function: a second ``x`` becomes ``x_1``.
@@ -144,7 +144,7 @@ class Branch:
 
 @final
 @frozen
-class While:
+class ScriptWhile:
     """``while``: ``params`` are the carried values inside, ``initial`` their initial values, the
     block's results their values after a step, and ``targets`` their values after the last step.
     """
@@ -161,7 +161,7 @@ class While:
 @final
 @frozen
 class Count:
-    """``for index in range(start, stop, step)``, with carried values as in ``While``."""
+    """``for index in range(start, stop, step)``, with carried values as in ``ScriptWhile``."""
 
     targets: tuple[str, ...]
     params: tuple[str, ...]
@@ -173,7 +173,7 @@ class Count:
     names: tuple[str, ...] = field(eq=False)
 
 
-Statement = Assign | Branch | While | Count
+Statement = Assign | Branch | ScriptWhile | Count
 
 
 TENSOR, SCALAR, STATIC, GROUP = "array", "scalar", "static", "group"  # kinds of parameters
@@ -197,7 +197,7 @@ class Param:
 
 
 @frozen(eq=False)
-class Function:
+class ScriptFunction:
     """A function; ``inner`` is its backward, if it has one.
 
     ``captured``: for a backward, the names of the outer function that it uses, in order of first
@@ -208,7 +208,7 @@ class Function:
     params: tuple[Param, ...]
     body: tuple[Statement, ...]
     results: Term
-    inner: "Function | None"
+    inner: "ScriptFunction | None"
     captured: tuple[str, ...]
     tree: ast.FunctionDef = field(eq=False, repr=False)
     at: TextPosition = field(eq=False)
@@ -256,7 +256,7 @@ def terms_in(statements: Iterable[Statement]) -> Iterator[Term]:
                 yield test
                 yield from script_terms_in(on_true)
                 yield from script_terms_in(on_false)
-            case While(initial=initial, test=test, block=block):
+            case ScriptWhile(initial=initial, test=test, block=block):
                 yield from (*initial, test, *script_terms_in(block))
             case Count(initial=initial, bounds=bounds, block=block):
                 yield from (*initial, *bounds, *script_terms_in(block))
@@ -287,7 +287,7 @@ def names_bound(statements: Iterable[Statement]) -> Iterator[str]:
         match statement:
             case Branch(on_true=on_true, on_false=on_false):
                 yield from names_bound((*on_true.body, *on_false.body))
-            case While(params=params, block=block):
+            case ScriptWhile(params=params, block=block):
                 yield from (*params, *names_bound(block.body))
             case Count(params=params, index=index, block=block):
                 yield from (*params, index, *names_bound(block.body))

@@ -22,7 +22,7 @@ from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.scripted import scripted
-from letir.scripting.frontend.source_text import Text, function_definition, script_text_of
+from letir.scripting.frontend.source_text import ScriptText, function_definition, script_text_of
 from letir.scripting.frontend.statements import FunctionReader
 from letir.scripting.lowering import closing
 from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, operands_of
@@ -32,10 +32,10 @@ from letir.scripting.script_terms import (
     SCALAR,
     STATIC,
     TENSOR,
-    Function,
     Group,
     Literal,
     Param,
+    ScriptFunction,
     Term,
 )
 
@@ -48,7 +48,7 @@ _MOST = 1 << 10
 class _Bound:
     """An overload with a value for each of its parameters."""
 
-    function: Function
+    function: ScriptFunction
     values: tuple
     fit: tuple[int, ...]  # how well each argument fits
 
@@ -78,7 +78,7 @@ class Script:
     """
 
     def __init__(
-        self, name: str, overloads: Sequence[Function], scripts: MutableMapping[str, "Script"]
+        self, name: str, overloads: Sequence[ScriptFunction], scripts: MutableMapping[str, "Script"]
     ):
         self.__name__, self.overloads, self.scripts = name, list(overloads), scripts
         self._rules = BoundedCache(_MOST)
@@ -242,7 +242,7 @@ class Script:
         )
         return DTypeError(f"{self.__name__}: no overload takes ({found})\n{listed}")
 
-    def bound(self, function: Function, args: Sequence, kwargs: Mapping) -> _Bound | str:
+    def bound(self, function: ScriptFunction, args: Sequence, kwargs: Mapping) -> _Bound | str:
         """The arguments by parameter, or the reason why they do not fit."""
         params = function.params
         if len(args) > len(params):
@@ -269,7 +269,7 @@ class Script:
 # ---- functions ----
 
 
-def read_function(text: Text) -> tuple[Function, dict[str, Script]]:
+def read_function(text: ScriptText) -> tuple[ScriptFunction, dict[str, Script]]:
     """(the only function of a text, the scripts that it may call)."""
     around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
     node = function_definition(text)
@@ -277,7 +277,9 @@ def read_function(text: Text) -> tuple[Function, dict[str, Script]]:
     return FunctionReader(text, around, node.name).function(node), around
 
 
-def check_distinct(text: Text, function: Function, others: list[Function]) -> None:
+def check_distinct(
+    text: ScriptText, function: ScriptFunction, others: list[ScriptFunction]
+) -> None:
     """Raise ParseError if another overload has the same kinds of parameters."""
     kinds = [param.annotation or param.kind for param in function.params]
     for other in others:

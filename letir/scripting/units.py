@@ -7,9 +7,9 @@ from typing import Any
 from letir.ast import entry_point
 from letir.errors import ParseError
 from letir.scripting.frontend.printed_pairs import joined_pairs
-from letir.scripting.frontend.source_text import Text, script_text_of
+from letir.scripting.frontend.source_text import ScriptText, script_text_of
 from letir.scripting.frontend.statements import FunctionReader
-from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
+from letir.scripting.script_terms import Apply, ScriptFunction, parts_of, terms_in
 from letir.scripting.scripts import Script, check_distinct, read_function
 
 
@@ -77,7 +77,7 @@ class CompilationUnit(Mapping):
         read = script_text_of(text)
         self.enter(read, read.definitions())
 
-    def enter(self, read: Text, nodes: Sequence[ast.FunctionDef]) -> None:
+    def enter(self, read: ScriptText, nodes: Sequence[ast.FunctionDef]) -> None:
         """Add these functions of a text: all of them or, if one has an error, none."""
         # all names are entered first, so that the order of functions does not matter
         known = {*self._scripts, *(node.name for node in nodes)}
@@ -132,7 +132,7 @@ class CompilationUnit(Mapping):
 # ---- calls ----
 
 
-def _script_calls(function: Function) -> Iterator[Apply]:
+def _script_calls(function: ScriptFunction) -> Iterator[Apply]:
     """The other scripts called in a function and its backward."""
     for part in (function, function.inner):
         if part is not None:
@@ -144,7 +144,7 @@ def _script_calls(function: Function) -> Iterator[Apply]:
                     yield term
 
 
-def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
+def _check_cycles(text: ScriptText, overloads: Mapping[str, list[ScriptFunction]]) -> None:
     """Raise ParseError that names a cycle of calls, if there is one."""
     called = {name: [c for f in fs for c in _script_calls(f)] for name, fs in overloads.items()}
     done: set[str] = set()
@@ -163,7 +163,7 @@ def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
                 waiting.append(iter(called[call.function]))
 
 
-def _recursion_error(text: Text, call: Apply, cycle: list[str]) -> ParseError:
+def _recursion_error(text: ScriptText, call: Apply, cycle: list[str]) -> ParseError:
     """The error for functions that call each other recursively."""
     message = f"recursion: {' -> '.join(cycle)}\n  a script must end: write a loop"
     return text.error(call.at, message)

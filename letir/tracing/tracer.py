@@ -62,7 +62,7 @@ class Tracer(PythonProtocols):
     """A traced value, which behaves as a NumPy array of its type.
 
     ``held_value`` is the concrete array in a concrete trace. ``sharing`` (see ``mutation.views``)
-    is a ``View`` if it shares memory with another value, a ``Memory`` if it has views, else None.
+    is a ``SharedView`` of another value's memory, a ``Memory`` if it has views, else None.
 
     >>> import numpy as np
     >>> from letir import trace

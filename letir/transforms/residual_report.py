@@ -11,7 +11,7 @@ from attrs import field, frozen
 from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view_or_identity, nbytes, nominal_bytes
-from letir.ad.remat.policies import Choice, check_policy, with_policy
+from letir.ad.remat.policies import ResidualChoice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, split_gradient
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
@@ -186,7 +186,7 @@ def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
     check_policy(policy)
     if policy == "keep_all":
         return set(parts.captured)
-    return Choice(parts, policy, anything=True).choose_residuals(exact=False)
+    return ResidualChoice(parts, policy, anything=True).choose_residuals(exact=False)
 
 
 # ---- bytes ----

@@ -9,7 +9,7 @@ import letir as lt
 from letir.ad.reverse import Reverse
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
-from letir.eval.computing_emitter import Executor
+from letir.eval.computing_emitter import ComputingEmitter
 from letir.eval.evaluator import Evaluator
 
 A, B = np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0])
@@ -153,7 +153,7 @@ def test_the_transform_emits_into_an_executor_as_into_a_builder():
         np, lambda bind, results: values.update(zip(bind.binders, results, strict=True))
     ).call(fn, [A, B])
 
-    reverse = Reverse(Executor(), values.__getitem__, {}.get)
+    reverse = Reverse(ComputingEmitter(), values.__getitem__, {}.get)
     found = reverse.visit(fn.body, set(fn.params), [], lambda ret: [(ret.args[0], np.ones(3))])
 
     np.testing.assert_array_equal(2 * A * B, found[fn.params[0]])

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Source
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, Undef
-from letir.eval.computing_emitter import Executor
+from letir.eval.computing_emitter import ComputingEmitter
 from letir.eval.evaluator import compute, run_flat
 from letir.testing import assert_same
 from letir.visitors.usedef import uses
@@ -674,8 +674,8 @@ def test_an_executor_computes_emitted_operations():
     """[D15]"""
     split = PRIMITIVES["split"]
 
-    (total,) = Executor().emit(PRIMITIVES["add"], (X, Const(1.0)), NO_ATTRS)
-    parts = Executor().emit(split, (total,), split.complete({"sections": 3}))
+    (total,) = ComputingEmitter().emit(PRIMITIVES["add"], (X, Const(1.0)), NO_ATTRS)
+    parts = ComputingEmitter().emit(split, (total,), split.complete({"sections": 3}))
 
     assert_same((X + 1.0, list(np.split(X + 1.0, 3))), (total, list(parts)))
 
@@ -685,7 +685,7 @@ def test_an_executor_runs_bodies():
     body = parse("lambda %0, %1 { %2 = mul(%0, %1); return (%2, %0) }")
     attrs = Attrs(n_cts=1, body=body)
 
-    found = Executor().emit(PRIMITIVES["when_defined"], (X, X), attrs)
+    found = ComputingEmitter().emit(PRIMITIVES["when_defined"], (X, X), attrs)
 
     assert_same((X * X, X), tuple(found))
 

@@ -11,16 +11,16 @@ from letir.ast.terms import Bind, Local
 from letir.errors import LetirError
 
 if TYPE_CHECKING:
-    from letir.ad.remat.policies import Choice
+    from letir.ad.remat.policies import ResidualChoice
 
 # segments, because networkx takes more than linear time for a cut
 SEGMENT = 2000  # binds in the graph of one cut
 
 
-def minimum_cut(choice: "Choice", kept: set[Local]) -> set[Local]:
+def minimum_cut(choice: "ResidualChoice", kept: set[Local]) -> set[Local]:
     """The residuals ``kept``, minimised segment by segment while the other segments stay fixed.
 
-    ``choice`` (a ``letir.ad.remat.policies.Choice``) says what may be recomputed and how many bytes
+    ``choice`` (a ``ResidualChoice`` of ``policies``) says what may be recomputed and how many bytes
     values have. No segment gets more bytes than it had. Needs networkx.
     """
     kept = set(kept)

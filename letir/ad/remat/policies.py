@@ -60,20 +60,20 @@ def with_policy(
     if policy == "keep_all" and not exact:
         return gradient
     parts = split_gradient(gradient)
-    choosing = Choice(parts, policy, anything=redifferentiate is not None)
+    choosing = ResidualChoice(parts, policy, anything=redifferentiate is not None)
     kept = choosing.choose_residuals(exact)
     # new temporaries need vjp parameters, which only the reverse transform can add
     missing = choosing.without_cotangent(kept)
     if not missing:
         return rebuild_gradient(parts, kept)
     after = split_gradient(redifferentiate(missing))
-    found = Choice(after, policy).required_values(
+    found = ResidualChoice(after, policy).required_values(
         _keep_nothing, _translate_kept(kept, parts, after)
     )
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuild_gradient(after, found)
     # the cotangents of new temporaries need rules that read more bytes than the policy saved
-    kept = Choice(parts, policy).choose_residuals(exact)
+    kept = ResidualChoice(parts, policy).choose_residuals(exact)
     other = with_policy(gradient, policy, redifferentiate=redifferentiate) if exact else None
     if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
         return rebuild_gradient(parts, kept)
@@ -103,7 +103,7 @@ def check_policy(policy: Policy, exact: bool = False) -> None:
         )
 
 
-class Choice:
+class ResidualChoice:
     """The choice of residuals for one Gradient: what may be recomputed, and what a residual costs.
 
     ``anything``: floating values that are not captured now may become residuals even if cotangents

@@ -27,7 +27,7 @@ from letir.eager.tape import (
     freed_error,
     node_line,
 )
-from letir.eval.computing_emitter import Executor
+from letir.eval.computing_emitter import ComputingEmitter
 from letir.eval.nan_checks import has_nan
 from letir.ops.elementwise.ufuncs import add
 
@@ -57,7 +57,7 @@ class Backward(Direct):
 
     def __init__(self, records: bool, keeps: bool, wanted=(), needed=None):
         self.records, self.keeps = records, keeps
-        self.emitter = Recorder() if records else Executor()
+        self.emitter = Recorder() if records else ComputingEmitter()
         self.needs_all = needed is None
         self.needed = _Everything() if needed is None else needed
         self.wanted = frozenset(wanted)

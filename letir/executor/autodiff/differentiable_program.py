@@ -22,7 +22,7 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
 from letir.eval.memory_checks import check_writable
-from letir.executor.autodiff.gradient_plans import Graph, GraphCompiler
+from letir.executor.autodiff.gradient_plans import DifferentiableGraph, GraphCompiler
 from letir.executor.autodiff.subgraphs import requiring_grad
 from letir.executor.autodiff.tape_node import GraphStep
 from letir.executor.default_pipeline import optimize_program
@@ -97,7 +97,7 @@ class _Part:
     args: tuple[Arg, ...]
     binders: tuple[Local, ...]
     run: Callable
-    graph: Graph | None = None
+    graph: DifferentiableGraph | None = None
 
 
 def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: GraphCompiler) -> list[_Part]:
@@ -119,7 +119,7 @@ def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: GraphCompi
 def _single_part(bind: Bind, making: GraphCompiler) -> _Part:
     """The part for one bind with an operand that requires grad."""
     if bind.op.role == "subgraph":
-        graph = Graph(bind, making)
+        graph = DifferentiableGraph(bind, making)
         return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
     if function_behind(bind.op) is not None:
         return _Part(bind.args, bind.binders, partial(_apply_function, bind))

@@ -1,8 +1,8 @@
-"""``Graph``: a differentiable graph with its cached gradient programs.
+"""``DifferentiableGraph``: a differentiable graph with its cached gradient programs.
 
-``Backward`` is the gradient program for one set of results with a gradient. It runs as a plan on
-arrays or, under ``create_graph``, as a differentiable program with graphs inside. Everything is
-made on first use.
+``BackwardPrograms`` is the gradient program for one set of results with a gradient. It runs as a
+plan on arrays or, under ``create_graph``, as a differentiable program with graphs inside.
+Everything is made on first use.
 """
 
 import threading
@@ -26,7 +26,7 @@ from letir.visitors.usedef import use_counts
 
 
 @define(eq=False)
-class Backward:
+class BackwardPrograms:
     """The gradient program for one set of results with a gradient.
 
     ``captured``: the positions (operands, then results) of the primal values that it reads;
@@ -79,7 +79,7 @@ class GraphCompiler:
 
 
 @define(eq=False)
-class Graph:
+class DifferentiableGraph:
     """One ``differentiable_graph`` of a program, and its gradient programs."""
 
     bind: Bind
@@ -114,7 +114,7 @@ class Graph:
             f"gradient program of {len(self.df)} steps, {made} of its plans made"
         )
 
-    def backward(self, mask: tuple, requires: tuple) -> Backward:
+    def backward(self, mask: tuple, requires: tuple) -> BackwardPrograms:
         """The gradient program for these results with a gradient, made once."""
         key = mask, requires
         found = self.backwards.get(key)
@@ -123,7 +123,7 @@ class Graph:
             found = self.backwards.setdefault(key, self.new_backward(mask, requires))
         return found
 
-    def new_backward(self, mask: tuple, requires: tuple) -> Backward:
+    def new_backward(self, mask: tuple, requires: tuple) -> BackwardPrograms:
         """Make the gradient program that ``backward`` caches."""
         attrs = self.bind.attrs
         df, defined = attrs["df"], [mask[i] for i in attrs["df_input_vjps"]]
@@ -140,7 +140,7 @@ class Graph:
         read = [(p, at) for p, at in zip(found.params[count:], captures, strict=True) if p in used]
         program = Lambda([*cts, *[p for p, _ in read]], program.binds, program.ret)
         places = tuple([at for _, at in read])
-        return Backward(program, places, tuple([i for i, _ in wanted]), self.making)
+        return BackwardPrograms(program, places, tuple([i for i, _ in wanted]), self.making)
 
 
 def _may_be_view(bind: Bind) -> bool:

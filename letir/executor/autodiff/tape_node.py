@@ -26,7 +26,7 @@ from letir.eager.tape import (
 )
 from letir.eager.variable import Variable
 from letir.eval.array_modules import array_module, is_array
-from letir.executor.autodiff.gradient_plans import Graph
+from letir.executor.autodiff.gradient_plans import DifferentiableGraph
 from letir.passes.dead_code_elimination import dead_code
 from letir.plan.plan import plan_of
 
@@ -35,7 +35,7 @@ from letir.plan.plan import plan_of
 class _GraphForm(OpSpecialization):
     """The interface of ``OpSpecialization``, for one graph."""
 
-    graph: Graph
+    graph: DifferentiableGraph
     requires: tuple[bool, ...]  # for each operand, whether it requires grad in this call
     places: dict[int, int]  # operand or result position -> position among the saved values
 
@@ -86,7 +86,7 @@ class GraphStep:
     Forms are cached here, not on the graph: they refer to the graph, which would be a cycle.
     """
 
-    graph: Graph
+    graph: DifferentiableGraph
     forms: dict = field(factory=dict)
     types: tuple | None = field(init=False)  # of all results; None if sizes are symbolic
 

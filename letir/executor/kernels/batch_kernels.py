@@ -21,7 +21,7 @@ from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 from letir.ops.define.composite_programs import is_computed_by_parts
 from letir.ops.define.records import decomposition
-from letir.passes.decomposition import Parts
+from letir.passes.decomposition import CompositeParts
 from letir.passes.fusion.batch_clusters import BatchCluster, batch_clusters, batch_sizes
 from letir.passes.fusion.clustering import WORTH
 from letir.passes.fusion.fusing import fused_level
@@ -84,7 +84,7 @@ def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
             bind_kind(part, n, is_exact) for part in parts.binds if part.args
         )
 
-    return Parts(is_wanted, has_parts).decompose_level(fn)
+    return CompositeParts(is_wanted, has_parts).decompose_level(fn)
 
 
 class BatchCall:

@@ -13,7 +13,7 @@ from letir.ops.elementwise.ufuncs import mul
 from letir.ops.shape.shape_and_creation import full
 from letir.passes.cse import common_subexpressions
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.decomposition import Parts
+from letir.passes.decomposition import CompositeParts
 from letir.passes.fusion.clustering import reduces_much
 from letir.passes.peephole_rules.driver import peephole
 
@@ -23,7 +23,7 @@ def with_parts(fn: Lambda) -> Lambda:
 
     Sums may be added in another order than in NumPy's function.
     """
-    found = Parts(lambda op: op.reduction == PARTS, _has_simple_parts).decompose_level(fn)
+    found = CompositeParts(lambda op: op.reduction == PARTS, _has_simple_parts).decompose_level(fn)
     return fn if found is fn else dead_code(common_subexpressions(peephole(found)))
 
 

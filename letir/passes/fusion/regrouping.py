@@ -10,7 +10,7 @@ from attrs import define, field
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
 
-class Cluster(Protocol):
+class BindCluster(Protocol):
     """Positions of binds that become one bind, and binds from outside that it computes again."""
 
     members: list[int]
@@ -55,7 +55,7 @@ def _has_types(bind: Bind) -> bool:
     )
 
 
-def regroup_clusters(fn: Lambda, clusters: Sequence[Cluster], make: Make) -> Lambda:
+def regroup_clusters(fn: Lambda, clusters: Sequence[BindCluster], make: Make) -> Lambda:
     """``fn`` with the bind ``make(cluster, body, operands, results)`` for each cluster.
 
     If ``make`` returns None, the binds of the cluster stay. A view that binds outside of the
@@ -70,12 +70,12 @@ class _Regrouping:
 
     fn: Lambda
     make: Make
-    units: list[Cluster | None] = field(factory=list)
+    units: list[BindCluster | None] = field(factory=list)
     made: dict[int, Bind] = field(factory=dict)  # by id of the cluster
     results: dict[int, list[Local]] = field(factory=dict)
     outside: set[Local] = field(factory=set)  # values read outside of their clusters
 
-    def run(self, clusters: Sequence[Cluster]) -> Lambda:
+    def run(self, clusters: Sequence[BindCluster]) -> Lambda:
         """The program."""
         fn = self.fn
         self.units = [None] * len(fn.binds)
@@ -110,7 +110,7 @@ class _Regrouping:
                 found = self.results.setdefault(id(cluster), [])
                 found += [binder for binder in bind.binders if binder in self.outside]
 
-    def cluster_bind(self, cluster: Cluster) -> Bind | None:
+    def cluster_bind(self, cluster: BindCluster) -> Bind | None:
         """The bind that ``make`` returns for the body of a cluster."""
         names: dict[Local, Local] = {}  # local outside -> local in the body
         operands: list[Local] = []

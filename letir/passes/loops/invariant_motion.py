@@ -1,6 +1,6 @@
 """``loop_invariants``: loop-invariant code motion.
 
-Read ``Loop`` first, the common description of loops, then ``_Invariants``, which finds the
+Read ``LoopBind`` first, the common description of loops, then ``_Invariants``, which finds the
 invariant binds of one body, then ``_hoist_invariants``.
 """
 
@@ -87,7 +87,7 @@ def _is_identical(a, b) -> bool:
 
 
 @frozen(eq=False)
-class Loop:
+class LoopBind:
     """A bind that runs bodies repeatedly.
 
     Its operands from ``first`` on are captured: the last parameters of every body. ``certain``: for
@@ -106,11 +106,11 @@ class Loop:
         return self.bind.args[self.first :]
 
 
-def _describe_loop(bind: Bind, numbers: dict) -> Loop:
+def _describe_loop(bind: Bind, numbers: dict) -> LoopBind:
     """The description of a bind that is a loop; ``numbers``: the values of integer constants."""
     layout = bind.op.bodies
     first = layout.ahead + layout.n_carry(bind) + layout.n_elements(bind)
-    return Loop(bind, first, *_ENTRIES[layout.loop](bind, numbers))
+    return LoopBind(bind, first, *_ENTRIES[layout.loop](bind, numbers))
 
 
 def _enters_numbers(bind: Bind, numbers: dict) -> tuple:
@@ -239,7 +239,7 @@ def _is_quiet(bind: Bind) -> bool:
     return is_safe and not is_cast
 
 
-def _hoist_invariants(loop: Loop) -> list[Bind]:
+def _hoist_invariants(loop: LoopBind) -> list[Bind]:
     """The moved binds, followed by the loop."""
     bind, captured = loop.bind, loop.captured
     room = max(_ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
@@ -268,7 +268,7 @@ def _hoist_invariants(loop: Loop) -> list[Bind]:
     return [*builder.binds, _without_unread(bind, loop.first, operands, programs)]
 
 
-def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invariants:
+def _inside_of(loop: LoopBind, body: Lambda, is_certain: bool, room: int) -> _Invariants:
     """The binds that move out of a body, if it can be decided whether the body runs at all."""
     same = body.params[len(body.params) - len(loop.captured) :]
     if not is_certain and loop.enters is not None:
@@ -302,7 +302,7 @@ def _may_be_zeros(local: Local) -> bool:
     return has_static_shape(kind) and not kind.weak
 
 
-def _emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+def _emit_invariants(inside: _Invariants, loop: LoopBind, builder: LetBuilder) -> Sequence[Arg]:
     """Emit the moved binds on the operands of the loop, and return the results that it reads."""
     params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(

@@ -156,7 +156,7 @@ def _is_term(bind: Bind) -> bool:
 
 
 @define(eq=False)
-class Parts:
+class SummedParts:
     """The terms that are ``assemble``s: parts by index; parts of equal index are added first."""
 
     like: Bind
@@ -173,7 +173,7 @@ class Parts:
             self.kept += part.type.size
         self.at[place] = item, part, arrays
 
-    def absorb(self, other: "Parts", builder: LetBuilder) -> None:
+    def absorb(self, other: "SummedParts", builder: LetBuilder) -> None:
         """Add the parts of another sum."""
         for found in other.at.values():
             self.add_part(*found, builder)
@@ -226,7 +226,7 @@ class _Rows:
 
 
 @define(eq=False)
-class Products:
+class SummedProducts:
     """The matrix products among the terms of a sum, by their factors."""
 
     left: list[Local]
@@ -234,7 +234,7 @@ class Products:
     kept: int  # elements
     rows: _Rows
 
-    def absorb(self, other: "Products", builder: LetBuilder) -> None:
+    def absorb(self, other: "SummedProducts", builder: LetBuilder) -> None:
         """Add the products of another sum."""
         self.left += other.left
         self.right += other.right
@@ -247,12 +247,12 @@ class Products:
         return builder.emit(matmul, (left, right))[0]
 
 
-def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
+def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> SummedParts | SummedProducts:
     """The term for a bind: a product, or the parts of an ``assemble``."""
     if bind.op is matmul:
         x, y = bind.locals()
-        return Products([x], [y], x.type.size + y.type.size, rows)
-    parts = Parts(bind)
+        return SummedProducts([x], [y], x.type.size + y.type.size, rows)
+    parts = SummedParts(bind)
     _, operands = split_sizes(bind.args, bind.attrs["shape"])
     for item, part, arrays in group_parts(bind.attrs["items"], operands):
         parts.add_part(item, part, arrays, builder)
@@ -263,7 +263,7 @@ def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
 class Sum:
     """A deferred sum: its terms, and the part already emitted."""
 
-    terms: Any  # Parts or Products: the terms of one sum are of one kind
+    terms: Any  # SummedParts or SummedProducts: the terms of one sum are of one kind
     before: Local | None = None
 
     def merge_with(self, other: "Sum", size: Size | int, builder: LetBuilder) -> "Sum":

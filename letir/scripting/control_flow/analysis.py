@@ -22,10 +22,10 @@ from letir.scripting.script_terms import (
     Literal,
     Logic,
     Name,
+    ScriptWhile,
     Statement,
     Term,
     TextPosition,
-    While,
 )
 
 _MOST_BLOCKS = 40  # levels of nested blocks: they use Python's stack
@@ -160,7 +160,7 @@ class FlowReader(ExpressionReader):
                 Count(targets, params, initial, index, bounds, block, at, tuple(carried))
             )
         else:
-            self.body.append(While(targets, params, initial, test, block, at, tuple(carried)))
+            self.body.append(ScriptWhile(targets, params, initial, test, block, at, tuple(carried)))
 
     def bounds(self, node: ast.For) -> tuple[Term, Term, Term]:
         """(start, stop, step) of ``range(...)``."""

@@ -19,9 +19,9 @@ from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.frontend.vocabulary import OPERATORS
 from letir.scripting.lowering.branch_types import (
+    BranchLeaf,
     DiffersError,
     Fixed,
-    Leaf,
     Pattern,
     all_rebuilt,
     common_pattern,
@@ -40,15 +40,15 @@ from letir.scripting.script_terms import (
     Literal,
     Logic,
     Name,
+    ScriptWhile,
     Term,
-    While,
     names_in,
     script_terms_in,
 )
 from letir.scripting.value_leaves import is_static, leaves_of, plain_result, with_local_name
 
 if TYPE_CHECKING:
-    from letir.scripting.lowering.emission import Emitter
+    from letir.scripting.lowering.emission import ScriptLowering
 
 _COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
 _MOST_COUNTED = 1 << 63
@@ -119,7 +119,7 @@ def _truth_value(emitter, term: Term) -> bool | Value:
     return value if value.dtype.kind == "b" else PRIMITIVES["not_equal"](value, 0)
 
 
-def lower_logic(emitter: "Emitter", term: Logic) -> bool | Value:
+def lower_logic(emitter: "ScriptLowering", term: Logic) -> bool | Value:
     """``and``, ``or`` and ``not`` with short-circuit evaluation."""
     first, *rest = term.operands
     test = _truth_value(emitter, first)
@@ -150,7 +150,7 @@ def _is_cheap(term: Term) -> bool:
 # ---- if ----
 
 
-def lower_branch(emitter: "Emitter", statement: Branch) -> None:
+def lower_branch(emitter: "ScriptLowering", statement: Branch) -> None:
     """Lower an ``if`` statement."""
     blocks = statement.on_true, statement.on_false
     _bind_targets(
@@ -158,7 +158,7 @@ def lower_branch(emitter: "Emitter", statement: Branch) -> None:
     )
 
 
-def lower_choice(emitter: "Emitter", term: Choice) -> Any:
+def lower_choice(emitter: "ScriptLowering", term: Choice) -> Any:
     """Lower ``a if test else b``; returns its value."""
     blocks = [Block((), (part,)) for part in (term.on_true, term.on_false)]
     (value,) = _selected_values(emitter, term, blocks, ("it",))
@@ -215,7 +215,7 @@ def _types_differ_error(emitter, one, other, message: str, at) -> LetirError:
 
 def _shape_of(value) -> tuple | None:
     """The shape of a value or of its pattern; None if it is not an array."""
-    leaf = value if type(value) is Leaf else None if type(value) is Fixed else leaf_of(value)
+    leaf = value if type(value) is BranchLeaf else None if type(value) is Fixed else leaf_of(value)
     return leaf.kind.shape if leaf and leaf.kind else None
 
 
@@ -231,7 +231,7 @@ class _Step:
     test: Lambda | bool | None
 
 
-def loop_while(emitter: "Emitter", statement: While) -> None:
+def loop_while(emitter: "ScriptLowering", statement: ScriptWhile) -> None:
     """Lower a ``while`` loop."""
     lifting = _Lifting(emitter.env, names_in(statement.test, *script_terms_in(statement.block)))
     initial = [emitter.value(term) for term in statement.initial]
@@ -247,7 +247,7 @@ def loop_while(emitter: "Emitter", statement: While) -> None:
     _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
-def loop_for(emitter: "Emitter", statement: Count) -> None:
+def loop_for(emitter: "ScriptLowering", statement: Count) -> None:
     """Lower a counted ``for`` loop."""
     start, stop, stride = [_range_bound(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:

@@ -14,8 +14,8 @@ from letir.scripting.script_terms import (
     Block,
     Branch,
     Count,
+    ScriptWhile,
     Statement,
-    While,
     names_in,
     terms_in,
 )
@@ -61,7 +61,7 @@ def _narrowed_branch(branch: Branch, live: set[str]) -> Branch:
     )
 
 
-def _narrowed_loop(loop: While | Count, live: set[str]) -> While | Count:
+def _narrowed_loop(loop: ScriptWhile | Count, live: set[str]) -> ScriptWhile | Count:
     """The loop with the carried values that are live after it, or read in one of its steps.
 
     A round that drops nothing is the last one, so that all rounds of nested loops together are at
@@ -85,8 +85,8 @@ def _narrowed_loop(loop: While | Count, live: set[str]) -> While | Count:
         )
 
 
-_NARROWED: dict[type, Callable[[Any, set[str]], Branch | While | Count]] = {
+_NARROWED: dict[type, Callable[[Any, set[str]], Branch | ScriptWhile | Count]] = {
     Branch: _narrowed_branch,
-    While: _narrowed_loop,
+    ScriptWhile: _narrowed_loop,
     Count: _narrowed_loop,
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from letir.ast.primitive import Primitive
 from letir.scripting.frontend.script_names import LITERALS, NameReader
-from letir.scripting.frontend.source_text import Text
+from letir.scripting.frontend.source_text import ScriptText
 from letir.scripting.frontend.vocabulary import (
     KEYWORDS,
     OPERATORS,
@@ -46,7 +46,7 @@ _REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.Generat
 class ExpressionReader(NameReader):
     """Reads expressions of one function, with the names and scripts of ``NameReader``."""
 
-    def __init__(self, text: Text, scripts, own: str):
+    def __init__(self, text: ScriptText, scripts, own: str):
         super().__init__(text, scripts, own)
         self.depth = 0
         self.lists: set[str] = set()  # names of lists of integers, other than tuples as indices

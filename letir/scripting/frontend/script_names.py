@@ -9,7 +9,7 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import ParseError
-from letir.scripting.frontend.source_text import Text, is_module
+from letir.scripting.frontend.source_text import ScriptText, is_module
 from letir.scripting.frontend.vocabulary import (
     CONSTANTS,
     MODULES,
@@ -36,7 +36,7 @@ class NameReader:
 
     is_lifted = False
 
-    def __init__(self, text: Text, scripts, own: str):
+    def __init__(self, text: ScriptText, scripts, own: str):
         self.text, self.scripts, self.own = text, scripts, own
 
     def local(self, node: ast.Name) -> Name | None:

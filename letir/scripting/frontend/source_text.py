@@ -1,6 +1,6 @@
 """The source of scripts: a text, or the file of a Python function; and errors with locations.
 
-``Text`` has its file and the names of the enclosing Python scope. The source is never executed.
+``ScriptText`` has its file and the names of the enclosing Python scope. The source is never run.
 """
 
 import ast
@@ -21,7 +21,7 @@ _NO_NAMES: Mapping[str, Any] = {}
 
 
 @frozen(eq=False)
-class Text:
+class ScriptText:
     """A Python source text, found in ``file`` after ``above`` lines.
 
     ``names``: further names that it may use. Indented text is parsed below an added ``if``, so that
@@ -38,7 +38,7 @@ class Text:
     @classmethod
     def from_source(
         cls, content: str, file: str = _TEXT, above: int = 0, names: Mapping[str, Any] = _NO_NAMES
-    ) -> "Text":
+    ) -> "ScriptText":
         """The text ``content``, indented or not."""
         first = next((line for line in content.splitlines() if line.strip()), "")
         is_indented = first[:1] in (" ", "\t")  # a method, or a function inside of a function
@@ -99,13 +99,13 @@ def _is_docstring(node: ast.stmt) -> bool:
     )
 
 
-def script_text_of(source: str | Callable) -> Text:
+def script_text_of(source: str | Callable) -> ScriptText:
     """The text of a script: the string itself, or the source of a Python function from its file.
 
     Raises LetirError if there is no such file.
     """
     if isinstance(source, str):
-        return Text.from_source(source)
+        return ScriptText.from_source(source)
     if not inspect.isfunction(source):
         raise LetirError(
             f"script: expected a text or a Python function, found {type(source).__name__}\n"
@@ -119,10 +119,10 @@ def script_text_of(source: str | Callable) -> Text:
             "  define it in a file or a notebook, or pass its text"
         ) from None
     file = source.__code__.co_filename
-    return Text.from_source("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
+    return ScriptText.from_source("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
 
 
-def function_definition(text: Text) -> ast.FunctionDef:
+def function_definition(text: ScriptText) -> ast.FunctionDef:
     """The one function of the text of a Python function."""
     try:
         (node,) = text.definitions()

@@ -1,4 +1,4 @@
-"""Python syntax trees as ``Function`` terms: statements with at most one inner function.
+"""Python syntax trees as ``ScriptFunction`` terms: statements with at most one inner function.
 
 Every name is bound once in the result. The names that an inner function captures are collected in
 the order of their first use [semantics.md G1].
@@ -10,7 +10,7 @@ from collections.abc import Collection
 from letir.scripting.control_flow.analysis import FLOW, FlowReader
 from letir.scripting.control_flow.script_liveness import Liveness, Loop
 from letir.scripting.control_flow.unread_targets import without_unread_targets
-from letir.scripting.frontend.source_text import Text
+from letir.scripting.frontend.source_text import ScriptText
 from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
@@ -20,11 +20,11 @@ from letir.scripting.script_terms import (
     Apply,
     Assign,
     Choice,
-    Function,
     Group,
     Literal,
     Name,
     Param,
+    ScriptFunction,
     Statement,
     Term,
     names_in,
@@ -53,7 +53,7 @@ _STATEMENTS: dict[type, str] = {
 class FunctionReader(FlowReader):
     """Reads one function. ``outer`` reads the function around it, if there is one."""
 
-    def __init__(self, text: Text, scripts: Collection[str], own: str, outer=None):
+    def __init__(self, text: ScriptText, scripts: Collection[str], own: str, outer=None):
         super().__init__(text, scripts, own)
         self.outer: FunctionReader | None = outer
         self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
@@ -62,7 +62,9 @@ class FunctionReader(FlowReader):
         ] = {}  # an ordered set, in the order of the context [semantics.md G1]
         self.inner: ast.FunctionDef | None = None
 
-    def function(self, node: ast.FunctionDef, gradients: "Gradients | None" = None) -> Function:
+    def function(
+        self, node: ast.FunctionDef, gradients: "Gradients | None" = None
+    ) -> ScriptFunction:
         """The function of this syntax tree. ``gradients``: the required results of a backward."""
         if node.decorator_list and not self.text.names and self.outer is None:
             raise self.error(node.decorator_list[0], "a text has no decorators")
@@ -78,7 +80,7 @@ class FunctionReader(FlowReader):
             inner = self.backward(params, results)
             results = results.items[0] if len(results.items) == 1 else results
         read = [*names_in(results), *(inner.captured if inner else ())]
-        return Function(
+        return ScriptFunction(
             node.name,
             params,
             without_unread_targets(self.body, read),
@@ -90,7 +92,7 @@ class FunctionReader(FlowReader):
             self.text.file,
         )
 
-    def backward(self, params: tuple[Param, ...], results: Group) -> Function:
+    def backward(self, params: tuple[Param, ...], results: Group) -> ScriptFunction:
         """The inner function, read once all names of this function are known."""
         node = self.inner
         reader = FunctionReader(self.text, self.scripts, node.name, self)

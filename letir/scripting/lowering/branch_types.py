@@ -25,7 +25,7 @@ class DiffersError(Exception):
 
 @final
 @frozen
-class Leaf:
+class BranchLeaf:
     """An array of this type, None if unknown; ``is_shape``: it represents a shape."""
 
     kind: ArrayType | None
@@ -40,7 +40,7 @@ class Fixed:
     value: object = field(eq=token)  # compared by token: 1, 1.0 and True differ
 
 
-Pattern = Leaf | Fixed | tuple
+Pattern = BranchLeaf | Fixed | tuple
 
 
 def pattern_of(value: Any) -> Pattern:
@@ -50,13 +50,13 @@ def pattern_of(value: Any) -> Pattern:
     return Fixed(value) if is_static(value) else tuple(map(pattern_of, value))
 
 
-def leaf_of(value: Any) -> Leaf | None:
+def leaf_of(value: Any) -> BranchLeaf | None:
     """The leaf pattern of an array or a number, None for other values."""
     if type(value) is Sizes:
-        return Leaf(value.array.type, True)
+        return BranchLeaf(value.array.type, True)
     if isinstance(value, Value):
-        return Leaf(value.type)
-    return Leaf(WEAK[type(value)]) if type(value) in PYTHON_NUMBERS else None
+        return BranchLeaf(value.type)
+    return BranchLeaf(WEAK[type(value)]) if type(value) in PYTHON_NUMBERS else None
 
 
 def common_pattern(pattern: Pattern, value: Any) -> Pattern:
@@ -69,9 +69,9 @@ def common_pattern(pattern: Pattern, value: Any) -> Pattern:
     if isinstance(pattern, tuple) and isinstance(value, tuple) and len(pattern) == len(value):
         return tuple(map(common_pattern, pattern, value))
     leaf = None if isinstance(value, tuple) else leaf_of(value)
-    if type(pattern) is not Leaf or leaf is None:
+    if type(pattern) is not BranchLeaf or leaf is None:
         raise DiffersError
-    return Leaf(_joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
+    return BranchLeaf(_joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
 
 
 def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | None:
@@ -99,7 +99,7 @@ def description_of(value: Any) -> str:
         return f"({', '.join(map(description_of, value))}{',' * (len(value) == 1)})"
     if type(value) is Fixed:
         return description_of(value.value)
-    leaf = value if type(value) is Leaf else leaf_of(value)
+    leaf = value if type(value) is BranchLeaf else leaf_of(value)
     if leaf is None:
         return repr(value)
     return "of unknown type" if leaf.kind is None else str(leaf.kind)
@@ -108,9 +108,9 @@ def description_of(value: Any) -> str:
 # ---- values of a pattern ----
 
 
-def leaves_of_pattern(pattern: Pattern) -> list[Leaf]:
+def leaves_of_pattern(pattern: Pattern) -> list[BranchLeaf]:
     """The arrays in a pattern."""
-    if type(pattern) is Leaf:
+    if type(pattern) is BranchLeaf:
         return [pattern]
     return (
         []
@@ -123,7 +123,7 @@ def flatten_values(patterns: Iterable[Pattern], values: Iterable) -> list:
     """The arrays of values, converted to their patterns."""
     found: list = []
     for pattern, value in zip(patterns, values, strict=True):
-        if type(pattern) is Leaf:
+        if type(pattern) is BranchLeaf:
             found.append(_of_kind(plain_result(value), pattern.kind))
         elif type(pattern) is tuple:
             found += flatten_values(pattern, value)

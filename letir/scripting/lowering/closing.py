@@ -21,8 +21,8 @@ from letir.ops.define.records import cast_cotangent
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.frontend.statements import Gradients
-from letir.scripting.lowering.emission import Emitter
-from letir.scripting.script_terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
+from letir.scripting.lowering.emission import ScriptLowering
+from letir.scripting.script_terms import GROUP, SCALAR, SHAPE, STATIC, Group, Param, ScriptFunction
 from letir.scripting.value_leaves import leaves_of, parameters_for, plain_result
 
 
@@ -69,7 +69,7 @@ def _argument_value(builder: LetBuilder, param: Param, kind):
 class _Forward:
     """A lowered function: the values of its parameters, results and captured names."""
 
-    function: Function
+    function: ScriptFunction
     builder: LetBuilder
     given: tuple  # the values of the parameters
     results: tuple  # one for each result, each a value or a tuple of them
@@ -77,12 +77,12 @@ class _Forward:
     count: int  # the number of operands
 
     @classmethod
-    def from_function(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
+    def from_function(cls, function: ScriptFunction, spec: Spec, scripts: Mapping) -> "_Forward":
         """Lower ``function`` for arguments of these kinds."""
         builder = LetBuilder()
         given = tuple(map(partial(_argument_value, builder), function.params, spec.kinds))
         names = [param.name for param in function.params]
-        emitter = Emitter(builder, function, scripts, dict(zip(names, given, strict=True)))
+        emitter = ScriptLowering(builder, function, scripts, dict(zip(names, given, strict=True)))
         value, inner = emitter.run(), function.inner
         several = inner is not None and len(inner.params) > 1
         # if the inner function has one parameter, a tuple is one result with one gradient
@@ -97,7 +97,7 @@ class _Forward:
             found += [leaf for leaf in leaves_of(plain_result(value)) if isinstance(leaf, Value)]
         return found
 
-    def backward(self, scripts: Mapping) -> tuple[LetBuilder, Emitter]:
+    def backward(self, scripts: Mapping) -> tuple[LetBuilder, ScriptLowering]:
         """The backward with parameters for the context and the gradients."""
         builder, inner = LetBuilder(), self.function.inner
         env = {name: parameters_for(builder, name, value) for name, value in self.captured.items()}
@@ -105,7 +105,7 @@ class _Forward:
             env[param.name] = _enter_parameters(
                 builder, param.name, _kinds_of(plain_result(result))
             )
-        return builder, Emitter(builder, inner, scripts, env)
+        return builder, ScriptLowering(builder, inner, scripts, env)
 
 
 def _kinds_of(result):
@@ -152,7 +152,7 @@ class Closed:
     backward: Lambda | None
 
 
-def close_function(function: Function, spec: Spec, scripts: Mapping) -> Closed:
+def close_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> Closed:
     """The two programs of ``function`` for arguments of these kinds."""
     forward = _Forward.from_function(function, spec, scripts)
     results = _checked_results(forward)
@@ -182,7 +182,7 @@ def _program_with_results(builder: LetBuilder, value, in_tree: Tree | None) -> L
     return builder.build(leaves, in_tree, out_tree)
 
 
-def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
+def _tree_of_arguments(given: tuple, function: ScriptFunction) -> Tree | None:
     """The nesting of the array arguments; None if they are flat."""
     if not any(param.kind == GROUP for param in function.params):
         return None
@@ -208,7 +208,7 @@ class Rule:
     results: Tree
 
 
-def rule_of_function(function: Function, spec: Spec, scripts: Mapping) -> Rule:
+def rule_of_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> Rule:
     """The rule of ``function`` for arguments of these kinds."""
     forward = _Forward.from_function(function, spec, scripts)
     results = _checked_results(forward)
@@ -254,7 +254,7 @@ class _Places:
         return found
 
 
-def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
+def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) -> dict[int, Value]:
     """The gradients by operand position, each of the type of its operand."""
     function, found = forward.function, plain_result(emitter.run())
     gradients = found if isinstance(found, tuple) else (found,)
@@ -288,7 +288,7 @@ def _fitted_gradients(forward: _Forward, emitter: Emitter, outs: list) -> dict[i
 class _Fit:
     """Converts a gradient to fit the parameter at ``position``, or raises an error."""
 
-    function: Function
+    function: ScriptFunction
     position: int
     builder: LetBuilder
 
@@ -339,7 +339,7 @@ class _Fit:
         )
 
 
-def operands_of(values: tuple, function: Function) -> list:
+def operands_of(values: tuple, function: ScriptFunction) -> list:
     """The operands among bound arguments: the leaves of non-static ones, without None."""
     found = []
     for value, param in zip(values, function.params, strict=True):

@@ -1,4 +1,4 @@
-"""Lowering of scripts to programs: ``Emitter`` evaluates a function on the Values of a builder.
+"""Lowering of scripts to programs: ``ScriptLowering`` evaluates a function on a builder's Values.
 
 Known values (numbers, known shapes, dtypes) are computed at once; everything else becomes a bind
 with the script's line. Types may be unknown: then shapes are values too.
@@ -16,7 +16,7 @@ from letir.errors import LetirError
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.control_flow import branches_and_loops
 from letir.scripting.frontend.vocabulary import Meaning, meaning_of_word
-from letir.scripting.script_printer import Lifted
+from letir.scripting.script_printer import LiftedPrinter
 from letir.scripting.script_terms import (
     Apply,
     Assign,
@@ -24,26 +24,26 @@ from letir.scripting.script_terms import (
     Branch,
     Choice,
     Count,
-    Function,
     Group,
     Literal,
     Logic,
     Name,
+    ScriptFunction,
+    ScriptWhile,
     Slice,
     Statement,
     Subscript,
     Term,
-    While,
 )
 from letir.scripting.value_leaves import with_local_name
 
 _MOST_BITS = 1 << 10  # the bits of the largest integer that a script may compute
 
 
-class Emitter:
+class ScriptLowering:
     """Lowers one function. ``scripts``: callable scripts by name; ``env``: values by name."""
 
-    def __init__(self, builder: LetBuilder, function: Function, scripts: Mapping, env: dict):
+    def __init__(self, builder: LetBuilder, function: ScriptFunction, scripts: Mapping, env: dict):
         self.builder, self.function, self.scripts = builder, function, scripts
         self.env: dict[str, Any] = env
         self.hints: dict = {}  # the types that loops carried when they were last emitted
@@ -64,9 +64,9 @@ class Emitter:
             self.statement(statement)
         return [self.value(term) for term in block.results]
 
-    def inside(self, builder: LetBuilder, env: dict) -> "Emitter":
+    def inside(self, builder: LetBuilder, env: dict) -> "ScriptLowering":
         """An emitter for the same function that continues in a nested body."""
-        found = Emitter(builder, self.function, self.scripts, env)
+        found = ScriptLowering(builder, self.function, self.scripts, env)
         found.hints = self.hints
         return found
 
@@ -165,7 +165,7 @@ class Emitter:
 
     def at(self, term: Term) -> str:
         """The location lines of a message."""
-        text = Lifted(self.function).term(term)
+        text = LiftedPrinter(self.function).term(term)
         return f"\n  in {text}\n  at {self.function.source(term.at)}"
 
     def guarded(self, term: Term, run: Callable[[], Any]) -> Any:
@@ -219,19 +219,19 @@ def _apply_python_operator(found: Meaning, args: list) -> Any:
     return result
 
 
-_VALUES: dict[type, Callable[[Emitter, Any], Any]] = {
+_VALUES: dict[type, Callable[[ScriptLowering, Any], Any]] = {
     Name: lambda self, term: self.env[term.id],
     Literal: lambda self, term: term.value,
-    Apply: Emitter.apply,
+    Apply: ScriptLowering.apply,
     Group: lambda self, term: tuple([self.value(item) for item in term.items]),
-    Subscript: Emitter.part,
+    Subscript: ScriptLowering.part,
     Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
     Choice: branches_and_loops.lower_choice,
     Logic: branches_and_loops.lower_logic,
 }
-_STATEMENTS: dict[type, Callable[[Emitter, Any], None]] = {
-    Assign: Emitter.assign,
+_STATEMENTS: dict[type, Callable[[ScriptLowering, Any], None]] = {
+    Assign: ScriptLowering.assign,
     Branch: branches_and_loops.lower_branch,
-    While: branches_and_loops.loop_while,
+    ScriptWhile: branches_and_loops.loop_while,
     Count: branches_and_loops.loop_for,
 }
