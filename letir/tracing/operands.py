@@ -7,7 +7,7 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 import operator
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Literal
 
@@ -28,12 +28,18 @@ _LISTS = (list, tuple, deque)  # of which NumPy makes arrays
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
+ARRAY_MAKERS: dict[type, Callable] = {}  # class of an operand -> the traced array for it
+
+
 def stack_traced(items: Any) -> Any:
     """A list or deque with traced elements as a traced array, like the result of np.array.
 
     Other objects are returned unchanged. Numbers become float64, int64 or complex128.
     """
-    if not isinstance(items, _LISTS) or first_traced(items) is None:
+    if not isinstance(items, _LISTS):
+        made = ARRAY_MAKERS.get(type(items))
+        return items if made is None else made(items)
+    if first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
     return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
@@ -79,6 +85,8 @@ def array_of_object(x: Any) -> Any:
     """
     if isinstance(x, np.poly1d):  # its method converts in NumPy's own code
         return x.coeffs if isinstance(x.coeffs, Value) else x
+    if type(x) in ARRAY_MAKERS:
+        return ARRAY_MAKERS[type(x)](x)
     convert = getattr(type(x), "__array__", None)
     if type(convert) is not FunctionType or is_letirs(convert.__code__.co_filename):
         return x

@@ -80,3 +80,11 @@ def test_an_error_of_the_functions_own_module_is_raised_at_once():
     with pytest.raises(ValueError, match="own"):
         lt.jit(program)(X)
     assert calls == [0]
+
+
+def test_arrays_in_args_are_not_blamed_for_an_error_of_a_library(library):
+    def program(*args):
+        return np.sum(library.times(*args), axis=0)
+
+    with pytest.warns(RuntimeWarning, match="n must be an integer"):
+        assert_same(3 * X, lt.jit(program)(X, 3))

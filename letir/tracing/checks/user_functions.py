@@ -13,6 +13,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.pytrees import flatten
 from letir.ast.source import source_line
 from letir.ast.types import ShapeDtype
 from letir.errors import BoundsError, DTypeError, LetirError, TraceError, of_unrecorded_code
@@ -162,6 +163,10 @@ def _told_static(name: str, value: Any) -> str:
     """A sentence that an argument is not an array; empty if it is one."""
     if isinstance(value, Value) or type(value) in (int, float, complex):
         return ""
+    if type(value) in (tuple, list, dict):  # such as *args
+        told = [_told_static(name, leaf) for leaf in flatten(value)[0]]
+        if told and not any(told):
+            return ""
     if is_array(value):
         try:
             type_of(value)

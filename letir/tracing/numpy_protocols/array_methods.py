@@ -14,6 +14,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
+from letir.tracing.operands import ARRAY_MAKERS
 from letir.tracing.source_locations import at_user
 
 
@@ -53,6 +54,23 @@ class _Flat:
 
     def __array__(self, dtype=None, copy=None):
         return self.base.__array__(dtype, copy)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return getattr(ufunc, method)(*map(_with_arrays, inputs), **kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        named = {name: _with_arrays(value) for name, value in kwargs.items()}
+        return function(*_with_arrays(args), **named)
+
+
+def _with_arrays(operand: Any) -> Any:
+    """An operand, or nested operands, with arrays in place of flat elements."""
+    if type(operand) in (tuple, list):
+        return type(operand)(map(_with_arrays, operand))
+    return operand.copy() if type(operand) is _Flat else operand
+
+
+ARRAY_MAKERS[_Flat] = _Flat.copy
 
 
 class ArrayMethods(Value):
