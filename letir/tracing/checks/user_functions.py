@@ -13,7 +13,6 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.pytrees import flatten
 from letir.ast.source import source_line
 from letir.ast.types import ShapeDtype
 from letir.errors import BoundsError, DTypeError, LetirError, TraceError, of_unrecorded_code
@@ -152,9 +151,19 @@ def _is_at_raise(link: TracebackType) -> bool:
 
 
 def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]:
-    """(parameter, argument) of a call that fits the signature of ``f``."""
+    """(parameter, argument) of a call that fits the signature of ``f``; each argument of ``*args``
+    and ``**kwargs`` by itself.
+    """
     try:
-        return list(inspect.signature(f).bind(*args, **kwargs).arguments.items())
+        found = []
+        bound = inspect.signature(f).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            kind = bound.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                found += [(f"{name}[{i}]", item) for i, item in enumerate(value)]
+            else:
+                found += value.items() if kind is inspect.Parameter.VAR_KEYWORD else [(name, value)]
+        return found
     except (TypeError, ValueError):  # functions in C have no signature
         return [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
 
@@ -163,10 +172,6 @@ def _told_static(name: str, value: Any) -> str:
     """A sentence that an argument is not an array; empty if it is one."""
     if isinstance(value, Value) or type(value) in (int, float, complex):
         return ""
-    if type(value) in (tuple, list, dict):  # such as *args
-        told = [_told_static(name, leaf) for leaf in flatten(value)[0]]
-        if told and not any(told):
-            return ""
     if is_array(value):
         try:
             type_of(value)
