@@ -17,6 +17,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError, LetirError
 from letir.eval.arguments import TypedLeaf, is_static
+from letir.eval.array_modules import is_lazy
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
@@ -165,7 +166,7 @@ def call_refused(
     if is_method_of(executor, args) or is_users_object(args):
         return executor.__get__(args[0])(*args[1:], **kwargs)
     error, value = name_refused(executor.f, marked, error)
-    if type(value).__module__.startswith("letir."):
+    if type(value).__module__.startswith("letir.") or is_lazy(value):
         raise error from None
     executor.why_python = str(error)
     try:

@@ -28,9 +28,9 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.jitted_functions import option_token, shared_with_executors
 from letir.transforms.program_call import (
     ProgramCall,
-    arguments_of,
     as_program,
     copy_shared_results,
+    differentiated_arguments,
     nested_example,
     record_call,
     tree_of_arguments,
@@ -155,7 +155,7 @@ def _gradient_transform(
     keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
 
     def program(call: ProgramCall) -> Lambda:
-        positions, tree = arguments_of(call.tree, argnums)
+        positions, tree = differentiated_arguments(call.tree, argnums)
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
         outs = _tree_of_outputs(call, tree, has_aux, with_value)

@@ -35,9 +35,9 @@ from letir.transforms.gradients import check_inputs
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
     ProgramCall,
-    arguments_of,
     as_program,
     copy_shared_results,
+    differentiated_arguments,
     nested_example,
     record_call,
     tree_of_arguments,
@@ -223,7 +223,7 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
 @paused_gc()
 def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -> Lambda:
     """A program from the arguments of the call to the Jacobian."""
-    inputs, columns = arguments_of(call.tree, asked.argnums)
+    inputs, columns = differentiated_arguments(call.tree, asked.argnums)
     out, aux = nested_example(call.out_tree), ()
     if asked.has_aux:
         if not (isinstance(out, tuple) and len(out) == 2):

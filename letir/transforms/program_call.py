@@ -4,6 +4,7 @@ Also pytrees of arguments and results, and ``copy_shared_results``.
 """
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -108,25 +109,28 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     if isinstance(argnums, int) and is_flat:
         return [argnums % count], tree_of_results(1)  # each argument an array
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
-    for n in (argnums,) if isinstance(argnums, int) else argnums:
-        if tree.statics and args[n] is None:
-            _refuse_static(tree, n % count)
     chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
     leaves, spec = flatten(chosen)
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
-def _refuse_static(tree: Tree, n: int) -> None:
-    """Raise DTypeError if argument ``n`` is static itself: a function, a text, a bool ..."""
-    of_args, _ = tree.spec.children()
-    children = of_args.children()
-    first = sum(child.num_leaves for child in children[:n])
-    static = dict(tree.statics).get(first)
-    if static is not None and children[n].num_leaves == 1:
-        raise DTypeError(
-            f"argument {n} is {static.text}, which has no derivative\n"
-            "  name the positions of arrays or floats in argnums"
-        )
+def differentiated_arguments(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
+    """``arguments_of`` for arguments with respect to which a function is differentiated.
+
+    Raises DTypeError if one of them is static itself: a function, a text, a bool ...
+    """
+    positions, chosen = arguments_of(tree, argnums)
+    static = dict(tree.statics)
+    if static:
+        of_args = tree.spec.child(0)
+        ends = list(itertools.accumulate(child.num_leaves for child in of_args.children()))
+        for n in (argnums,) if isinstance(argnums, int) else argnums:
+            if of_args.child(n).is_leaf() and ends[n] - 1 in static:
+                raise DTypeError(
+                    f"argument {n} is {static[ends[n] - 1].text}, which has no derivative\n"
+                    "  name the positions of arrays or floats in argnums"
+                )
+    return positions, chosen
 
 
 def split_arguments(
