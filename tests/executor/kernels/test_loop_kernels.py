@@ -178,6 +178,17 @@ def test_exact_results_have_the_memory_order_of_numpy():
         assert [y.strides for y in expected] == [y.strides for y in found]
 
 
+def test_a_loop_with_a_test_inside_a_loop_is_part_of_its_kernel():
+    def until_small(i, total):
+        return lt.while_loop(lambda c: c > 0.1, lambda c: c * 0.5, total + 1.0)
+
+    f = lt.trace(lambda x: lt.fori_loop(0, 2000, until_small, x), 0.3)
+    compiled = lt.compile(f, kernels="on")
+
+    assert len(compiled.kernels) == 1
+    assert_same(f(0.3), compiled(0.3))
+
+
 def test_numbers_of_steps_that_depend_on_operands():
     f = lt.jit(lambda x, n: lt.fori_loop(0, n, lambda i, x: np.cos(x) * i, x))
 
