@@ -21,7 +21,12 @@ from letir.eval.array_modules import is_lazy
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
-from letir.executor.static_arguments import is_method_of, is_users_object, name_refused
+from letir.executor.static_arguments import (
+    is_method_of,
+    is_tensor,
+    is_users_object,
+    name_refused,
+)
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Miss
 
@@ -166,8 +171,8 @@ def call_refused(
     if is_method_of(executor, args) or is_users_object(args):
         return executor.__get__(args[0])(*args[1:], **kwargs)
     error, value = name_refused(executor.f, marked, error)
-    if type(value).__module__.startswith("letir.") or is_lazy(value):
-        raise error from None
+    if type(value).__module__.startswith("letir.") or is_lazy(value) or is_tensor(value):
+        raise error from None  # it says what to call
     executor.why_python = str(error)
     try:
         return run_python_function(executor, args, kwargs)

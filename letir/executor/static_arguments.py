@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Generic
 
+import numpy as np
 from attrs import frozen
 
 from letir.ast.pytrees import flatten
@@ -125,7 +126,14 @@ def name_refused(f: Callable, marked: tuple, error: DTypeError) -> tuple[DTypeEr
 def is_users_object(args: tuple) -> bool:
     """Whether the first argument is an object of a user's class, all of whose state is visible."""
     classes = type(args[0]).__mro__[:-1] if args else ()
-    return bool(classes) and hasattr(args[0], "__dict__") and all(map(_is_users_class, classes))
+    if not classes or not hasattr(args[0], "__dict__") or is_tensor(args[0]):
+        return False
+    return all(map(_is_users_class, classes))
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether ``value`` is an array of another package, which NumPy can view."""
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
 
 
 def _is_users_class(kind: type) -> bool:

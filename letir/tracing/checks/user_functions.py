@@ -68,20 +68,27 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
         ) from None
 
 
+def _users_line(error: BaseException) -> str:
+    """The text of the user's line in which an error was raised, "" outside of user's code."""
+    link, found = error.__traceback__, None
+    while link is not None:
+        found = link if is_users(link.tb_frame.f_code.co_filename) else found
+        link = link.tb_next
+    if found is None:
+        return ""
+    return source_line(place_of(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno))
+
+
 _DESCRIPTOR = r"descriptor '(\w+)' .*(?:apply to|received) a '(?:Tracer|Buffer)'"
 
 
 def _refuse_method(error: BaseException) -> None:
     """Raise TraceError if a method of ``numpy.ndarray`` was called as a function."""
     found = re.match(_DESCRIPTOR, str(error))
-    link = error.__traceback__
-    if found is None or link is None:
+    if found is None:
         return
-    while link.tb_next is not None:
-        link = link.tb_next
-    place = place_of(link.tb_frame.f_code, link.tb_lasti, link.tb_lineno)
     raise TraceError(
-        f"numpy.ndarray.{found[1]} of a traced value is not recorded{source_line(place)}\n"
+        f"numpy.ndarray.{found[1]} of a traced value is not recorded{_users_line(error)}\n"
         f"  call the method of the value: x.{found[1]}(...)"
     ) from None
 
@@ -92,16 +99,13 @@ _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
 
 def refuse_c_function(error: BaseException) -> None:
     """Raise TraceError if a function written in C has refused the class of a traced value."""
-    text, link = str(error), error.__traceback__
+    text = str(error)
     is_about_class = type(error) is TypeError and re.search(_OF_A_CLASS, text)
-    if not is_about_class or text.startswith(_OF_AN_OPERATOR) or link is None:
+    if not is_about_class or text.startswith(_OF_AN_OPERATOR):
         return
-    while link.tb_next is not None:
-        link = link.tb_next
-    place = place_of(link.tb_frame.f_code, link.tb_lasti, link.tb_lineno)
     raise of_unrecorded_code(
         TraceError(
-            f"a function written in C takes no traced value: {text}{source_line(place)}\n"
+            f"a function written in C takes no traced value: {text}{_users_line(error)}\n"
             "  write it with NumPy's functions, or call it without a derivative: "
             "letir.opaque(function, aval)(x)"
         )
