@@ -91,6 +91,11 @@ _TOKENS: dict[type, Callable[[Any], Any]] = {
 }
 
 
+# Decimal("1.0") == Decimal("1.00"), and times of two zones may be equal; as frozenset([1]) and
+# frozenset([1.0]), or range(0) and range(3, 3)
+_EQUAL_BUT_DIFFERENT = ("decimal", "datetime")
+
+
 def token(value: Any) -> Any:
     """A hashable token of ``value``: two tokens are equal only if types and bits are equal.
 
@@ -113,6 +118,8 @@ def token(value: Any) -> Any:
             "  attributes are numbers, strings, None, dtypes, slices, tuples of those, arrays "
             "and Lambdas"
         ) from None
+    if type(value).__module__ in _EQUAL_BUT_DIFFERENT or type(value) in (frozenset, range):
+        return type(value), value, repr(value)
     return value
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -176,3 +177,26 @@ def test_errors_that_the_function_raises_stay_its_own():
     with pytest.raises(TypeError, match=r"^not this$") as caught:
         lt.jit(refuse)(X, {1})
     assert type(caught.value) is TypeError
+
+
+EQUAL_BUT_DIFFERENT = {
+    "sets": (lambda x, s: x * next(iter(s)), frozenset([1]), frozenset([1.0]), frozenset([True])),
+    "decimals": (lambda x, d: x * len(str(d)), Decimal("1.0"), Decimal("1.00")),
+    "ranges": (lambda x, r: x * r.stop, range(0), range(1, 1), range(3, 3)),
+    "slices": (lambda x, s: x * s.start, slice(1, 2), slice(1.0, 2), slice(True, 2)),
+    "zeros": (lambda x, f: x * f(1), multiply_by(0.0), multiply_by(-0.0), multiply_by(0)),
+    "captured sets": (
+        lambda x, f: x * f(),
+        (lambda s: lambda: max(s))(frozenset([1])),
+        (lambda s: lambda: max(s))(frozenset([1.0])),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL_BUT_DIFFERENT)
+def test_values_that_are_equal_but_compute_differently_have_plans_of_their_own(name):
+    f, *values = EQUAL_BUT_DIFFERENT[name]
+    fast, x = lt.jit(f), np.arange(3)
+
+    for value in values * 3:
+        assert_same(f(x, value), fast(x, value))
