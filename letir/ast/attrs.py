@@ -78,6 +78,11 @@ def _float_bits(value: float):
     return float, struct.pack("d", value)
 
 
+def _with_text(value: Any) -> tuple:
+    """The token of a value that may be equal to one of another text."""
+    return type(value), value, repr(value)
+
+
 # Looked up by the exact type: bool is a subclass of int, and np.float64 one of float.
 _TOKENS: dict[type, Callable[[Any], Any]] = {
     int: lambda v: (int, v),
@@ -88,12 +93,9 @@ _TOKENS: dict[type, Callable[[Any], Any]] = {
     tuple: lambda v: (tuple, *map(token, v)),
     slice: lambda v: (slice, token(v.start), token(v.stop), token(v.step)),
     np.ndarray: _ArrayToken,
+    **dict.fromkeys((frozenset, range), _with_text),  # {1} == {1.0}
 }
-
-
-# Decimal("1.0") == Decimal("1.00"), and times of two zones may be equal; as frozenset([1]) and
-# frozenset([1.0]), or range(0) and range(3, 3)
-_EQUAL_BUT_DIFFERENT = ("decimal", "datetime")
+_EQUAL_BUT_DIFFERENT = ("decimal", "datetime")  # modules of such values
 
 
 def token(value: Any) -> Any:
@@ -118,9 +120,8 @@ def token(value: Any) -> Any:
             "  attributes are numbers, strings, None, dtypes, slices, tuples of those, arrays "
             "and Lambdas"
         ) from None
-    if type(value).__module__ in _EQUAL_BUT_DIFFERENT or type(value) in (frozenset, range):
-        return type(value), value, repr(value)
-    return value
+    # 1.0 and 1.00 are equal decimals, and a time may be equal to one of another zone
+    return _with_text(value) if type(value).__module__ in _EQUAL_BUT_DIFFERENT else value
 
 
 def number_token(value: Any) -> Any:

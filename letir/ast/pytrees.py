@@ -67,8 +67,10 @@ class Static:
 
     def is_made_from(self, value: Any) -> bool:
         """Whether ``value`` is the static argument: a function of the same name may be another."""
-        has_address = self.kept is None or _ADDRESS in self.text
-        return self == Static.from_value(value) and (has_address or self.kept is value)
+        if self.kept is not None and self.kept is value:
+            return True
+        is_by_text = self.kept is None or _ADDRESS in self.text
+        return is_by_text and self == Static.from_value(value)
 
     def __reduce__(self):
         return Static, (self.text,)

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 
 import letir as lt
 from letir.ast.types import Undef
+from letir.errors import ExportError
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.testing import assert_same, programs
 from letir.testing.gradient_checks import random_direction
@@ -89,7 +90,11 @@ def holds(law, how: settings) -> None:
     @given(programs())
     def run(program):
         with np.errstate(all="ignore"):
-            law(*program)
+            try:
+                law(*program)
+            except ExportError as error:  # of solvers, which only letir can call
+                assume("has no form in NumPy" not in str(error))
+                raise
 
     run()
 
