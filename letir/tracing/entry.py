@@ -55,6 +55,7 @@ from letir.tracing.trace_state import (
 from letir.tracing.tracer import Tracer
 
 WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
+_IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
 _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
 
 
@@ -124,9 +125,8 @@ def trace(
         leaves, spec = flatten((marked_args, marked_kwargs))
 
         def again(new: list) -> Lambda:
-            return record(
-                f, *unflatten_arguments(spec, new), mode, WRITE_BACK, intercept=intercept
-            ).fn
+            call = unflatten_arguments(spec, new)
+            return record(f, *call, mode, WRITE_BACK, intercept=intercept).fn
 
         LATE_BOUND["refuse_baked"](fn, leaves, again)
         if mode is EAGER and ACTIVE.get() is None:
@@ -217,7 +217,7 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
         try:
             if not _CONTAINERS.isdisjoint(map(type, args)):
                 LATE_BOUND["watch_list_arguments"](f, args)
-            is_users = type(f) is FunctionType and not str(f.__module__).startswith("scipy.")
+            is_users = type(f) is FunctionType and not str(f.__module__).startswith(_IN_PYTHON)
             result = (f if is_users else LATE_BOUND["recorded_function"](f))(*args, **kwargs)
             if new.raised:
                 settle_refusals(new)

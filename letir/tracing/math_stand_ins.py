@@ -8,7 +8,7 @@ import functools
 import math
 import operator
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from types import CodeType
 from typing import Any
 
@@ -43,6 +43,11 @@ def _math_function(*numbers: Any, name: str) -> Any:
     return PRIMITIVES["math_function"](*numbers, name=name)
 
 
+def _math_reduction(numbers: Iterable, name: str) -> Any:
+    """``math.fsum`` or ``math.hypot`` of any number of numbers."""
+    return PRIMITIVES["math_reduction"](*numbers, name=name)
+
+
 def _recording_function(name: str) -> Callable:
     """The function that records a function of math."""
     return functools.partial(_math_function, name=name)
@@ -60,7 +65,7 @@ def _hypot(*coordinates):
     """math.hypot of any number of coordinates."""
     if len(coordinates) == 2:
         return _recording_function("hypot")(*coordinates)
-    return _recording_function("sqrt")(sum(x * x for x in coordinates))
+    return _math_reduction(coordinates, "hypot")
 
 
 def _remainder(x, y):
@@ -92,10 +97,8 @@ _REAL: dict[str, Callable] = {
     "frexp": _frexp,
     "ulp": lambda x: np.spacing(np.abs(x)),
     "modf": lambda x: (x - np.trunc(x), np.trunc(x)),
-    "dist": lambda p, q: _recording_function("sqrt")(
-        sum((a - b) ** 2 for a, b in zip(p, q, strict=True))
-    ),
-    "fsum": lambda items: sum(items, 0.0),
+    "dist": lambda p, q: _math_reduction([a - b for a, b in zip(p, q, strict=True)], "hypot"),
+    "fsum": lambda items: _math_reduction(items, "fsum"),
     "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
     "prod": _product,
     "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: (

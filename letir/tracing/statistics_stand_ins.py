@@ -1,6 +1,7 @@
 """The stand-ins for the functions of Python's module ``statistics``.
 
-That module computes with exact fractions and rounds once; the recorded operations sum floats.
+That module computes with exact fractions and rounds once; the recorded operations round each sum,
+difference, square and quotient.
 """
 
 import functools
@@ -8,30 +9,55 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.tracing.math_stand_ins import python_number
+from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LibraryModule, is_recording
 
 
+def _total(values: Sequence) -> Any:
+    """The sum of the values, rounded once, as a Python float."""
+    return PRIMITIVES["math_reduction"](*map(_as_float, values), name="fsum")
+
+
+def _as_float(x: Any) -> Any:
+    return python_number(x, float) if isinstance(x, Value) else float(x)
+
+
+def _of_class(x: Any, values: Sequence) -> Any:
+    """A Python float in the class of the sum of the values."""
+    scalars = [v for v in values if isinstance(v, np.generic | Value) and not _is_weak(v)]
+    if not scalars:
+        return x
+    return as_numpy_scalar(x, np.result_type(*{v.dtype for v in scalars}).type)
+
+
+def _is_weak(x: Any) -> bool:
+    """Whether a traced value stands for a Python number."""
+    return isinstance(x, Value) and x.type.weak
+
+
 def _mean(values: Sequence) -> Any:
-    return sum(values) / len(values)
+    return _of_class(_total(values) / len(values), values)
 
 
 def _squares(values: Sequence, center: Any) -> Any:
     """The sum of the squares of the differences from ``center``, by default the mean."""
-    center = _mean(values) if center is None else center
-    return sum((x - center) * (x - center) for x in values)
+    center = _total(values) / len(values) if center is None else _as_float(center)
+    apart = [_as_float(x) - center for x in values]
+    return _total([x * x for x in apart])
 
 
 def _variance(values: Sequence, xbar: Any = None) -> Any:
-    return _squares(values, xbar) / (len(values) - 1)
+    return _of_class(_squares(values, xbar) / (len(values) - 1), values)
 
 
 def _population_variance(values: Sequence, mu: Any = None) -> Any:
-    return _squares(values, mu) / len(values)
+    return _of_class(_squares(values, mu) / len(values), values)
 
 
 def _root(x: Any) -> Any:
@@ -46,9 +72,10 @@ def _median(values: Sequence) -> Any:
 
 def _weighted_mean(values: Sequence, weights: Sequence | None = None) -> Any:
     if weights is None:
-        return python_number(_mean(values), float)
-    total = sum(w * x for w, x in zip(list(weights), values, strict=True))
-    return python_number(total / sum(weights), float)
+        return _total(values) / len(values)
+    weights = list(weights)
+    products = [x * w for x, w in zip(values, weights, strict=True)]
+    return _total(products) / _total(weights)
 
 
 _FUNCTIONS: dict[str, Callable] = {
@@ -59,8 +86,8 @@ _FUNCTIONS: dict[str, Callable] = {
     "median_high": lambda values: sorted(values)[len(values) // 2],
     "variance": _variance,
     "pvariance": _population_variance,
-    "stdev": lambda values, xbar=None: _root(_variance(values, xbar)),
-    "pstdev": lambda values, mu=None: _root(_population_variance(values, mu)),
+    "stdev": lambda values, xbar=None: _root(_squares(values, xbar) / (len(values) - 1)),
+    "pstdev": lambda values, mu=None: _root(_squares(values, mu) / len(values)),
 }
 
 

@@ -5,6 +5,7 @@ import enum
 import math
 import operator
 import pickle
+import statistics
 from math import exp, tau
 
 import numpy as np
@@ -45,6 +46,43 @@ def test_it_is_recorded_and_differentiated(name):
     expected = (f(2.5 + 1e-6) - f(2.5 - 1e-6)) / 2e-6
     np.testing.assert_allclose(lt.grad(f)(2.5), expected, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(lt.jit(f)(3.25), f(3.25), rtol=1e-14)
+
+
+ROUNDED_ONCE = {
+    "fsum": math.fsum,
+    "hypot": lambda x: math.hypot(*x),
+    "dist": lambda x: math.dist(x, x[::-1]),
+    "mean": statistics.mean,
+    "fmean": statistics.fmean,
+    "fmean of numbers": lambda x: statistics.fmean(x.tolist()),
+    "fmean with weights": lambda x: statistics.fmean(x, [2, 1, 2]),
+}
+FAR_APART = [np.array([1e16, 1.0, -1e16]), np.array([1e200, 3e200, 2.0]), np.float32([0.1, 3, 7])]
+
+
+@pytest.mark.parametrize("name", ROUNDED_ONCE)
+def test_sums_are_rounded_once(name):
+    f = ROUNDED_ONCE[name]
+
+    for x in FAR_APART:
+        y = x[[1, 0, 2]]
+        assert_same(f(y), lt.trace(f, x)(y))
+        assert_same(f(y), lt.jit(f)(y))
+
+
+def test_derivatives_of_functions_of_many_numbers():
+    def f(x):
+        return math.fsum(x * x) * math.hypot(*x) + math.dist(x, [0.5, 0.5, 2.0])
+
+    x, step = np.array([0.5, -1.5, 2.0]), 1e-6 * np.eye(3)
+
+    slopes = [(f(x + h) - f(x - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(lt.grad(f)(x), slopes, rtol=1e-8)
+    np.testing.assert_allclose([lt.jvp(f, (x,), (e,))[1] for e in np.eye(3)], slopes, rtol=1e-8)
+    differences = [(lt.grad(f)(x + h) - lt.grad(f)(x - h)) / 2e-6 for h in step]
+    np.testing.assert_allclose(lt.hessian(f)(x), differences, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(lt.vmap(f)(np.stack([x, 2 * x])), [f(x), f(2 * x)], rtol=1e-14)
+    np.testing.assert_array_equal(lt.grad(lambda x: math.hypot(*x))(0 * x), 0 * x)
 
 
 DECISIONS = {

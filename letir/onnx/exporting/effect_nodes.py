@@ -87,6 +87,14 @@ def _math_function(g: Graph, bind: Bind) -> Any:
     return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
 
 
+@exports_op("math_reduction")
+def _math_reduction(g: Graph, bind: Bind) -> Any:
+    numbers = [g.operand(x) for x in bind.args]
+    if bind.attrs["name"] == "fsum":
+        return g("Sum", *numbers)
+    return g("Sqrt", g("Sum", *[g("Mul", x, x) for x in numbers]))
+
+
 @exports_op("python_operator")
 def _python_operator(g: Graph, bind: Bind) -> Any:
     operator, kind = bind.attrs["operator"], bind.attrs["kind"]

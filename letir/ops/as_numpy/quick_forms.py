@@ -34,6 +34,7 @@ from letir.ops.as_numpy.quick_numbers import (
     NUMBERS,
     OWNED,
     math_function_form,
+    math_reduction_form,
     python_operator_form,
 )
 from letir.ops.as_numpy.quick_scalars import (
@@ -306,6 +307,7 @@ def _dot(write) -> str | None:
 _FORMS: dict[str, Callable] = {
     **METHOD_FORMS,
     "math_function": math_function_form,
+    "math_reduction": math_reduction_form,
     "python_operator": python_operator_form,
     "weaken": _weaken,
     "cross": cross_form,

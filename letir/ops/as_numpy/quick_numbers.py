@@ -28,7 +28,7 @@ COMPARISONS = {
 FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
 NUMBER_FACTS = {float: FLOAT, int: INT}
 NUMBERS = (FLOAT, INT)
-_GIVE_NUMBERS = ("weaken", "math_function", "python_operator")
+_GIVE_NUMBERS = ("weaken", "math_function", "math_reduction", "python_operator")
 _ARRAY_MAKERS = ("cast", "clip", "concatenate", "copy", "full", "sort", "stack", "where", "zeros")
 _PLAIN_VIEWS = ("index", "reshape", "transpose")
 _GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
@@ -201,6 +201,13 @@ def math_function_form(write: Any, *, name: str) -> str:
     """A call of ``math``'s function of this name."""
     operands = ", ".join(map(write.operand, range(len(write.bind.args))))
     return f"{write.constant(getattr(math, name))}({operands})"
+
+
+def math_reduction_form(write: Any, *, name: str) -> str:
+    """A call of ``math.fsum`` or ``math.hypot``."""
+    operands = ", ".join(map(write.operand, range(len(write.bind.args))))
+    listed = f"[{operands}]" if name == "fsum" else operands
+    return f"{write.constant(getattr(math, name))}({listed})"
 
 
 def python_operator_form(write: Any, *, operator: str, kind: str) -> str | None:

@@ -1,10 +1,15 @@
-"""``math_function``: a function of Python's module ``math``, computed by it.
+"""Functions of Python's module ``math``, computed by it.
 
-It gives Python's bits and raises Python's errors (``math.sqrt(-1.0)``), where NumPy gives nan.
-Derivatives and batches are NumPy's.
+``math_function`` is a function of one or two numbers. It gives Python's bits and raises Python's
+errors (``math.sqrt(-1.0)``), where NumPy gives nan. Derivatives and batches are NumPy's.
+
+``math_reduction`` is a function of any number of numbers that rounds once: ``fsum`` of 1e16, 1.0
+and -1e16 is 1.0, where additions give 0.0, and ``hypot`` of numbers near 1e200 does not overflow.
 """
 
+import functools
 import math
+import operator
 from typing import Any
 
 from letir.ast.primitive import PRIMITIVES
@@ -60,5 +65,56 @@ math_function = define(
     scalar=lambda name: _RECORDS.get(name, name),
     python_errors=True,
     rule_reads_numbers=True,
+    for_scripts=False,
+)
+
+
+# ---- functions of any number of numbers ----
+
+
+def _math_reduction_impl(xp, *numbers, name):
+    return math.fsum(numbers) if name == "fsum" else math.hypot(*numbers)
+
+
+def _slopes(out, numbers, name):
+    """The derivatives of the result with respect to each number."""
+    if name == "fsum":
+        return [1.0] * len(numbers)
+    length = PRIMITIVES["where"](out == 0, 1.0, out)  # the slope at the origin is 0
+    return [x / length for x in numbers]
+
+
+def _math_reduction_vjp(ct, out, *numbers, name):
+    return tuple(ct * slope for slope in _slopes(out, numbers, name))
+
+
+def _math_reduction_jvp(tangents, out, *numbers, name):
+    slopes = _slopes(out, numbers, name)
+    parts = [t * slope for t, slope in zip(tangents, slopes, strict=True) if t is not None]
+    return functools.reduce(operator.add, parts)
+
+
+def _math_reduction_batch(args, axes, *, name):
+    """Arithmetic of NumPy: a batch of Python numbers is an array."""
+    parts = args if name == "fsum" else [x * x for x in args]
+    total = functools.reduce(operator.add, parts)
+    return total if name == "fsum" else PRIMITIVES["sqrt"](total), 0
+
+
+def _math_reduction_source(write, *numbers, name):
+    numbers_text = ", ".join(numbers)
+    listed = f"[{numbers_text}]" if name == "fsum" else numbers_text
+    return f"{write.imported(getattr(math, name))}({listed})"
+
+
+math_reduction = define(
+    "math_reduction",
+    _math_reduction_impl,
+    lambda *numbers, name: WEAK[float],
+    vjp=_math_reduction_vjp,
+    jvp=_math_reduction_jvp,
+    batch=_math_reduction_batch,
+    source=_math_reduction_source,
+    python_errors=True,
     for_scripts=False,
 )

@@ -97,6 +97,7 @@ def _border_values(values, ndim: int):
 
 def _pad_with_values(x, width: tuple, values, mode: Any) -> Any:
     """``x`` with traced border values: the border for 0, plus the values times their weights."""
+    x = x if isinstance(x, Value) else np.asarray(x)
     ends = _pairs_of(values, x.ndim, lambda n: n)
     if mode == "constant":
         return _pad_decompose(x, width=width, value=ends)
@@ -177,12 +178,15 @@ def _pad_decompose(x, *, width, value=0, mode="constant", of=None):
     return x
 
 
-def _constant_border(x: Value, axis: int, width: int, value) -> Value:
+def _constant_border(x: Any, axis: int, width: int, value) -> Any:
     """A border for one side of ``axis`` that holds one value."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
-    sizes, shape = shape_operands(shape, (x,))
+    traced = _first_value((x, value))
+    if traced is None:
+        return np.full(shape, value, x.dtype)
+    sizes, shape = shape_operands(shape, (traced,))
     settings = full.complete({"shape": shape, "dtype": x.dtype})
-    return x.emitter.apply(full, (value, *sizes), settings)
+    return traced.emitter.apply(full, (value, *sizes), settings)
 
 
 def _add_borders(x: Value, axis: int, pair: tuple, mode: Any, of) -> Value:

@@ -120,6 +120,10 @@ SPELLINGS = {
     "choose of rows": (lambda x, i: np.choose(i, x, mode="clip"), (X, PLACES)),
     "pad by axis": (lambda x: np.pad(x, {1: (1, 2)}, "edge"), (X,)),
     "pad with values": (lambda x: np.pad(x, 1, constant_values=(1, 2)), (X,)),
+    "pad of an array from outside": (
+        lambda s: (np.pad(X, 1, constant_values=(s, 2)), np.pad([1, 2], 1, constant_values=s)),
+        (2.5,),
+    ),
     "windows": (lambda x: sliding_window_view(x, (2, 2)), (X,)),
     "unravel_index": (lambda i: np.unravel_index(i, (2, 3)), (PLACES,)),
     "ravel_multi_index": (lambda i: np.ravel_multi_index((i, [0, 1, 2]), (3, 3)), (PLACES,)),
