@@ -133,11 +133,30 @@ def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
         return made
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return made
-    steps = np.empty_like(array).strides
-    axes = sorted(range(made.ndim), key=lambda i: -steps[i])
-    if axes == list(range(made.ndim)):
+    axes = _axes_in_memory(np.empty_like(array))
+    return made if axes == sorted(axes) else _transposed_to(made, axes, like.arg)
+
+
+def ordered_as(made: Any, sample: np.ndarray) -> Any:
+    """``made`` with the memory order of ``sample``, NumPy's own result."""
+    value = made.concrete_value()
+    if not hasattr(made.emitter, "orders") or not isinstance(value, np.ndarray):
+        return made  # a Variable, or a value of an abstract trace, where C order is assumed
+    if order_of(value) == order_of(sample):
         return made
-    fix_order(trace, like.arg)
+    return _transposed_to(made, _axes_in_memory(sample), made.arg)
+
+
+def _axes_in_memory(array: np.ndarray) -> list[int]:
+    """The axes of an array, the one with the longest step in memory first."""
+    return sorted(range(array.ndim), key=lambda i: -array.strides[i])
+
+
+def _transposed_to(made: Any, axes: list[int], source: Local) -> Any:
+    """A copy of ``made`` with its axes in this order in memory, for arguments in the memory order
+    of the recording, if they decide that of ``source``.
+    """
+    fix_order(made.emitter, source)
     rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
 

@@ -13,6 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.types import broadcast_shapes
 from letir.errors import AxisBoundsError, ShapeError
+from letir.tracing.mutation.memory_order import ordered_as
 from letir.tracing.operands import (
     Casting,
     array_in_dtype,
@@ -286,7 +287,7 @@ def _sized_places(obj: Any, n: Any) -> list | None:
     """
     is_list = isinstance(obj, list | tuple) or (type(obj) is np.ndarray and obj.ndim == 1)
     places = [_sized_place(o, n) for o in (obj if is_list else [obj])]
-    if any(place is None for place in places):
+    if type(n) is not Size or any(place is None for place in places):
         return None
     places = sorted(places)
     return [b for a, b in itertools.pairwise([-1, *places]) if b > a]
@@ -308,7 +309,9 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     if place is not None:
         kept = np.arange(arr.shape[axis] - 1)
         return arr[(*front, kept + (kept >= place))]
-    return _take_places(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
+    obj = _known_places(obj)
+    kept = _take_places(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
+    return _ordered_as_numpy(kept, lambda x: np.delete(x, obj, axis), arr)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -339,7 +342,16 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         return np.concatenate([arr, new], axis)[(*front, order)]
     # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
-    return _take_places(np.concatenate([arr, new], axis), order, axis)
+    found = _take_places(np.concatenate([arr, new], axis), order, axis)
+    return _ordered_as_numpy(found, lambda x: np.insert(x, obj, 0, axis), arr)
+
+
+def _ordered_as_numpy(made: Any, function: Callable[[np.ndarray], np.ndarray], arr: Any) -> Any:
+    """``made`` with the memory order of NumPy's result for ``arr``, which depends on the kind of
+    the indices: it takes rows, or writes into an array in C or Fortran order.
+    """
+    value = arr.concrete_value() if arr.ndim > 1 else None
+    return ordered_as(made, function(value)) if isinstance(value, np.ndarray) else made
 
 
 FUNCTIONS = {

@@ -1,5 +1,6 @@
 """[B6, F6] Memory order of arrays: a guard where it matters, an error where it is unknown."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -192,3 +193,21 @@ def test_ravel_in_an_unknown_memory_order_is_refused():
 def test_reshape_in_memory_order_is_refused():
     with pytest.raises(lt.DTypeError, match="'C' or 'F'"):
         lt.trace(lambda x: x.reshape(-1, order="A"), X)
+
+
+@pytest.mark.parametrize(
+    "places", [1, slice(None, None, 2), [0], [0, 1], [], np.arange(4) == 0], ids=repr
+)
+@pytest.mark.parametrize("function", [np.delete, lambda x, i, axis: np.insert(x, i, 7.0, axis)])
+def test_delete_and_insert_lie_in_memory_as_numpys(function, places):
+    cube = np.arange(64.0).reshape(4, 4, 4)
+    for order in itertools.permutations(range(3)):
+        for axis in range(3):
+            x = cube.transpose(order)
+            expected = function(x, places, axis)
+
+            program = lt.trace(lambda x, axis=axis: function(x, places, axis), x)
+
+            found = lt.run_forward(program, x)
+            assert np.array_equal(expected, found)
+            assert expected.strides == found.strides
