@@ -16,6 +16,7 @@ from letir.ops.shape.shape_and_creation import as_size
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import Memory, SharedView, view_base
 from letir.tracing.source_locations import at_user
+from letir.tracing.tracer import Tracer
 
 _FLAGS = {  # of numpy.ndarray.flags, with the keys of its items
     "c_contiguous": ("C", "C_CONTIGUOUS", "CONTIGUOUS"),
@@ -37,7 +38,8 @@ _NAME_OF_FLAG = {key: name for name, keys in _FLAGS.items() for key in keys}
 
 def layout_of(a: Any) -> np.ndarray:
     """An array of one element in memory with the shape and strides of the traced array ``a``."""
-    trace, value = a.emitter, a.concrete_value()
+    trace, value = a.emitter, a.known_value() if isinstance(a, Tracer) else None
+    value = a.concrete_value() if value is None else value  # a copy, if it is a buffer's
     if not isinstance(value, np.ndarray):
         known = hasattr(trace, "orders") and is_static_shape(a.shape)
         value = array_like(trace, a, a.arg) if known and a.shape else np.zeros((), a.dtype)

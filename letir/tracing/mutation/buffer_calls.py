@@ -27,7 +27,7 @@ from letir.tracing.mutation.views import (
     shorten_views,
     view_base,
 )
-from letir.tracing.numpy_protocols.dispatch import call_function
+from letir.tracing.numpy_protocols.dispatch import call_function, out_position
 from letir.tracing.trace_state import NOT_COMPUTED, Trace
 from letir.tracing.tracer import Tracer
 
@@ -61,9 +61,9 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
         return call_function(traced, func, args, kwargs)
     if has_traced((args, kwargs)):
         if func not in _MIXED_VIEWS:
-            written = args[:1] if func in _WRITERS else ()
+            written = 0 if func in _WRITERS else out_position(func)
+            args = tuple([x if i == written else unwrap_buffers(x) for i, x in enumerate(args)])
             out = {name: value for name, value in kwargs.items() if name == "out"}
-            args = (*written, *unwrap_buffers(args[len(written) :]))
             kwargs = unwrap_buffers(kwargs) | out
         return call_function(traced, func, args, kwargs)
     found = func(*unwrap_buffers(args), **unwrap_buffers(kwargs))

@@ -93,7 +93,7 @@ class Buffer(Tracer):
 
     def concrete_value(self) -> np.ndarray:
         """A copy of the contents, which later writes do not change."""
-        return self.held_value.copy()
+        return self.held_value.copy("K")
 
     def known_value(self) -> np.ndarray:
         """The contents."""

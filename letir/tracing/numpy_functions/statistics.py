@@ -8,6 +8,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
+from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
@@ -72,7 +73,7 @@ def _cumulative_record(name: str):
             shape[axis] = 1
             # prepended to the result, which has the dtype already
             found = np.concatenate([np.full(shape, first, found.dtype), found], axis)
-        return found if out is None else out.assign(found)
+        return found if out is None else write_into_out(np.cumsum, x, found, out)
 
     return function
 

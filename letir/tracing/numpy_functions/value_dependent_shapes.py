@@ -14,6 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
+from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import stack_traced, take_along
 from letir.tracing.refusals import unanswered_error
 from letir.tracing.trace_state import ABSENT
@@ -72,7 +73,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     if axis is None:
         a, axis = np.ravel(a), 0
     found = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
-    return found if out is None else out.assign(found)
+    return found if out is None else write_into_out(np.compress, a, found, out)
 
 
 # ---- sets ----

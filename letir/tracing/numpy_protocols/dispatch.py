@@ -18,10 +18,11 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
+from letir.errors import LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
+from letir.tracing.numpy_protocols.out_casts import casting_into_out, mean_into_out
 from letir.tracing.operands import stack_traced
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -31,14 +32,6 @@ _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 _WHERE = np.where  # bound once: attributes of the module are slow during a recording
 _METHODS = frozenset(
     [np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.var, np.std, np.argmax, np.argmin]
-)
-_INDICES = frozenset([np.argmax, np.argmin, np.nanargmax, np.nanargmin])
-# functions that compute in the dtype of `out=`
-_IN_OUT_DTYPE = frozenset(
-    [
-        *(np.mean, np.var, np.std, np.median, np.quantile, np.percentile, np.trace),
-        *(np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanquantile, np.nanpercentile),
-    ]
 )
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
@@ -124,10 +117,13 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         return plain(*args, **kwargs)
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
+    if func is np.mean and isinstance(out, Value):
+        found = mean_into_out(*args[:3], *args[4:], out=out, **kwargs)
+        return found[()] if _is_strong_scalar(args[0] if args else kwargs["a"]) else found
     try:
         operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     except SeveralBinds as call:
-        return call.results() if out is None else _write_into_out(func, call.results(), out)
+        return call.results() if out is None else write_into_out(func, args[0], call.results(), out)
     # values first: ``isinstance`` of a traced number asks it for its class, in eight calls
     operands = tuple([x if hasattr(x, "emitter") else stack_traced(x) for x in operands])
     if op.sizes_in and has_sizes(attrs, op.sizes_in):
@@ -147,15 +143,26 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     if out is None:
         return result
     # of a NumPy scalar these are its methods, which return scalars
-    is_method = func in _METHODS and isinstance(operands[0], Value) and operands[0].is_scalar()
-    written = _write_into_out(func, result, out)
-    return written[()] if is_method and not operands[0].type.weak else written
+    is_method = func in _METHODS and _is_strong_scalar(operands[0])
+    written = write_into_out(func, operands[0], result, out)
+    return written[()] if is_method else written
+
+
+def _is_strong_scalar(x: Any) -> bool:
+    """Whether ``x`` is a traced NumPy scalar, not a Python number."""
+    return isinstance(x, Value) and x.is_scalar() and not x.type.weak
 
 
 def _positional_out(prepare, args: tuple):
     """The argument ``out``, None if it was not given."""
     place = _out_place(prepare)
     return args[place] if place is not None and len(args) > place else None
+
+
+def out_position(func: Any) -> int | None:
+    """The position of the argument ``out`` of a NumPy function, None if it is a keyword only."""
+    found = recorder_of(func)
+    return _out_place(PLAIN.get(func) if found is None else found[1])
 
 
 @functools.cache
@@ -193,21 +200,13 @@ def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
     return {"dtype": dtype}
 
 
-def _write_into_out(func, result, out):
-    """The ``result`` of ``func`` written into ``out``, which must be a traced value."""
+def write_into_out(func: Any, x: Any, result: Any, out: Any) -> Any:
+    """The ``result`` of ``func`` of ``x`` written into ``out``, which must be a traced value."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
-    if isinstance(result, Value) and result.dtype != out.dtype:
-        is_index = func in _INDICES and not np.can_cast(out.dtype, result.dtype, "safe")
-        if is_index or (func in _IN_OUT_DTYPE and result.type.inexact):
-            name = _callable_name(func)
-            raise error_at_user_line(
-                DTypeError(
-                    f"{name}: the result is {result.dtype}, the array for it {out.dtype}\n"
-                    f"  pass out= of dtype {result.dtype}, or assign: out[...] = {name}(x)"
-                )
-            )
-    return out.assign(result)
+    if not isinstance(result, Value):
+        return out.assign(result)
+    return out.assign(result, casting_into_out(func, _callable_name(func), x, result, out))
 
 
 # ---- errors ----

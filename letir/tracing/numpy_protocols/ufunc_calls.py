@@ -22,6 +22,7 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
     unsupported_error,
 )
+from letir.tracing.numpy_protocols.out_casts import casting_of_fold
 from letir.tracing.operands import Casting, stack_traced, strong_element
 from letir.tracing.source_locations import at_user
 
@@ -238,7 +239,12 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
     if isinstance(given.get("initial"), Value):
         raise unsupported_arguments(ufunc, "a traced initial value given")
     result = _FOLDS[method](ufunc, op, x, *indices, **given)
-    return result if out is None else _write_where(ufunc, result, out, True, "same_kind")
+    if out is None:
+        return result
+    casting: Casting = "same_kind"
+    if ufunc in (np.add, np.multiply) and isinstance(out, Value):
+        casting = "unsafe" if method == "accumulate" else casting_of_fold(x, result, out)
+    return _write_where(ufunc, result, out, True, casting)
 
 
 def _reduction_of(op: Primitive) -> Primitive | None:

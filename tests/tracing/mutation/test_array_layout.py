@@ -129,6 +129,14 @@ def test_the_shape_of_an_argument_cannot_be_assigned():
         lt.trace(f, A.copy())
 
 
+def test_strides_of_arrays_that_the_function_makes_equal_numpys():
+    def f(x):
+        made = np.zeros((2, 4)), np.zeros((2, 4), order="F"), np.zeros((2, 4))[:, ::-2]
+        return [x * step for y in made for step in y.strides], [y.flags.c_contiguous for y in made]
+
+    assert_same(f(A), lt.trace(f, A)(A))
+
+
 def test_strides_and_flags_equal_the_arrays():
     def f(x):
         y, z = x.T, x[:, 1:]

@@ -242,7 +242,86 @@ def test_out_of_a_narrower_dtype_is_refused():
     with pytest.raises(lt.MissingRule, match="for a reduction in float64"):
         lt.trace(lambda x: np.subtract.reduce(x, out=x[0].astype("f4")), X)
     with pytest.raises(lt.DTypeError, match="casting is 'same_kind'"):
-        lt.trace(lambda x: np.add.reduce(x, out=x[0].astype(int)), X)
+        lt.trace(lambda x: np.max(x, axis=0, out=x[0].astype(int)), X)
+
+
+FUNCTIONS_INTO_INTEGERS = {
+    "sum": lambda x, out: np.sum(x, 0, out=out[0]),
+    "sum with a mask": lambda x, out: np.sum(x, 0, None, out[0], where=MASK),
+    "prod": lambda x, out: np.prod(x, axis=1, out=out[:, 0]),
+    "add.reduce": lambda x, out: np.add.reduce(x, 0, None, out[0]),
+    "nansum": lambda x, out: np.nansum(x, axis=0, out=out[0]),
+    "mean": lambda x, out: np.mean(x, 0, None, out[0]),
+    "mean of all": lambda x, out: x.mean(out=out[0, 0, ...]),
+    "mean with a mask": lambda x, out: np.mean(x, 0, out=out[0], where=[[True], [False]]),
+    "mean in a dtype": lambda x, out: np.mean(x, axis=0, dtype="f4", out=out[0]),
+    "cumsum": lambda x, out: np.cumsum(x, 1, out=out),
+    "cumprod": lambda x, out: np.cumprod(x, axis=0, out=out),
+    "multiply.accumulate": lambda x, out: np.multiply.accumulate(x, out=out),
+    "take": lambda x, out: np.take(x, [1, 0], 0, out),
+    "choose": lambda x, out: np.choose([[0, 1, 0], [1, 0, 1]], [x, x + 1], out),
+    "compress": lambda x, out: np.compress([True, True], x, 0, out),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_INTO_INTEGERS)
+@pytest.mark.parametrize("dtype", ["i8", "i1", "f4", "f8", "?"])
+def test_results_are_cast_into_out_as_numpy_does(name, dtype):
+    """Into an array that the function makes, and into one that it computes."""
+    function = FUNCTIONS_INTO_INTEGERS[name]
+    x = np.array([[0.6, 1.7, -2.6], [3.9, 0.7, 2.8]])
+
+    def into_new(x):
+        out = np.zeros((2, 3), dtype)
+        return function(x, out), out
+
+    def into_computed(x):
+        out = (x * 0).astype(dtype)
+        return function(x, out), out
+
+    agrees(into_new, x)
+    agrees(into_computed, x)
+    assert_same(into_new(x), lt.jit(into_new)(x))
+
+
+def test_a_long_sum_into_integers_is_refused():
+    """NumPy casts it whenever its buffer is full: 5333, not 5334."""
+    x = np.full(9000, 0.6)
+
+    with pytest.raises(lt.DTypeError, match="casting is 'same_kind'"):
+        lt.trace(lambda x: np.sum(x, out=np.array(0)), x)
+
+
+@pytest.mark.parametrize(
+    "function", [np.take, lambda n, i, axis, out: np.compress([1, 0], n, axis, out)]
+)
+def test_elements_are_not_selected_into_a_wider_dtype(function):
+    n = np.arange(6).reshape(2, 3)
+
+    with pytest.raises(TypeError):
+        function(n, [0], 0, np.zeros((1, 3)))
+    with pytest.raises(TypeError, match="the result is int64, the array for it float64"):
+        lt.trace(lambda n: function(n, [0], 0, np.zeros((1, 3))), n)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.zeros((2, 2), np.float32),
+        lambda: np.zeros((2, 2), int),
+        lambda: np.zeros((2, 2), order="F"),
+        lambda: np.zeros((2, 4))[:, ::2],
+    ],
+)
+def test_dot_refuses_what_numpy_refuses(make):
+    def f(x):
+        return np.dot(x, x.T, out=make())
+
+    with pytest.raises(ValueError, match="not acceptable"):
+        f(X)
+    with pytest.raises(ValueError, match="not acceptable"):
+        lt.trace(f, X)
+    agrees(lambda x: np.dot(x, x.T, out=np.zeros((2, 2))), X)
 
 
 def test_reductions_take_masks_and_initial_values():
