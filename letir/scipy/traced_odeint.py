@@ -30,8 +30,8 @@ def odeint(
     t: Any,
     args: Sequence = (),
     *,
-    rtol: float | None = None,
-    atol: float | None = None,
+    rtol: float | Sequence[float] | None = None,
+    atol: float | Sequence[float] | None = None,
     tfirst: bool = False,
     **options: Any,
 ) -> Any:
@@ -55,7 +55,13 @@ def odeint(
         )
     if options:
         raise refusal_error("odeint", f"leave out {', '.join(options)}")
-    return PRIMITIVES["odeint"](y0, t, *operands, body=right_side, rtol=rtol, atol=atol)
+    tolerances = {"rtol": _for_each_part(rtol), "atol": _for_each_part(atol)}
+    return PRIMITIVES["odeint"](y0, t, *operands, body=right_side, **tolerances)
+
+
+def _for_each_part(tolerance: Any) -> Any:
+    """A list of tolerances as an array; a number unchanged."""
+    return np.asarray(tolerance, float) if isinstance(tolerance, list | tuple) else tolerance
 
 
 def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: bool) -> tuple:

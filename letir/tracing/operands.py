@@ -28,7 +28,8 @@ _LISTS = (list, tuple, deque)  # of which NumPy makes arrays
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
 
-ARRAY_MAKERS: dict[type, Callable] = {}  # class of an operand -> the traced array for it
+# class of an operand -> the traced array for it, which it makes of its attribute `base`
+ARRAY_MAKERS: dict[type, Callable] = {}
 
 
 def stack_traced(items: Any) -> Any:
@@ -118,6 +119,8 @@ def first_traced(items: Any) -> Value | None:
     """The first traced value in nested lists, tuples and deques, None if there is none."""
     if isinstance(items, _LISTS):
         return next((found for item in items if (found := first_traced(item)) is not None), None)
+    if type(items) in ARRAY_MAKERS:  # such as x.flat
+        return items.base
     return items.number() if type(items) is Size else items if isinstance(items, Value) else None
 
 

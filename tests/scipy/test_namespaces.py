@@ -332,7 +332,7 @@ def test_solutions_of_differential_equations_agree_with_scipy():
     assert "odeint" == f.binds[-1].op.name
 
 
-@pytest.mark.parametrize("rtol", [1e-10, np.array([1e-10, 1e-11])])
+@pytest.mark.parametrize("rtol", [1e-10, np.array([1e-10, 1e-11]), [1e-10, 1e-11]], ids=str)
 def test_derivatives_of_a_solution_agree_with_the_closed_form(rtol):
     """y' = -a y: y = y0 exp(-a t). Equations of derivatives have more parts than tolerances."""
     options = {**ODE, "rtol": rtol}

@@ -63,7 +63,8 @@ def _arange_aval(*, start, stop, step, dtype):
 
 
 def _symbolic_count(start, stop, step):
-    """The number of steps between bounds that are symbolic sizes."""
+    """The number of steps between bounds that are symbolic sizes or whole numbers."""
+    start, stop, step = map(_as_whole, (start, stop, step))
     if type(step) is not int or step == 0 or float in (type(start), type(stop)):
         raise ShapeError(
             f"arange: between {start} and {stop} a step is an integer, found {step}\n"
@@ -71,6 +72,11 @@ def _symbolic_count(start, stop, step):
         )
     count = (stop - start if step > 0 else start - stop) + abs(step) - 1
     return 0 if count < 0 else count // abs(step)
+
+
+def _as_whole(bound):
+    """A float without a fraction as an integer, other bounds unchanged."""
+    return int(bound) if type(bound) is float and bound.is_integer() else bound
 
 
 arange = define(

@@ -25,6 +25,7 @@ from letir.tracing.mutation.views import (
 )
 from letir.tracing.mutation.writes import forget_views
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from letir.tracing.operands import ARRAY_MAKERS
 from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
@@ -306,6 +307,8 @@ def has_traced(value: Any) -> bool:
         return has_traced((value.start, value.stop, value.step))
     if issubclass(kind, Value | Size):
         return kind is not Buffer
+    if kind in ARRAY_MAKERS:  # such as x.flat
+        return True
     return issubclass(kind, tuple | list) and any(map(has_traced, value))
 
 

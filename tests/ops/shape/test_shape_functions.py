@@ -382,6 +382,25 @@ def test_each_negative_size_of_a_reshape_stands_for_the_rest(shape):
     assert lt.parse(lt.dumps(program)) == program
 
 
+@pytest.mark.parametrize("bounds", [(1.0, 1), (0.0, 0, 2.0), (-3, 0, 1.0)], ids=str)
+def test_a_range_up_to_a_symbolic_size_takes_whole_floats(bounds):
+    """With the shift of the end: np.arange(1.0, n + 1)."""
+    start, shift, *step = bounds
+
+    def f(x):
+        return np.arange(start, x.shape[0] + shift, *step)
+
+    program = lt.trace(f, lt.ShapeDtype((lt.Size("n"),)))
+
+    for n in range(1, 8):
+        assert_same(f(np.zeros(n)), program(np.zeros(n)))
+
+
+def test_a_range_up_to_a_symbolic_size_refuses_fractions():
+    with pytest.raises(lt.ShapeError, match="a step is an integer"):
+        lt.trace(lambda x: np.arange(0.5, x.shape[0]), lt.ShapeDtype((lt.Size("n"),)))
+
+
 def test_parts_of_a_symbolic_size_are_those_of_array_split():
     program = lt.trace(lambda x: np.array_split(x, 4), lt.ShapeDtype((lt.Size("n"),)))
 

@@ -19,6 +19,8 @@ CALLS = {
     "dot": lambda x: np.dot(x.flat, x.flat),
     "norm": lambda x: np.linalg.norm(x.flat),
     "array": lambda x: np.array(x.flat) * 2,
+    "array of a list": lambda x: np.array([x.flat, x.flat]),
+    "array of a mixed list": lambda x: np.asarray([[x.flat], [[1, 2, 3, 4, 5, 6]]]),
     "asarray": lambda x: np.asarray(x.flat) * 2,
     "keyword": lambda x: np.clip(x, a_min=None, a_max=np.max(a=x.flat) / 2),
 }
