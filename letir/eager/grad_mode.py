@@ -30,6 +30,7 @@ class _Switch(TemporaryChange):
         "before",
         "is_ending",
         "mode",
+        "outer",
         "token",
         "trace",
         "value",
@@ -40,6 +41,7 @@ class _Switch(TemporaryChange):
 
     def __init__(self, mode: "Mode"):
         self.mode, self.variable, self.value = weakref.ref(mode), mode.variable, mode.value
+        self.outer = mode.block  # of the enclosing block of the same mode
         self.before = self.variable.get()
         self.token: Token[bool] | None = None
         self.trace, self.was_off = ACTIVE.get(), False
@@ -73,15 +75,38 @@ class _Switch(TemporaryChange):
             _note_switch(self.variable, not self.was_off, after_error=self.after_error)
 
 
+class _Off(weakref.ref):
+    """The false value of RECORDS in a ``no_grad`` block outside of recordings: a reference to the
+    block's mode. An interrupt may keep ``Mode.__exit__`` from beginning or from its end; then the
+    mode has gone or does not list the value, and ``is_grad_enabled`` restores ``before``.
+    """
+
+    __slots__ = ("before", "outer", "token")
+    before: "bool | _Off"
+    outer: "_Switch | _Off | None"  # of the enclosing block of the same mode
+    token: "Token[bool] | bool | None"  # None after the end of the block
+
+    def __bool__(self):
+        return False
+
+    def is_under_way(self) -> bool:
+        """Whether the block is running; also true in tasks that it started, after its end."""
+        mode = self()
+        switch = None if mode is None else mode.block
+        while switch is not None and switch is not self:
+            switch = switch.outer
+        return switch is self or self.token is None
+
+
 class Mode(ContextDecorator):
     """Sets a ContextVar inside a ``with`` block or a decorated function."""
 
-    def __init__(self, variable: ContextVar[bool], value: bool):
-        self.variable, self.value = variable, value
-        self.switches: list[_Switch] = []  # a stack: blocks of one mode may be nested
+    variable: ContextVar[bool]
+    value: bool
+    block: _Switch | _Off | None = None  # of the innermost block
 
     def _recreate_cm(self):
-        return Mode(self.variable, self.value)  # a new one for each call of a decorated function
+        return type(self)()  # a new one for each call of a decorated function
 
     def __call__(self, f: Any) -> Any:
         # a generator or a coroutine runs after the call that made it, so the mode is set while it
@@ -93,14 +118,58 @@ class Mode(ContextDecorator):
         return super().__call__(f)
 
     def __enter__(self):
-        switch = _Switch(self)
-        self.switches.append(switch)
+        switch = self.block = _Switch(self)
         switch.__enter__()
 
     def __exit__(self, *error):
-        switch = self.switches.pop()
+        switch: Any = self.block
+        self.block = switch.outer
         switch.is_ending, switch.after_error = True, error[:1] != (None,)
         switch.__exit__()
+
+
+class _NoGrad(Mode):
+    """``no_grad``, quicker than other modes outside of recordings."""
+
+    variable, value = RECORDS, False
+
+    def __enter__(self):
+        if ACTIVE.get() is not None:
+            super().__enter__()
+            return
+        off = _Off(self)
+        off.before, off.outer, off.token = RECORDS.get(), self.block, False
+        try:
+            self.block = off
+            off.token = RECORDS.set(off)
+        except BaseException:  # an interrupt
+            self.block = off.outer
+            raise
+
+    def __exit__(self, *error):
+        off = self.block
+        if type(off) is not _Off:
+            super().__exit__(*error)
+            return
+        self.block = off.outer
+        try:
+            RECORDS.reset(off.token)
+        except ValueError:  # set in another thread or task
+            if error[:1] == (None,):
+                raise
+        off.token = None
+
+
+class _EnableGrad(Mode):
+    """``enable_grad``."""
+
+    variable, value = RECORDS, True
+
+
+class _DetectAnomaly(Mode):
+    """``detect_anomaly``."""
+
+    variable, value = ANOMALY, True
 
 
 class recording_set(TemporaryChange):
@@ -136,15 +205,19 @@ def _note_switch(variable: ContextVar[bool], value: bool, *, after_error: bool =
 class _Setting(Mode):
     """A mode that is set immediately; as a context manager it ends with its block."""
 
-    def __init__(self, variable: ContextVar[bool], value: bool):
-        super().__init__(variable, value)
-        self.before = variable.get()
+    variable = RECORDS
+
+    def __init__(self, value: bool):
+        self.value, self.before = value, RECORDS.get()
         self.switch(value)
+
+    def _recreate_cm(self):
+        return _EnableGrad() if self.value else _NoGrad()
 
     def switch(self, value: bool) -> None:
         """Set the mode from here on."""
-        self.variable.set(value)
-        _note_switch(self.variable, value)
+        RECORDS.set(value)
+        _note_switch(RECORDS, value)
 
     def __call__(self, f: Any) -> Any:
         self.switch(self.before)  # a decorator sets the mode when its function is called
@@ -206,7 +279,7 @@ def no_grad() -> Mode:
     >>> y.requires_grad
     False
     """
-    return Mode(RECORDS, False)
+    return _NoGrad()
 
 
 @entry_point
@@ -220,7 +293,7 @@ def enable_grad() -> Mode:
     >>> y.requires_grad
     True
     """
-    return Mode(RECORDS, True)
+    return _EnableGrad()
 
 
 @entry_point
@@ -236,7 +309,7 @@ def set_grad_enabled(enabled: bool) -> Mode:
     True
     >>> _ = set_grad_enabled(True)
     """
-    return _Setting(RECORDS, bool(enabled))
+    return _Setting(bool(enabled))
 
 
 def is_grad_enabled() -> bool:
@@ -245,7 +318,13 @@ def is_grad_enabled() -> bool:
     >>> is_grad_enabled()
     True
     """
-    if RECORDS.get():
+    value = RECORDS.get()
+    while type(value) is _Off:
+        if value.is_under_way():
+            return False
+        RECORDS.set(value.before)
+        value = RECORDS.get()
+    if value:
         return True
     change = latest_change()  # the usual case, which takes a third of the time
     if type(change) is _Switch and change.variable is RECORDS and change.is_under_way():
@@ -267,7 +346,7 @@ def detect_anomaly() -> Mode:
     >>> x.grad
     Variable(0.)
     """
-    return Mode(ANOMALY, True)
+    return _DetectAnomaly()
 
 
 LATE_BOUND["is_grad_enabled"] = is_grad_enabled

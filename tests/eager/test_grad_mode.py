@@ -143,6 +143,42 @@ def test_a_mode_decorates_a_coroutine():
     assert (False, True) == (without.requires_grad, recorded.requires_grad)
 
 
+def test_a_task_keeps_the_mode_in_which_it_was_started():
+    seen = []
+
+    async def later():
+        seen.append(is_grad_enabled())
+        await asyncio.sleep(0)
+        seen.append(is_grad_enabled())
+
+    async def start():
+        with no_grad():
+            task = asyncio.create_task(later())
+            await asyncio.sleep(0)
+        assert is_grad_enabled()
+        await task
+
+    asyncio.run(start())
+
+    assert [False, False] == seen
+
+
+def test_a_mode_cannot_end_in_another_thread():
+    mode, errors = no_grad(), []
+
+    def end():
+        try:
+            mode.__exit__(None, None, None)
+        except ValueError as error:
+            errors.append(error)
+
+    mode.__enter__()
+    in_own_thread(end)()
+    set_grad_enabled(True)
+
+    assert 1 == len(errors)
+
+
 # ---- in recorded functions ----
 
 
