@@ -5,6 +5,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from letir.ast import LATE_BOUND
@@ -40,6 +41,7 @@ _LOG = logging.getLogger("letir.plan")
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
+_MOST_AFTER_ERRORS = 100_000  # objects that are searched after a recording that raises
 _MOST_COMPILES = 20  # compiles of an executor, if at least half of its calls compile
 _COMPILES = 8  # compiles from which on an executor may warn
 
@@ -117,10 +119,30 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         raise
     except Exception as error:
-        if is_all and executor.watches_state and not hasattr(error, "letir_runs_python"):
-            LATE_BOUND["call_once_as_python"](executor, holders, before, error)
+        if executor.watches_state and not hasattr(error, "letir_runs_python"):
+            if not is_all:
+                is_all, holders, before = _state_kept_by(do, _search_roots(executor, request))
+            if is_all:
+                LATE_BOUND["call_once_as_python"](executor, holders, before, error)
         raise
     return fn, lifted, taken, found.is_first
+
+
+def _state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
+    """(whether a recording that raises changes none of the objects that its function reaches, these
+    objects, what they hold). ``do`` records once more, because a search for so many objects would
+    take long before each recording.
+    """
+    iterators, holders, is_all = captured_state(roots, _MOST_AFTER_ERRORS)
+    before = [contents_of(holder) for holder in holders]
+    if iterators or not is_all:
+        return False, holders, before
+    with suppress(Exception), ActiveRecording():
+        do()
+    is_kept = all(map(is_unchanged, holders, before))
+    if not is_kept:
+        LATE_BOUND["restore_state"](holders, before)
+    return is_kept, holders, before
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:

@@ -47,13 +47,16 @@ def _attributes_of_object(value: Any, holders: list) -> list:
     return [getattr(value, "__dict__", None), kind, *[getattr(value, n, None) for n in slots]]
 
 
-def captured_state(roots: list) -> tuple[list, list, bool]:
-    """(iterators, objects that hold values, whether these are all) that functions can reach."""
+def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:
+    """(iterators, objects that hold values, whether these are all) that functions can reach.
+
+    The search ends after ``most`` objects.
+    """
     iterators: list = []
     holders: list = []
     seen, todo = set(), list(roots)
     for value in todo:  # each value appends what it refers to
-        if len(todo) > _MOST_OBJECTS:
+        if len(todo) > most:
             break
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
@@ -87,7 +90,7 @@ def captured_state(roots: list) -> tuple[list, list, bool]:
             # what a partial, a cached or a compiled function calls
             names = ("func", "args", "keywords", "__wrapped__")
             todo += [getattr(value, name, None) for name in names]
-    return iterators, holders, len(todo) <= _MOST_OBJECTS
+    return iterators, holders, len(todo) <= most
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:

@@ -60,6 +60,29 @@ def test_state_that_the_function_changed_before_is_restored(library):
     assert count == 2
 
 
+def test_a_function_that_reaches_many_objects_runs_as_python_too(library):
+    """As functions of scikit-learn do; jit searches 1,000 objects before it records."""
+    many = [[i] for i in range(3_000)]
+
+    def program(x, n):
+        return np.sum(library.times(x, n), axis=0) * len(many[5])
+
+    with pytest.warns(RuntimeWarning, match=r"raises ValueError: n must be an integer"):
+        assert_same(2 * X, lt.jit(program)(X, 2))
+
+
+def test_a_function_that_changes_one_of_many_objects_raises_the_librarys_error(library):
+    many = [[i] for i in range(3_000)]
+
+    def program(x, n):
+        many[2_999].append(n)
+        return np.sum(library.times(x, n), axis=0)
+
+    with pytest.raises(ValueError, match="n must be an integer"):
+        lt.jit(program)(X, 2)
+    assert 2 == len(many[2_999])
+
+
 def test_an_error_that_python_raises_too_is_its_own(library):
     fast = lt.jit(lambda x, wrong: library.refuse(x) if wrong else x * 2)
 
