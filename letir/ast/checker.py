@@ -145,6 +145,8 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
         )
     if op.holds_lambdas and not op.is_users:
         _refuse_stray_bodies(fn, bind)
+    if op.bodies is not None:
+        _refuse_counts_of_bodies(fn, bind)
     types = _infer_types(fn, bind, bound=len(bind.binders))
     for binder, expected in zip(bind.binders, types, strict=True):
         declared = binder.type
@@ -169,6 +171,29 @@ def _refuse_stray_bodies(fn: Lambda, bind: Bind) -> None:
                 "  docs/operations.md lists the attributes of each operation\n"
                 f"  in {line_of(fn, bind)}"
             )
+
+
+def _refuse_counts_of_bodies(fn: Lambda, bind: Bind) -> None:
+    """Raise DTypeError if an attribute that counts operands or results is not a number: a type rule
+    reads it only if the types of all operands are known.
+    """
+    layout = bind.op.bodies
+    assert layout is not None
+    try:
+        counts = [layout.n_carry(bind), layout.n_elements(bind), layout.own(bind)]
+        counts += [bind.attrs[name] for name in layout.counts(bind, (), ())]
+    except (TypeError, ValueError):
+        counts = [None]
+    if not all(type(n) is int and n >= 0 for n in counts):
+        given = ", ".join(
+            f"{name}={value!r}" for name, value in bind.attrs.items() if name not in BODY_ATTRIBUTES
+        )
+        raise DTypeError(
+            f"{bind.op.name}: a number of its operands or results is not an int of at least 0, "
+            f"found {given}\n"
+            "  docs/operations.md lists the attributes of each operation\n"
+            f"  in {line_of(fn, bind)}"
+        )
 
 
 def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None, bound: int | None = None) -> tuple:

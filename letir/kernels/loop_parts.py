@@ -56,7 +56,8 @@ class LoopParts:
         if self.ahead:
             lower, upper = [int(x.value) if type(x) is Const else None for x in self.ahead]
             return None if lower is None or upper is None else max(0, upper - lower)
-        sizes = [known_rows(x.type).shape[0] for x in self.xs] + [self.bind.attrs["length"]]
+        shapes = [x.type.shape for x in self.xs if x.type is not None]
+        sizes = [shape[0] for shape in shapes if shape] + [self.bind.attrs["length"]]
         return next((n for n in sizes if type(n) is int), None)
 
     @property

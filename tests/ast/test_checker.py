@@ -124,6 +124,29 @@ def test_a_type_rule_that_fails_on_malformed_attributes_raises_a_letir_error():
         check(f)
 
 
+@pytest.mark.parametrize("count", ["nan", "@6", "float64", "-1", "True", "None", "1.0"])
+def test_an_attribute_that_counts_operands_is_an_int(count):
+    """No type rule reads it if the type of an operand is unknown."""
+    f = parse(
+        "lambda %0 { %1 = constant(value=float64(1.0)); %2, %3 = scan(%1, %0, body="
+        f"lambda %4, %5 {{ %6 = mul(%4, %5); return (%6, %4) }}, n_carry={count}, n_xs=1, "
+        "length=3, reverse=False); return %3 }"
+    )
+
+    with pytest.raises(DTypeError, match=r"scan: a number of .* found n_carry="):
+        check(f)
+
+
+def test_the_number_of_saved_results_is_an_int():
+    f = parse(
+        "lambda %0: float64[3] { %1: float64[3] = checkpoint(%0, body=lambda %2: float64[3] {"
+        " %3: float64[3] = sin(%2); return %3 }, saved=complex128); return %1 }"
+    )
+
+    with pytest.raises(DTypeError, match=r"checkpoint: a number of .* found saved="):
+        check(f)
+
+
 def test_retype_infers_types():
     """[A1]"""
     f = parse("lambda %0:x, %1 { %2:h = mul(%0, %1)  # a.py:3\n return %2 }")

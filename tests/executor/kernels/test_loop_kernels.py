@@ -373,3 +373,14 @@ def test_a_loop_on_values_of_unknown_types_is_left_to_numpy():
     }""")
 
     assert loop_kernels.with_loop_kernels(fn, False) is fn
+
+
+def test_a_loop_over_an_array_of_unknown_type_is_compiled():
+    f = lt.parse(
+        "lambda %0 { %1 = constant(value=float64(1.0)); %2, %3 = scan(%1, %0, body="
+        "lambda %4: float64[], %5 { %6: float64[] = mul(%4, 0.5); %7: float64[] = tanh(%6);"
+        " %8: float64[] = mul(%7, %4); return (%8, %4) }, n_carry=1, n_xs=1, length=None,"
+        " reverse=False); return %3 }"
+    )
+
+    assert_same(f(np.ones(50)), lt.compile(f)(np.ones(50)))
