@@ -138,6 +138,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         )
     if not any(isinstance(value, Value) for value in (x, *conditions)):
         return _pieces_of_known(x, conditions, funclist, args, kw)
+    if not isinstance(x, Value):
+        x = LATE_BOUND["as_buffer"](active_trace(), x.copy())
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
         out = _replace_where(out, x, condition, piece, args, kw)

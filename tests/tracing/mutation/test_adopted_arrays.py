@@ -125,6 +125,57 @@ def test_copies_that_only_variables_refer_to_are_recorded(f):
     assert Model.weights.tolist() == W.tolist()
 
 
+def masked(x):
+    a = W + 0.4
+    a[a > x[1] + 1] = x[0]
+    a[a < x[1] / 2] *= x[2]
+    mask = a > 2 * x[2]
+    a[mask] -= x[1]
+    a[~mask] = 0.5 * x[0]
+    return a
+
+
+def all_true(x):
+    a = X.copy()
+    a[a > -x] = x[0]
+    return a
+
+
+def at_indices(x):
+    a, b, places = W.copy(), X.copy(), (x * 0.3).astype(int)
+    a[[0, 2]] *= x
+    b[places] = x[::-1]
+    b[np.argsort(-x)[:2]] += x[0]
+    return a, b
+
+
+def of_bools(x):
+    a, b = X.copy(), X.copy()
+    a[x > 0] = x > 1.5
+    b[:] = x > 1.5
+    return a, b
+
+
+def in_pieces(x):
+    return np.piecewise(X, [x[1] + 0.5 > X, x[1] + 0.5 <= X], [lambda a: a * x[0], np.sqrt])
+
+
+@pytest.mark.parametrize("f", [masked, all_true, at_indices, of_bools, in_pieces])
+def test_traced_masks_and_indices_are_guarded(f):
+    program, jitted = lt.trace(f, X), lt.jit(f)
+
+    assert_same(f(X * 1.01), program(X * 1.01))
+    for x in (X, X * 1.01, X * 3, X[::-1]):
+        assert_same(f(x), jitted(x))
+
+
+def test_the_gradient_flows_through_masked_writes():
+    x, steps = X * 1.01, 1e-6 * np.eye(3)
+
+    slopes = [(masked(x + h).sum() - masked(x - h).sum()) / 2e-6 for h in steps]
+    np.testing.assert_allclose(lt.grad(lambda x: masked(x).sum())(x), slopes, rtol=1e-7, atol=1e-8)
+
+
 def test_the_gradient_flows_to_the_written_value():
     def f(x):
         a = W.copy()
