@@ -16,6 +16,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.process_state import paused_gc
+from letir.ast.source import with_errors_of_check
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import DTypeError, ShapeError
 
@@ -54,6 +55,7 @@ def differentiate(
     )
 
 
+@with_errors_of_check
 def differentiate_lowered(
     f: Lambda,
     requires_grad: Sequence[bool] | None = None,

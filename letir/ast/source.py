@@ -5,18 +5,23 @@ programs nest, and each level may add its location: a message gets each kind of 
 innermost level, which is the cause.
 """
 
+import functools
 import linecache
 import sys
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from attrs import field, frozen
 
+from letir.ast import LATE_BOUND
 from letir.errors import DTypeError, LetirError
 
 if TYPE_CHECKING:
     from letir.ast.primitive import Primitive
     from letir.ast.terms import Bind
+
+_F = TypeVar("_F", bound=Callable)
 
 # whether an error is what the program expects, so that its location is of no use
 ERROR_EXPECTED: ContextVar[bool] = ContextVar("error_expected", default=False)
@@ -151,3 +156,21 @@ def append_location(error: LetirError, lines: str) -> LetirError:
     if _USER_LINE not in str(error):
         error.args = (f"{error.args[0]}{lines}", *error.args[1:])
     return error
+
+
+def with_errors_of_check(function: _F) -> _F:
+    """``function`` of a program; if it raises an error that is not letir's, because of a program
+    that nobody has checked, the error is that of ``check``.
+    """
+
+    @functools.wraps(function)
+    def call(fn, *args, **kwargs):
+        try:
+            return function(fn, *args, **kwargs)
+        except (LetirError, RecursionError, MemoryError):
+            raise
+        except Exception:
+            LATE_BOUND["check"](fn)
+            raise
+
+    return cast(_F, call)

@@ -16,6 +16,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.process_state import paused_gc
+from letir.ast.source import with_errors_of_check
 from letir.ast.terms import Bind, Lambda
 from letir.executor import autodiff
 from letir.passes.canonicalization import canonicalize_ops
@@ -136,6 +137,7 @@ def _final_passes(exact: bool) -> Pipeline:
     return (*_PARTS, *powers, join_error_regions, fuse)
 
 
+@with_errors_of_check
 @paused_gc()
 def optimize_program(
     fn: Lambda,

@@ -38,6 +38,32 @@ def test_ten_thousand_mutated_files_end_in_a_result_or_an_error_of_letir():
     )
 
 
+TOO_MANY_OPERANDS = {
+    "a program": "{ %1: float64[2] = mul(%0, 2.0, %0); return %1 }",
+    "a body": "{ %1: float64[2] = fori_loop(0, 3, %0, body=lambda %2: int64*[], %3: float64[2] "
+    "{ %4: float64[2] = mul(%3, 2.0, %3); return %4 }); return %1 }",
+}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda f, x: lt.jit(f)(x),
+        lambda f, x: lt.jit(f, exact=True)(x),
+        lambda f, x: lt.compile(f),
+        lambda f, x: lt.differentiate(f, [True]),
+        lambda f, x: lt.grad(lambda x: f(x).sum())(x),
+    ],
+    ids=["jit", "exact", "compile", "differentiate", "grad"],
+)
+@pytest.mark.parametrize("text", TOO_MANY_OPERANDS.values(), ids=TOO_MANY_OPERANDS)
+def test_too_many_operands_in_an_unchecked_text_are_named(text, run):
+    program = lt.parse("lambda %0: float64[2] " + text)
+
+    with pytest.raises(lt.DTypeError, match="multiply: 2 operands are expected, found 3"):
+        run(program, np.ones(2))
+
+
 # ---- bounded cost ----
 
 
