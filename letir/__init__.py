@@ -162,7 +162,7 @@ _LATE_BOUND = {
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),
-        *("call_once_as_python", "warn_of_compiles", "warn_of_python"),
+        *("call_once_as_python", "state_kept_by", "warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.kernel_binds": ("with_kernels",),
@@ -281,6 +281,9 @@ _LATE_BOUND = {
     "tracing.numpy_functions.select_and_grid": ("piecewise",),
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
+    "tracing.numpy_protocols.out_casts": (
+        *("casting_into_out", "casting_of_fold", "mean_into_out"),
+    ),
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator", "is_users_operator"),
     "tracing.numpy_protocols.text_formats": (

@@ -29,13 +29,13 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
-from letir.executor.plan_making import record_function
-from letir.executor.reachable_state import (
+from letir.executor.plan_making import (
     Globals,
     Slots,
     captured_state,
     contents_of,
     is_unchanged,
+    record_function,
 )
 
 T = TypeVar("T")

@@ -2,13 +2,19 @@
 
 import functools
 import logging
+import sys
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.pytrees import flatten
 from letir.ast.symbolic_sizes import has_static_shape
@@ -17,7 +23,7 @@ from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.executor import autodiff
-from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.argument_spec import ArgumentSpec, names_in_code
 from letir.executor.calls import (
     Request,
     donated_positions,
@@ -27,8 +33,8 @@ from letir.executor.calls import (
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
-from letir.executor.reachable_state import captured_state, contents_of, is_unchanged
 from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
+from letir.tracing.callers import is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
@@ -37,13 +43,32 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 _LOG = logging.getLogger("letir.plan")
+_MOST_OBJECTS = 1_000  # objects that are searched for iterators
+_BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compared
+_HOLDERS = (list, dict, set, deque, np.ndarray)
+_GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
+_UNSET = object()
+_PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
-_MOST_AFTER_ERRORS = 100_000  # objects that are searched after a recording that raises
 _MOST_COMPILES = 20  # compiles of an executor, if at least half of its calls compile
 _COMPILES = 8  # compiles from which on an executor may warn
+
+
+class Globals(NamedTuple):
+    """Globals of a module that a function names."""
+
+    space: dict
+    names: tuple[str, ...]
+
+
+class Slots(NamedTuple):
+    """Attributes that an object keeps in slots."""
+
+    value: Any
+    names: tuple[str, ...]
 
 
 def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: list) -> Any:
@@ -121,28 +146,13 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     except Exception as error:
         if executor.watches_state and not hasattr(error, "letir_runs_python"):
             if not is_all:
-                is_all, holders, before = _state_kept_by(do, _search_roots(executor, request))
+                is_all, holders, before = LATE_BOUND["state_kept_by"](
+                    do, _search_roots(executor, request)
+                )
             if is_all:
                 LATE_BOUND["call_once_as_python"](executor, holders, before, error)
         raise
     return fn, lifted, taken, found.is_first
-
-
-def _state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
-    """(whether a recording that raises changes none of the objects that its function reaches, these
-    objects, what they hold). ``do`` records once more, because a search for so many objects would
-    take long before each recording.
-    """
-    iterators, holders, is_all = captured_state(roots, _MOST_AFTER_ERRORS)
-    before = [contents_of(holder) for holder in holders]
-    if iterators or not is_all:
-        return False, holders, before
-    with suppress(Exception), ActiveRecording():
-        do()
-    is_kept = all(map(is_unchanged, holders, before))
-    if not is_kept:
-        LATE_BOUND["restore_state"](holders, before)
-    return is_kept, holders, before
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
@@ -227,6 +237,9 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
     return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
 
 
+# ---- state outside of the function ----
+
+
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     """Whether calls for this entry run the Python function, as most of them need a new plan."""
     compiles = executor.cache.compiles
@@ -241,3 +254,142 @@ def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool
         executor.forget_keys()
         _LOG.info("%s: called as Python from now on", executor_name(executor.f))
     return entry.runs_python
+
+
+def _attributes_of_object(value: Any, holders: list) -> list:
+    """The class and the attributes of a user's object, whose slots are added to ``holders``."""
+    kind = type(value)
+    slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
+    if slots:
+        holders.append(Slots(value, slots))
+    return [getattr(value, "__dict__", None), kind, *[getattr(value, n, None) for n in slots]]
+
+
+def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:
+    """(iterators, objects that hold values, whether these are all) among ``most`` in reach."""
+    iterators: list = []
+    holders: list = []
+    seen, todo = set(), list(roots)
+    for value in todo:  # each value appends what it refers to
+        if len(todo) > most:
+            break
+        if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
+            value = getattr(value, "held_value", None)  # noqa: PLW2901
+        kind = type(value)
+        if kind in _PLAIN or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
+            holders.append(value)
+            if not issubclass(kind, np.ndarray):
+                todo += value.values() if isinstance(value, dict) else value
+        if isinstance(value, tuple):
+            todo += value
+        elif kind is FunctionType:
+            todo += _values_of_function(value, holders)
+        elif kind is MethodType:
+            todo += [value.__func__, value.__self__]
+        elif kind is BuiltinMethodType:  # such as rng.normal
+            todo.append(value.__self__)
+        elif _is_generator(kind):
+            holders.append(value)
+        elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
+            iterators.append(value)
+        elif isinstance(value, type) or kind is ModuleType:
+            if kind is not ModuleType and _is_of_user(value):
+                holders.append(value)
+                todo += vars(value).values()
+        elif _is_of_user(kind):
+            todo += _attributes_of_object(value, holders)
+        elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
+            # what a partial, a cached or a compiled function calls
+            names = ("func", "args", "keywords", "__wrapped__")
+            todo += [getattr(value, name, None) for name in names]
+    return iterators, holders, len(todo) <= most
+
+
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes for which a class has slots."""
+    found = vars(kind).get("__slots__", ())
+    return (found,) if type(found) is str else tuple(found)
+
+
+def _is_generator(kind: type) -> bool:
+    """Whether a class is a random generator of NumPy or of Python."""
+    return kind.__name__ in _GENERATORS and kind.__module__.startswith(("numpy.", "random"))
+
+
+def contents_of(holder: Any) -> Any:
+    """What an object holds now, in a form that later changes do not reach."""
+    kind = type(holder)
+    if kind is CellType:
+        try:
+            return [holder.cell_contents]
+        except ValueError:  # a variable that is not assigned yet
+            return []
+    if issubclass(kind, np.ndarray):
+        holder = np.asarray(holder)  # also of a subclass, such as np.memmap
+        part = holder if holder.nbytes <= _BYTES_EACH else holder.ravel()[:: holder.size // 1000]
+        return None if holder.dtype.hasobject else part.tobytes()
+    if kind is Globals:
+        space = holder.space
+        return {name: space[name] for name in holder.names if name in space}
+    if _is_generator(kind):
+        return LATE_BOUND["generator_position"](holder)
+    if kind is Slots:
+        found = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
+        return {name: value for name, value in found.items() if value is not _UNSET}
+    if isinstance(holder, type):
+        return dict(vars(holder))
+    bases: Any = _HOLDERS
+    return next(base(holder) for base in bases if isinstance(holder, base))
+
+
+def is_unchanged(holder: Any, before: Any) -> bool:
+    """Whether an object holds what it held before, down to the identity of arrays and objects.
+
+    Random generators count as unchanged: other code refuses draws that advance them.
+    """
+    if _is_generator(type(holder)):
+        return True
+    now = contents_of(holder)
+    if type(now) is dict:
+        return now.keys() == before.keys() and all(
+            map(_is_same, now.values(), map(before.get, now))
+        )
+    if type(now) in (list, deque):
+        return len(now) == len(before) and all(map(_is_same, now, before))
+    return now == before
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    return new is old or (type(new) is type(old) and type(new) in _PLAIN and new == old)
+
+
+def _is_of_user(kind: type) -> bool:
+    """Whether a class is defined in a user's module."""
+    module = sys.modules.get(kind.__module__)
+    return module is not None and is_user_module(vars(module))
+
+
+def _values_of_function(function: FunctionType, holders: list) -> list:
+    """The values of a function's closure, defaults, attributes, and the globals that it names."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a variable that is not assigned yet
+            found.append(cell.cell_contents)
+        holders.append(cell)
+    space = function.__globals__
+    if is_user_module(space):
+        names = names_in_code(function.__code__)
+        spaces = [space]
+        for inner in spaces:  # a module of the user's appends its own globals: config.n += 1
+            known = tuple([name for name in names if name in inner])
+            values = [inner[name] for name in known]
+            holders.append(Globals(inner, known))
+            found += values
+            for value in values:
+                if type(value) is ModuleType and is_user_module(vars(value)):
+                    spaces += [] if any(vars(value) is s for s in spaces) else [vars(value)]
+        found.append(vars(function))
+    return found

@@ -8,6 +8,8 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from opcode import opmap
 from typing import Any
 
@@ -21,12 +23,15 @@ from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
 from letir.executor.outside_state import StateMatters, is_restorable, restore_state
+from letir.executor.plan_cache import ActiveRecording
+from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _MOST_TEXT = 160
 _NOT_TRIED_AGAIN = (MemoryError, RecursionError, Warning)
 _MANY = 10  # compiles after which an executor may warn
+_MOST_OBJECTS = 100_000  # that are searched after a recording that raises
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -139,6 +144,23 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise StateMatters
+
+
+def state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
+    """(whether a recording that raises changes none of the objects that its function reaches, these
+    objects, what they hold). ``do`` records once more, because a search for so many objects would
+    take long before each recording.
+    """
+    iterators, holders, is_all = captured_state(roots, _MOST_OBJECTS)
+    before = [contents_of(holder) for holder in holders]
+    if iterators or not is_all:
+        return False, holders, before
+    with suppress(Exception), ActiveRecording():
+        do()
+    is_kept = all(map(is_unchanged, holders, before))
+    if not is_kept:
+        restore_state(holders, before)
+    return is_kept, holders, before
 
 
 def warn_of_python(executor: Any) -> None:
@@ -279,5 +301,6 @@ LATE_BOUND.update(
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
     call_once_as_python=call_once_as_python,
+    state_kept_by=state_kept_by,
     warn_of_python=warn_of_python,
 )

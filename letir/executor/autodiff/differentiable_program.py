@@ -16,7 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import call_function_at, function_behind
-from letir.eager.grad_mode import is_grad_enabled
+from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.replay import replay_program, result_as_variable, run_bind
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module, type_of
@@ -75,7 +75,7 @@ class Differentiable:
         """``run_flat`` without checks of the arguments."""
         if self.changed:
             check_writable(self.program, list(map(_leaf_array, leaves)), self.changed)
-        env, records = Environment(self.outer, leaves), is_grad_enabled()
+        env, records = Environment(self.outer, leaves), RECORDS.get() or is_grad_enabled()
         wraps = any(isinstance(leaf, Value) for leaf in leaves)
         leaves.clear()
         try:

@@ -22,7 +22,6 @@ from letir.errors import LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
-from letir.tracing.numpy_protocols.out_casts import casting_into_out, mean_into_out
 from letir.tracing.operands import stack_traced
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -118,7 +117,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
     if func is np.mean and isinstance(out, Value):
-        found = mean_into_out(*args[:3], *args[4:], out=out, **kwargs)
+        found = LATE_BOUND["mean_into_out"](*args[:3], *args[4:], out=out, **kwargs)
         return found[()] if _is_strong_scalar(args[0] if args else kwargs["a"]) else found
     try:
         operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
@@ -206,7 +205,8 @@ def write_into_out(func: Any, x: Any, result: Any, out: Any) -> Any:
         raise into_ordinary_array()
     if not isinstance(result, Value):
         return out.assign(result)
-    return out.assign(result, casting_into_out(func, _callable_name(func), x, result, out))
+    casting = LATE_BOUND["casting_into_out"](func, _callable_name(func), x, result, out)
+    return out.assign(result, casting)
 
 
 # ---- errors ----

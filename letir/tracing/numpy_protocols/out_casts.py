@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, LetirError
@@ -103,3 +104,8 @@ def _wrong_dtype(name: str, result: Value, out: Value) -> LetirError:
             f"  pass out= of dtype {result.dtype}, or assign: out[...] = {name}(x)"
         )
     )
+
+
+LATE_BOUND["casting_into_out"] = casting_into_out
+LATE_BOUND["casting_of_fold"] = casting_of_fold
+LATE_BOUND["mean_into_out"] = mean_into_out

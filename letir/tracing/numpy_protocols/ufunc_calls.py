@@ -22,7 +22,6 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
     unsupported_error,
 )
-from letir.tracing.numpy_protocols.out_casts import casting_of_fold
 from letir.tracing.operands import Casting, stack_traced, strong_element
 from letir.tracing.source_locations import at_user
 
@@ -243,7 +242,8 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
         return result
     casting: Casting = "same_kind"
     if ufunc in (np.add, np.multiply) and isinstance(out, Value):
-        casting = "unsafe" if method == "accumulate" else casting_of_fold(x, result, out)
+        is_fold = method != "accumulate"
+        casting = LATE_BOUND["casting_of_fold"](x, result, out) if is_fold else "unsafe"
     return _write_where(ufunc, result, out, True, casting)
 
 
