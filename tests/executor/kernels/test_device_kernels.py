@@ -196,6 +196,36 @@ def test_loops_run_on_the_device(f):
         assert ((1,), (1,)) in SimulatedModule.launches  # one thread
 
 
+def diffusion(x, row, s):
+    """A loop on an array, whose elements the lanes of a warp share."""
+    return lt.fori_loop(0, 40, lambda i, y: y + s * (np.roll(y, 1) - y) * x[0], row)
+
+
+def largest_product(x, row, s):
+    """A loop on an array and on rows of another, which cannot be shared."""
+
+    def step(c, e):
+        return np.tanh(c + e * s), c.max() * e[0]
+
+    return lt.scan(step, row, x)
+
+
+@pytest.mark.parametrize("f", [diffusion, largest_product])
+def test_loops_on_arrays_run_on_the_device(f):
+    with simulated_device():
+        assert_as_numpy(f, (X, ROW, 0.5), moved)
+
+
+def test_complex_products_and_python_numbers_are_left_to_cupy():
+    z = X[:64] + 1j * X[64:128]
+    with simulated_device():
+        assert_as_numpy(lambda z: (z * z + z, abs(z) * 2), (z,), moved)
+        found = lt.jit(lambda x, n: (x * n, n * 2 + n // 3))(moved(X), 7)
+
+    np.testing.assert_array_equal(X * 7, found[0].get())
+    assert found[1] == 16
+
+
 def test_errstate_has_no_meaning_on_a_device():
     with simulated_device(), np.errstate(all="raise"):
         found = lt.jit(lambda x: (x + 1) / x)(DeviceArray(np.zeros(20_000)))

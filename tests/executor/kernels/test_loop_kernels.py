@@ -91,7 +91,23 @@ def nested(x):
     return lt.fori_loop(0, 70, inner, x)
 
 
+def rows_inside(x, rows):
+    """A nested scan and its reverse, whose stacked results the outer loop reads."""
+
+    def step(c, row):
+        c = c * 0.5 + row[0]
+        return c, (c - row[1], row * c)
+
+    def outer(i, c):
+        c, (ys, tables) = lt.scan(step, c, rows)
+        c, zs = lt.scan(lambda c, row: (np.sin(c + row), c), c, ys + i, reverse=True)
+        return np.cos(c + ys[0] * zs[2] - tables[1, 1])
+
+    return lt.fori_loop(0, 300, outer, x)
+
+
 PROGRAMS = {
+    "rows inside": (rows_inside, (np.float64(0.3), X[:140].reshape(70, 2))),
     "runge kutta": (runge_kutta, (X[:3],)),
     "a recurrent network": (recurrent, (X[:9].reshape(3, 3), X[:3], X.reshape(200, 3))),
     "in reverse": (reverse_sums, (X,)),
