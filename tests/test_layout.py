@@ -22,7 +22,7 @@ ORDER = [
     *("passes", "ad", "transforms", "source", "eager", "executor"),
     "scripting random scipy nn",
     "onnx dask viz testing datasets storage debug tree",
-    *("extend", "letir", "demo", "cli"),
+    *("extend", "letir", "demo", "cli", "__main__"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
 

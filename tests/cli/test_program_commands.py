@@ -438,7 +438,7 @@ def test_the_version_is_printed(capsys):
 def test_a_closed_pipe_causes_no_traceback(saved):
     table = np.arange(1e5)
     save(trace(lambda x: x + table, np.ones(100_000)), "large.letir")
-    command = [sys.executable, "-m", "letir.cli", "show", "--full", "large.letir"]
+    command = [sys.executable, "-m", "letir", "show", "--full", "large.letir"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:
         shown.stdout.readline()
         shown.stdout.close()
@@ -551,7 +551,7 @@ def test_the_package_is_the_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["letir", "show", "missing.letir"])
 
     with pytest.raises(SystemExit) as ended:
-        runpy.run_module("letir.cli", run_name="__main__")
+        runpy.run_module("letir", run_name="__main__")
 
     assert ended.value.code == main(["show", "missing.letir"]) != 0
     assert "missing.letir" in capsys.readouterr().err
