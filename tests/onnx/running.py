@@ -32,6 +32,7 @@ REFUSED = {
     **dict.fromkeys(["eig", "eigvals", "wofz"], "their results are complex"),
     "nextafter": "there is no access to the bits of numbers",
     "odeint": "there are no differential equations",
+    **dict.fromkeys(["scipy_call", "scipy_solve"], "there are no functions of SciPy"),
 }
 TOLERANCES = {np.float64: 1e-12, np.float32: 1e-5, np.float16: 1e-2}
 
