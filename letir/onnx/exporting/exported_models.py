@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from letir.ad.gradient_program import Gradient
 from letir.ast import entry_point
 from letir.ast.primitive import PRIMITIVES, record_of
 from letir.ast.process_state import paused_gc
@@ -23,7 +24,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import (
 from letir.onnx.exporting.finishing import name_results
 from letir.onnx.exporting.node_emission import Emission
 from letir.onnx.exporting.node_graph import Graph, value_info
-from letir.onnx.exporting.value_names import input_names_of, output_names_of
+from letir.onnx.exporting.value_names import input_names_of, names_of_joined, output_names_of
 from letir.onnx.package import onnx_package
 from letir.passes.lowering import without_writes
 from letir.tracing.entry import trace
@@ -36,7 +37,7 @@ _EXTERNAL_BYTES = 1024  # smaller arrays stay in the model
 
 @entry_point
 def export(
-    f: Lambda | Callable,
+    f: Lambda | Gradient | Callable,
     path: str | os.PathLike | None = None,
     *,
     args: Sequence | None = None,
@@ -50,6 +51,8 @@ def export(
 ) -> Any:
     """The ONNX model of a program, or of a function that is recorded at ``args``.
 
+    A Gradient becomes one model of both passes: it takes the inputs and a cotangent
+    ``ct_<result>`` for each result, and returns the results and the cotangents ``ct_<input>``.
     ``path``: also write it to this file. ``dynamic_axes``: ``{input: {axis: name}}``, the axes
     whose sizes may differ between calls; a program recorded with symbolic sizes has them already.
     ``external_data``: whether arrays are written to a file beside ``path``; by default for models
@@ -64,10 +67,15 @@ def export(
     """
     onnx = onnx_package()
     _check_opset(opset, onnx)
+    _check_path(path)
     if external_data and path is None:
         raise ExportError(
             "export: external_data=True writes a file beside the model's\n  pass a path too"
         )
+    if isinstance(f, Gradient):
+        gradient, f = f, f.joined()
+        names = names_of_joined(gradient, f)
+        input_names, output_names = input_names or names[0], output_names or names[1]
     program = recorded_program(f, args, dynamic_axes, input_names, output_names)
     if not program.ret.args:
         raise ExportError(
@@ -97,6 +105,16 @@ def _check_overrides(overrides: Mapping[str, Any]) -> None:
             raise ExportError(
                 f"export: the override of {name} is {rule!r}\n  pass a function rule(graph, bind)"
             )
+
+
+def _check_path(path: Any) -> None:
+    """Raise ExportError for a path that does not name a file, such as the example arguments."""
+    if path is not None and not isinstance(path, str | bytes | os.PathLike):
+        raise ExportError(
+            f"export: path is the name of a file, found an object of type {type(path).__name__}\n"
+            "  pass example arguments by name: letir.onnx.export(f, args=(x,)), which returns\n"
+            "  the model; model.SerializeToString() gives its bytes"
+        )
 
 
 def _check_opset(opset: int, onnx: Any) -> None:

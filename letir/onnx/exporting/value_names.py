@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from letir.ad.gradient_program import Gradient
 from letir.ast.pytrees import leaf_paths
 from letir.ast.terms import Lambda, Local
 from letir.errors import ExportError
@@ -21,16 +22,33 @@ def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str
 
     These are keys and fields of the structure that the results are in, or else names of variables.
     """
-    count = len(fn.ret.args)
-    if given is not None:
-        found = _checked_names("output_names", given, count)
-        both = sorted(set(found) & set(taken))
-        if both:
-            raise ExportError(f"export: {', '.join(both)} would name an input and an output")
-        return found
-    own = [arg.name if type(arg) is Local else None for arg in fn.ret.args]
+    if given is None:
+        return _result_names(fn.ret.args, fn.out_tree, taken)
+    found = _checked_names("output_names", given, len(fn.ret.args))
+    both = sorted(set(found) & set(taken))
+    if both:
+        raise ExportError(f"export: {', '.join(both)} would name an input and an output")
+    return found
+
+
+def names_of_joined(gradient: Gradient, joined: Lambda) -> tuple[list[str], list[str]]:
+    """(inputs, outputs) of the one program of both passes, as ``export_vjp`` names them in two."""
+    f, real = gradient.f, gradient.f_real_outputs
+    own = input_names_of(f, None)
+    results = _result_names(f.ret.args[:real], gradient.out_tree, own)
+    place = dict(zip(f.params, own, strict=True))
+    cts = iter([f"ct_{results[i]}" for i in gradient.df_input_vjps if i < real])
+    inputs = _make_unique([place[p] if p in place else next(cts) for p in joined.params])
+    slopes = [f"ct_{own[i]}" for i in gradient.df_output_vjps]
+    return inputs, _make_unique([*results, *slopes], inputs)
+
+
+def _result_names(results: Sequence[Any], tree: Any, taken: Sequence[str]) -> list[str]:
+    """The user's names for results in a structure, or else numbers."""
+    count = len(results)
+    own = [arg.name if type(arg) is Local else None for arg in results]
     stem = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
-    keys = _names_in_structure(fn.out_tree, count)
+    keys = _names_in_structure(tree, count)
     return _make_unique([keys[i] or own[i] or stem[i] for i in range(count)], taken)
 
 

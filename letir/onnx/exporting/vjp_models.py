@@ -43,7 +43,7 @@ def export_vjp(
     default of all floating ones. ``path``: also write them to files, ``net.forward.onnx`` and
     ``net.backward.onnx`` for ``net.onnx``. ``policy`` chooses the residuals as for
     ``differentiate``; the other options are those of ``export``. One model of both passes is
-    ``export(differentiate(program).joined())``.
+    ``export(differentiate(program))``.
 
     >>> import numpy as np
     >>> forward, backward = export_vjp(lambda x, w: np.exp(x) * w, args=(np.ones(3), np.ones(3)))

@@ -214,6 +214,7 @@ def test_the_path_may_be_bytes(tmp_path):
         ({"args": (X,), "dynamic_axes": {"x": {5: "n"}}}, "dynamic_axes has 5: 'n'"),
         ({"args": (X,), "dynamic_axes": {"x": {0: 7}}}, "dynamic_axes has 0: 7"),
         ({"args": (X,), "external_data": True}, "pass a path"),
+        ({"path": (X,)}, "pass example arguments by name"),
         ({"args": (X,), "overrides": {"tanhh": max}}, "did you mean 'tanh'"),
         ({"args": (X,), "overrides": {"tanh": 3}}, "the override of tanh is 3"),
         ({"args": (X,), "overrides": {"tanh": lambda g, b: None}}, "returned None, not the name"),

@@ -50,7 +50,7 @@ def test_forward_and_backward_are_two_models_that_share_names(rows, policy):
 
 def test_forward_and_backward_are_one_model():
     gradient = lt.differentiate(lt.trace(lambda *xs: network(*xs)[0], *KINDS))
-    model = exported(gradient.joined())
+    model = exported(gradient)
     (x, w, b), (ct, _) = arrays_of(4)
 
     found = results_of(model, [x, w, b, ct])
@@ -58,6 +58,33 @@ def test_forward_and_backward_are_one_model():
     wanted, pull = lt.vjp(lambda *xs: network(*xs)[0], x, w, b)
     for y, z in zip(found, (wanted, *pull(ct)), strict=True):
         np.testing.assert_allclose(y, z, rtol=1e-12, atol=1e-13)
+
+
+def test_the_one_model_names_values_as_the_two_do():
+    def scores(x, w, *, shift):
+        return {"h": np.tanh(x @ w) + shift, "label": (x @ w).argmax(axis=1)}
+
+    kinds = *KINDS[:2], lt.ShapeDtype((), float)
+    model = exported(lt.differentiate(lt.trace(scores, *kinds[:2], shift=kinds[2])))
+    (x, w, _), (ct, _) = arrays_of(4)
+
+    values = {"x": x, "w": w, "shift": np.array(0.5), "ct_h": ct}
+    found = named_run(model, values)
+
+    wanted, pull = lt.vjp(lambda x, w: scores(x, w, shift=0.5)["h"], x, w)
+    assert list(values) != [given.name for given in model.graph.input]  # ct_h is before shift
+    assert ["h", "label", "ct_x", "ct_w", "ct_shift"] == list(found)
+    for name, y in zip(("h", "ct_x", "ct_w"), (wanted, *pull(ct)), strict=True):
+        np.testing.assert_allclose(found[name], y, rtol=1e-12, atol=1e-13)
+
+
+def test_the_one_model_is_given_names():
+    gradient = lt.differentiate(lt.trace(np.sin, np.ones(3)))
+
+    model = lt.onnx.export(gradient, input_names=["a", "b"], output_names=["c", "d"])
+
+    assert ["a", "b"] == [given.name for given in model.graph.input]
+    assert ["c", "d"] == [result.name for result in model.graph.output]
 
 
 def test_inputs_that_require_grad_are_chosen_and_files_are_written(tmp_path):
