@@ -198,6 +198,13 @@ def test_a_long_program_is_drawn_in_part(opened):
     assert page.texts(".here")[0].startswith("return")
     assert len(page.texts(".space .row")) < 100
 
+    page.press("/")
+    page.type("tanh")
+
+    assert page.texts("[role=search]")[0].endswith("7,500 lines")
+    assert "tanh" in page.texts(".here")[0]
+    assert 10 < len(page.texts(".space .row")) < 100
+
 
 RUN = "#panel-run"
 W = np.linspace(-1, 1, 6).reshape(3, 2)
