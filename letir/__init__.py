@@ -267,7 +267,10 @@ _LATE_BOUND = {
         *("library_methods", "library_modules", "function_stand_in", "sized_stand_in"),
         *("list_taking_function", "recorded_function"),
     ),
-    "tracing.class_stand_ins": ("class_stand_in",),
+    "tracing.class_stand_ins": ("class_read", "class_stand_in"),
+    "tracing.container_sites": (
+        *("learn_held_functions", "note_held_function", "start_held_stand_ins"),
+    ),
     "tracing.math_stand_ins": (
         *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
     ),

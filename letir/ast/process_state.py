@@ -340,7 +340,7 @@ def _call_each(function: Callable, *columns: list) -> None:
 
 @define(eq=False)
 class PlaceSite:
-    """An attribute of an object: the contents of a cell, the defaults of a function."""
+    """An attribute of an object: the contents of a cell, the defaults of a function, a slot."""
 
     owner: Any
     name: str
@@ -351,4 +351,4 @@ class PlaceSite:
         """Set the attribute to the stand-in or to the original."""
         before, after = (self.old, self.new) if is_start else (self.new, self.old)
         if getattr(self.owner, self.name, None) is before:
-            setattr(self.owner, self.name, after)
+            object.__setattr__(self.owner, self.name, after)  # also of a frozen object

@@ -132,6 +132,7 @@ def _mirrored_method(method: Callable) -> Callable:
         return out, _ChangedArrays(where, [place.value for place in changed.values()])
 
     del function.__wrapped__  # signatures of the wrapped method would be wrong
+    vars(function)["letir_reaches"] = lambda: (method, _INSTANCE.get())
     return function
 
 

@@ -37,6 +37,7 @@ _MOST = 1 << 12
 # by id, as hashing code is slow
 _called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
+REACHING: dict[int, CodeType] = BoundedCache(_MOST)  # reaches stand-ins in containers
 _users: dict[str | None, bool] = {}  # by the name of the module
 _extensions: list = [0, set()]  # the number of modules when they were searched, packages found
 

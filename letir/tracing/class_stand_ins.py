@@ -6,7 +6,7 @@ originals. Loaded when code that is recorded names one of them.
 
 import copyreg
 import functools
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import LetirError
+from letir.tracing.callers import is_read_by_user
 from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import is_recording
@@ -113,6 +114,23 @@ _pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
 copyreg.pickle(_NumberClass, _pickled)
 
 
+def _class_seen(found: type) -> type:
+    """The class of a traced number, as code sees it in which ``float`` is a stand-in: for it
+    ``type(x) is float`` has to hold, and ``type(x) is self.kind``.
+    """
+    if found in CLASSES_REPLACED:
+        LATE_BOUND["note_held_function"]()
+    return CLASSES_REPLACED.get(found, found)
+
+
+def class_read(found: type, reader: FrameType) -> type:
+    """The class of a traced number whose ``__class__`` the code of ``reader`` reads, itself or by
+    ``isinstance``.
+    """
+    is_asked = is_recording() and is_read_by_user(reader, "__class__")
+    return _class_seen(found) if is_asked else found
+
+
 class _TypeClass(type):
     """The class of the stand-in for ``type``."""
 
@@ -124,8 +142,7 @@ class _TypeClass(type):
         if issubclass(found, LetirError):  # the class of the error that NumPy would raise
             numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
             return found if numpys is Exception else numpys
-        # in a module where ``float`` is a stand-in, ``type(x) is float`` has to hold
-        return CLASSES_REPLACED.get(found, found)
+        return _class_seen(found) if isinstance(x, Value) else CLASSES_REPLACED.get(found, found)
 
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)
@@ -164,4 +181,4 @@ def class_stand_in(original: str | type) -> type:
     return _CLASSES[original] if type(original) is str else _numpy_class(original)
 
 
-LATE_BOUND["class_stand_in"] = class_stand_in
+LATE_BOUND.update(class_read=class_read, class_stand_in=class_stand_in)

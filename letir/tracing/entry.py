@@ -30,6 +30,7 @@ from letir.eval.arguments import (
 )
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
+from letir.tracing.callers import REACHING
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
@@ -199,7 +200,7 @@ def _guarded_result(
         new.watch = Watch(f, new.draws)
     result = with_result_guards(new, _call_recorded(f, new, *call))
     if "takes_lists" in vars(new):
-        _learn_function_of_lists(new)
+        LATE_BOUND["learn_function_of_lists"](new, f)
     if new.reads_errors or spec.num_nodes > len(leaves) + 3:
         LATE_BOUND["refuse_stored_values"](new, (call, leaves, spec), result, changes_arguments)
     if new.failed is not None:  # raised too late for the user's handlers
@@ -227,17 +228,11 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
             if type(error) is ValueError:
                 LATE_BOUND["note_function_of_object"](error)
             if "takes_lists" in vars(new):
-                _learn_function_of_lists(new)
+                LATE_BOUND["learn_function_of_lists"](new, f)
             raise_clearer_error(new, error, f, args, kwargs)
             if new.failed is None:
                 raise
             return None
-
-
-def _learn_function_of_lists(new: Trace) -> None:
-    """Raise ``RecordAgain`` if a ufunc got a list of traced values that it will take next time."""
-    if LATE_BOUND["learn_function_of_lists"](new):
-        raise RecordAgain(new.mode, new.refusal) from None
 
 
 class _recording_functions(TemporaryChange):
@@ -253,6 +248,8 @@ class _recording_functions(TemporaryChange):
         if self.new.watch is not None:
             self.new.watch.start()
         start_stand_ins(self.f, self.started, self.new.has_sizes, self.new.functions)
+        if REACHING:
+            LATE_BOUND["start_held_stand_ins"](self.f, self.started)
 
     def undo(self) -> None:
         end_stand_ins(self.started)

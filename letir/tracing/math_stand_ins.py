@@ -4,9 +4,11 @@ Called on traced values they return traced Python numbers; on other values they 
 """
 
 import cmath
+import collections.abc
 import functools
 import math
 import operator
+import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from types import CodeType
@@ -291,6 +293,9 @@ _FUNCTIONS: dict[str, Any] = {"len": _length, "pow": _power}
 _FUNCTIONS |= {"hasattr": has_attribute, "isinstance": is_instance}
 _NAMES = frozenset([*_FUNCTIONS, "float", "complex", "type"])
 _OF_METHODS = frozenset(["Iterable", "Sized", "Container", "Collection", "Sequence", "Reversible"])
+_CLASSES_OF_METHODS = frozenset(
+    [id(getattr(module, name)) for module in (collections.abc, typing) for name in _OF_METHODS]
+)
 _FOURIER = "fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft rfft rfft2 rfftn"
 _OF_ARRAYS = frozenset(  # NumPy's functions
     [
@@ -317,13 +322,17 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
     if is_installed and not uses and space.get("__name__") not in GIVEN_NUMBERS:
         return {}
-    return named_stand_ins(codes_in(values, space))
+    return named_stand_ins(
+        codes_in(values, space), not _CLASSES_OF_METHODS.isdisjoint(map(id, values))
+    )
 
 
-def named_stand_ins(todo: list[CodeType]) -> dict[str, Any]:
-    """The stand-ins for the builtins whose names occur in code, or in code nested in it."""
+def named_stand_ins(todo: list[CodeType], of_methods: bool = False) -> dict[str, Any]:
+    """The stand-ins for the builtins whose names occur in code, or in code nested in it.
+
+    ``of_methods``: the code may use a class such as ``Iterable`` under another name.
+    """
     named: set[str] = set()
-    of_methods = False
     while todo:
         code = todo.pop()
         named |= _NAMES.intersection(code.co_names)

@@ -84,6 +84,7 @@ def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     asking, frame = _asking_function()
     LATE_BOUND["note_function_of_lists"](asking, frame)
+    LATE_BOUND["note_held_function"]()
     error = TraceError(
         f"a traced value of type {value.type} cannot become an ordinary array: "
         f"it would not be recorded{at_user()}\n  {_remedy_for(asking)}"

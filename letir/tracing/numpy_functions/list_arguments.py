@@ -21,7 +21,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.tracing.callers import codes_in, is_user_module
 from letir.tracing.math_stand_ins import functions_of_arrays
-from letir.tracing.refusals import called_text
+from letir.tracing.refusals import RecordAgain, called_text
 from letir.tracing.source_locations import is_letirs, is_users
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
@@ -140,6 +140,7 @@ def note_module_of_numbers(called: str, frame: FrameType) -> None:
     is_known = called in space or space.get("__name__") in GIVEN_NUMBERS
     if type(trace) is Trace and trace.intercepts and not is_known and is_user_module(space):
         vars(trace)["takes_lists"] = space
+    LATE_BOUND["note_held_function"]()
 
 
 def _object_named(names: list[str], frame: FrameType) -> Any:
@@ -157,15 +158,17 @@ def _object_named(names: list[str], frame: FrameType) -> Any:
     return None if found is missing else found
 
 
-def learn_function_of_lists(trace: Trace) -> bool:
-    """Make the stand-ins for the ufunc or module that ``trace`` has noted.
+def learn_function_of_lists(trace: Trace, f: Callable) -> None:
+    """Make the stand-ins for the ufunc or module that ``trace`` has noted, or for the functions in
+    containers that ``f`` reaches.
 
-    Returns whether it has noted one.
+    Raises ``RecordAgain`` if the next recording of ``f`` has stand-ins that this one lacked.
     """
     found = vars(trace).pop("takes_lists", None)
     if found is not None:
         (give_numbers if type(found) is dict else take_lists)(found)
-    return found is not None
+    if found is not None or LATE_BOUND["learn_held_functions"](f):
+        raise RecordAgain(trace.mode, trace.refusal) from None
 
 
 LATE_BOUND.update(

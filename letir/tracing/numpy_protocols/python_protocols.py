@@ -95,6 +95,31 @@ def is_foreign(kind: type) -> bool:
     return not (is_array or is_number) and any(hasattr(kind, name) for name in _REFLECTED)
 
 
+def _is_whole(x: Any) -> bool:
+    """``x.is_integer()``, recorded as a guard."""
+    return x.dtype.kind != "f" or bool(np.isfinite(x) & (np.floor(x) == x))
+
+
+def _integer_ratio(x: Any) -> Any:
+    """``x.as_integer_ratio()``, the ratio of integers that is equal to the number, with a guard."""
+    if x.is_integer_scalar():
+        return int(x), 1
+    return x.known_number("as_integer_ratio()").as_integer_ratio()
+
+
+def _hexadecimal(x: Any) -> str:
+    """``x.hex()``, the hexadecimal digits of a Python float, with a guard."""
+    return x.known_number("hex()").hex()
+
+
+# methods of numbers that arrays lack
+_OF_NUMBERS: dict[str, Any] = {
+    "is_integer": _is_whole,
+    "as_integer_ratio": _integer_ratio,
+    "hex": _hexadecimal,
+}
+
+
 class PythonProtocols(ArrayValue):
     """The protocols of Python's numbers, for traced values."""
 
@@ -185,10 +210,10 @@ class PythonProtocols(ArrayValue):
             if name in _OF_INTEGERS:
                 return getattr(int(self), name)
             return self if name == "numerator" else 1
-        # Python's integers have it since 3.12
-        is_whole = name == "is_integer" and not self.shape and self.is_scalar()
-        if is_whole and hasattr(self.__class__, name):
-            return self._is_whole
+        # Python's integers have is_integer since 3.12; arrays have none of these
+        is_of_numbers = name in _OF_NUMBERS and not self.shape and self.is_scalar()
+        if is_of_numbers and hasattr(self.__class__, name):
+            return _OF_NUMBERS[name].__get__(self)
         if self.type is not None and self.type.weak:
             _refuse_attribute(self, name)
         return super().__getattr__(name)
@@ -199,24 +224,6 @@ class PythonProtocols(ArrayValue):
             return value
         number = self.guarded(copy, asked)
         return _PYTHON_NUMBERS[self.type.dtype.kind](number) if self.type.weak else number
-
-    def _is_whole(self) -> bool:
-        """``is_integer()``, recorded as a guard."""
-        return self.dtype.kind != "f" or bool(np.isfinite(self) & (np.floor(self) == self))
-
-    def as_integer_ratio(self) -> Any:
-        """The ratio of integers that is equal to the number, with a guard."""
-        if not hasattr(self.__class__, "as_integer_ratio"):
-            return super().__getattr__("as_integer_ratio")  # raises AttributeError
-        if self.is_integer_scalar():
-            return int(self), 1
-        return self.known_number("as_integer_ratio()").as_integer_ratio()
-
-    def hex(self) -> str:
-        """The hexadecimal digits of a Python float, with a guard."""
-        if not hasattr(self.__class__, "hex"):
-            return super().__getattr__("hex")  # raises AttributeError
-        return self.known_number("hex()").hex()
 
     def __pow__(self, other, modulus=None):
         if modulus is None:

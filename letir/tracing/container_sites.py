@@ -1,0 +1,235 @@
+"""Stand-ins in containers and attributes, such as ``OPERATORS = {"sin": math.sin}``.
+
+Before each recording, names of modules, closures and defaults get stand-ins, see ``stand_ins``.
+Containers and objects are searched only for functions that need it: whose recording was refused, or
+asked for the class of a traced number, and then found such a container. They are recorded again.
+"""
+
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from attrs import define
+
+from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
+from letir.ast.process_state import PlaceSite
+from letir.tracing.callers import REACHING, is_user_module
+from letir.tracing.stand_ins import stand_in_of
+from letir.tracing.trace_state import ACTIVE, Trace
+
+_MOST = 1 << 12
+_MOST_OBJECTS = 10_000  # objects that a search visits
+_SEQUENCES = (list, deque)
+# code of functions that reach no stand-ins in containers
+_not_reaching: dict[int, CodeType] = BoundedCache(_MOST)
+
+
+@define(eq=False)
+class ItemSite:
+    """An item of a dict, list or deque."""
+
+    owner: Any
+    key: Any
+    old: Any
+    new: Any
+
+    def exchange(self, is_start: bool) -> None:
+        """Set the item to the stand-in or to the original, unless the user has replaced it."""
+        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+        try:
+            if self.owner[self.key] is before:
+                self.owner[self.key] = after
+        except (IndexError, KeyError):  # removed meanwhile
+            pass
+
+
+@define(eq=False)
+class MemberSite:
+    """A member of a class, as the class itself holds it: not bound to an object."""
+
+    owner: type
+    name: str
+    old: Any
+    new: Any
+
+    def exchange(self, is_start: bool) -> None:
+        """Set the member to the stand-in or to the original, unless the user has replaced it."""
+        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+        if vars(self.owner).get(self.name) is before:
+            setattr(self.owner, self.name, after)
+
+
+def start_held_stand_ins(f: Callable, started: list) -> None:
+    """Install the stand-ins in containers for a recording of ``f`` that is known to reach them.
+
+    ``started``: the list to which each step is appended, see ``start_stand_ins``.
+    """
+    code = _code_of(f)
+    if code is not None and REACHING.get(id(code)) is code:
+        for site in list(container_sites(f)):
+            started.append(site)
+            site.exchange(True)
+
+
+def note_held_function() -> None:
+    """Note that the active recording may have called an original that a container holds."""
+    trace = ACTIVE.get()
+    if type(trace) is Trace and trace.intercepts:
+        vars(trace).setdefault("takes_lists", None)
+
+
+def learn_held_functions(f: Callable) -> bool:
+    """Whether the next recording of ``f`` finds stand-ins in containers, unlike the last one."""
+    code = _code_of(f)
+    if code is None or REACHING.get(id(code)) is code or _not_reaching.get(id(code)) is code:
+        return False
+    is_reaching = next(container_sites(f), None) is not None
+    (REACHING if is_reaching else _not_reaching)[id(code)] = code
+    return is_reaching
+
+
+def _code_of(f: Any) -> CodeType | None:
+    """The code that a call of ``f`` runs first, None for functions in C."""
+    f = _search_roots(f)[0]
+    while type(f) in (MethodType, functools.partial):
+        f = f.__func__ if type(f) is MethodType else f.func
+    if type(f) is not FunctionType:
+        calls = [vars(kind).get("__call__") for kind in type(f).__mro__]
+        f = next((call for call in calls if call is not None), None)
+    return f.__code__ if type(f) is FunctionType else None
+
+
+# ---- the search ----
+
+
+def _search_roots(f: Any) -> tuple:
+    """``f``, or the function that ``f`` calls and the object whose copy it passes."""
+    reaches = getattr(f, "__dict__", {}).get("letir_reaches")
+    return (f,) if reaches is None else reaches()
+
+
+def container_sites(f: Callable) -> Iterator:
+    """The sites in containers, objects and classes that ``f`` reaches."""
+    todo: deque = deque(_search_roots(f))
+    seen: dict[int, Any] = {}  # with the objects, so that no id is given again
+    while todo and len(seen) < _MOST_OBJECTS:
+        value = todo.popleft()
+        if id(value) not in seen and type(value) not in _PLAIN:
+            seen[id(value)] = value
+            for site, held in _places_in(value):
+                new = _replacement(held)
+                if new is not None:
+                    yield site(held, new)
+                if new is None or type(held) in (tuple, functools.partial):
+                    todo.append(held)
+
+
+def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
+    """(the maker of a site for a place, what it holds) for the places in a value."""
+    kind = type(value)
+    if isinstance(value, dict):
+        return _items(value, list(value.items()))
+    if isinstance(value, _SEQUENCES):
+        return _items(value, enumerate(list(value)))
+    if isinstance(value, tuple | frozenset | set):
+        return _unchanged(value)
+    if kind is FunctionType:
+        return _places_in_function(value) if is_user_module(value.__globals__) else ()
+    if kind is MethodType:
+        return _unchanged((value.__func__, value.__self__))
+    if kind is functools.partial:
+        return _unchanged((value.func, value.args, value.keywords))
+    if kind is ModuleType:
+        return _globals_of(vars(value)) if is_user_module(vars(value)) else ()
+    if isinstance(value, type):
+        return _members(value) if _is_users_class(value) else ()
+    return _places_in_object(value) if _is_users_class(kind) else ()
+
+
+def _items(owner: Any, items: Iterable[tuple]) -> Iterator[tuple[Callable, Any]]:
+    for key, held in items:
+        yield functools.partial(ItemSite, owner, key), held
+
+
+def _unchanged(values: Iterable) -> Iterator[tuple[Callable, Any]]:
+    """Values that are searched, in places that are not exchanged."""
+    for held in values:
+        if _replacement(held) is None:
+            yield ItemSite, held
+
+
+def _places_in_function(f: FunctionType) -> Iterator[tuple[Callable, Any]]:
+    for cell in f.__closure__ or ():
+        try:
+            yield functools.partial(PlaceSite, cell, "cell_contents"), cell.cell_contents
+        except ValueError:  # the variable is not assigned yet
+            continue
+    if f.__defaults__:
+        yield functools.partial(PlaceSite, f, "__defaults__"), f.__defaults__
+    yield from _unchanged((f.__kwdefaults__, f.__dict__))
+    yield from _globals_of(f.__globals__)
+
+
+def _globals_of(space: dict) -> Iterator[tuple[Callable, Any]]:
+    """Places in the globals of a module, without ``__builtins__`` and the like."""
+    return _items(space, [item for item in list(space.items()) if not item[0].startswith("__")])
+
+
+def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
+    yield from _unchanged(owner.__bases__)
+    for name, member in list(vars(owner).items()):
+        if name.startswith("__") and name != "__call__":
+            continue
+        held = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        if _replacement(held) is None:
+            yield ItemSite, getattr(member, "fget", held)  # of a property
+        else:  # functions in C and classes are no methods, and neither are their stand-ins
+            yield (
+                (lambda h, new, n=name, m=member: MemberSite(owner, n, m, staticmethod(new))),
+                held,
+            )
+
+
+def _places_in_object(value: Any) -> Iterator[tuple[Callable, Any]]:
+    yield from _unchanged((type(value), getattr(value, "__dict__", None)))
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else tuple(slots):
+            if not name.startswith("__") and hasattr(value, name):
+                yield functools.partial(PlaceSite, value, name), getattr(value, name)
+
+
+_PLAIN = frozenset([str, bytes, bool, int, float, complex, type(None)])
+
+
+def _is_users_class(kind: type) -> bool:
+    space = getattr(sys.modules.get(kind.__module__), "__dict__", None)
+    return type(space) is dict and is_user_module(space)
+
+
+_CLASSES = {id(float): "float", id(complex): "complex"}
+
+
+def _replacement(held: Any) -> Any:
+    """What stands in for a held original, or for a tuple or partial of one; None for others."""
+    if id(held) in _CLASSES:
+        return LATE_BOUND["class_stand_in"](_CLASSES[id(held)])
+    if type(held) is tuple and len(held) < _MOST:
+        items = [_replacement(item) for item in held]
+        if any(item is not None for item in items):
+            pairs = zip(items, held, strict=True)
+            return tuple([old if item is None else item for item, old in pairs])
+    if type(held) is functools.partial and (new := _replacement(held.func)) is not None:
+        return functools.partial(new, *held.args, **held.keywords)
+    return stand_in_of(held)
+
+
+LATE_BOUND.update(
+    learn_held_functions=learn_held_functions,
+    note_held_function=note_held_function,
+    start_held_stand_ins=start_held_stand_ins,
+)
