@@ -267,6 +267,7 @@ _LATE_BOUND = {
         *("library_methods", "library_modules", "function_stand_in", "sized_stand_in"),
         *("list_taking_function", "recorded_function"),
     ),
+    "tracing.numpy_protocols.boolean_identity": ("known_boolean",),
     "tracing.class_stand_ins": ("class_read", "class_stand_in"),
     "tracing.container_sites": (
         *("learn_held_functions", "note_held_function", "start_held_stand_ins"),

@@ -117,6 +117,7 @@ def weaken_result(out: Any) -> Any:
         return out.emitter.apply(PRIMITIVES["weaken"], (out,))
     if hasattr(out.emitter, "python_bools"):
         out.emitter.python_bools.add(out.arg)
+        return LATE_BOUND["known_boolean"](out)
     return out
 
 

@@ -1,0 +1,63 @@
+"""Comparisons of Python numbers in code that tests them by identity: ``(x > 0) is True``.
+
+``match`` statements do so too. A traced boolean is not the object True, so in modules with such
+code a comparison of Python numbers gives Python's own boolean, with a guard.
+"""
+
+import dis
+import itertools
+import sys
+from types import CodeType
+from typing import Any
+
+from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
+from letir.tracing.callers import codes_in, is_user_module
+from letir.tracing.trace_state import ABSENT, Trace
+
+# id of a dict of globals -> (the dict, its length, whether its code tests booleans by identity)
+_modules: dict[int, tuple[dict, int, bool]] = BoundedCache(1 << 10)
+# id of code -> (code, whether it tests booleans by identity), as hashing code is slow
+_codes: dict[int, tuple[CodeType, bool]] = BoundedCache(1 << 12)
+_LOADS = ("LOAD_CONST", "LOAD_CONST_IMMORTAL")
+
+
+def known_boolean(x: Any) -> Any:
+    """The value of a traced comparison of Python numbers if an identity test may follow, else x."""
+    if type(x.emitter) is not Trace or x.concrete_value() is ABSENT:
+        return x
+    frame: Any = sys._getframe(1)
+    root = x.emitter.root
+    while frame is not None and frame.f_code is not root:
+        space = frame.f_globals
+        if is_user_module(space) and _tests_identity(space, frame.f_code):
+            return bool(x)
+        frame = frame.f_back
+    return x
+
+
+def _tests_identity(space: dict, code: CodeType) -> bool:
+    """Whether code with these globals compares values with True or False by ``is``."""
+    found = _modules.get(id(space))
+    if found is None or found[1] != len(space):
+        is_any = any(map(_compares_identity, codes_in([*space.values()], space)))
+        found = _modules[id(space)] = space, len(space), is_any
+    known = _codes.get(id(code))
+    if known is None:
+        known = _codes[id(code)] = code, _compares_identity(code)
+    return found[2] or known[1]
+
+
+def _compares_identity(code: CodeType) -> bool:
+    todo = [code]
+    for each in todo:  # nested functions are appended
+        todo += [constant for constant in each.co_consts if type(constant) is CodeType]
+        if True in each.co_consts or False in each.co_consts:  # 1 and 0 are equal to them
+            for load, test in itertools.pairwise(dis.get_instructions(each)):
+                is_boolean = load.opname in _LOADS and type(load.argval) is bool
+                if is_boolean and test.opname == "IS_OP":
+                    return True
+    return False
+
+
+LATE_BOUND["known_boolean"] = known_boolean
