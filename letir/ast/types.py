@@ -169,8 +169,7 @@ def number_dtype(dtype: Any) -> np.dtype:
             f"not with dtype {dtype}\n"
             f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
         )
-        # for texts and objects the error says more than what the function would do with them
-        raise notify_watchers(error if dtype.kind in "SUO" else of_unrecorded_code(error))
+        raise notify_watchers(of_unrecorded_code(error))
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 

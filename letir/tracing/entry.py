@@ -17,7 +17,7 @@ from letir.ast.process_state import TemporaryChange, paused_gc
 from letir.ast.pytrees import Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
-from letir.errors import DTypeError, TraceError
+from letir.errors import DTypeError, TraceError, of_unrecorded_code
 from letir.eval.arguments import (
     NEVER_STATIC,
     TypedLeaf,
@@ -391,7 +391,8 @@ def _result_arg(new: Trace, leaf):
         try:
             return new.enter(leaf)
         except DTypeError as error:
-            raise TraceError(f"result of the traced function: {error}") from None
+            told = TraceError(f"result of the traced function: {error}")
+            raise of_unrecorded_code(told) from None
     if type(leaf) is str and "Traced(%" not in leaf:
         return None
     raise wrong_result(leaf)

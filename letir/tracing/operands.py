@@ -4,6 +4,7 @@ from Variables, and objects that are refused with the user's line.
 Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
+import math
 import operator
 from array import array
 from collections import deque
@@ -19,7 +20,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.types import WEAK
-from letir.errors import DTypeError, LetirError, ShapeError, TraceError
+from letir.errors import DTypeError, LetirError, ShapeError, TraceError, of_unrecorded_code
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
 
@@ -179,10 +180,10 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def settled_attribute(name: str, value: Any) -> Any:
-    """The attribute ``value`` of an operation with each traced integer or bool in it replaced by
-    its number, which a guard holds.
+    """The attribute ``value`` of an operation with each traced integer, bool or infinity in it
+    replaced by its number, which a guard holds.
 
-    Raises TraceError for a traced float, since its derivative would be lost.
+    Raises TraceError for other traced floats, since their derivatives would be lost.
     """
     if type(value) is tuple:
         return tuple([settled_attribute(name, item) for item in value])
@@ -190,17 +191,19 @@ def settled_attribute(name: str, value: Any) -> Any:
         return value
     if value.dtype.kind == "b" and not value.shape:
         return bool(value)
+    number: Any = value
     if value.dtype.kind in "iu":
-        number: Any = value
         return operator.index(number)
-    raise LATE_BOUND["note_refusal"](
-        TraceError(
-            f"{name} is a traced value of type {value.type}, but must be a number that the program "
-            f"contains{at_user()}\n"
-            f"  pass {name} as a static argument (static_argnums);\n"
-            f"  letir.concrete({name}) gives the value, with a guard and without a derivative"
-        )
+    known = number.concrete_value()
+    if not value.shape and isinstance(known, float) and math.isinf(known):
+        return number.guarded(float, name)  # as in norm(x, np.inf)
+    error = TraceError(
+        f"{name} is a traced value of type {value.type}, but must be a number that the program "
+        f"contains{at_user()}\n"
+        f"  pass {name} as a static argument (static_argnums);\n"
+        f"  letir.concrete({name}) gives the value, with a guard and without a derivative"
     )
+    raise LATE_BOUND["note_refusal"](of_unrecorded_code(error))
 
 
 def captured_array(variable: Value) -> Any:

@@ -55,6 +55,35 @@ def test_the_python_function_gives_the_results(f):
             np.testing.assert_array_equal(f(x), fast(x))
 
 
+LABELS = np.array(["low", "high", "none"])
+RESULTS_OF_OTHER_KINDS = {
+    "labels": lambda x: LABELS[np.argmax(x, axis=0)],
+    "texts": lambda x: np.array([f"{v:.1f}" for v in x[0]]),
+    "objects": lambda x: np.array([x, None], dtype=object)[0],
+    "dates": lambda x: np.ones(x.shape[0], "M8[D]"),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS_OF_OTHER_KINDS)
+def test_arrays_of_texts_objects_and_dates_are_made_by_python(name):
+    f = RESULTS_OF_OTHER_KINDS[name]
+    fast = lt.jit(f)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for x in (np.eye(3), np.ones((3, 3))):
+            np.testing.assert_array_equal(f(x), fast(x))
+
+
+@pytest.mark.filterwarnings("ignore:jit calls")
+def test_a_float_setting_of_a_function_runs_as_python():
+    fast = lt.jit(np.linalg.norm)
+    x = np.array([1.0, -3.0, 2.0])
+
+    for p in (3.0, np.inf, 2.5, -np.inf):
+        assert_same(fast(x, p), np.linalg.norm(x, p))
+
+
 def test_the_warning_comes_once_and_names_the_line():
     fast = lt.jit(masked_mean)
 

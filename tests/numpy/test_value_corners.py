@@ -184,3 +184,12 @@ def test_a_program_of_a_transposed_array_refuses_another_memory_order(name):
 def test_an_argument_changed_in_place_is_the_result(run):
     for x in LAYOUTS:
         assert RUNS[run](in_place, x) is x
+
+
+@pytest.mark.parametrize("p", [np.inf, -np.inf])
+def test_infinity_is_a_setting_with_a_guard(p):
+    f, x = lt.trace(np.linalg.norm, np.ones(3), p), np.array([1.0, -3.0, 2.0])
+
+    assert_same(f(x, p), np.linalg.norm(x, p))
+    with pytest.raises(lt.GuardError):
+        f(x, 2.0)
