@@ -193,3 +193,17 @@ def test_infinity_is_a_setting_with_a_guard(p):
     assert_same(f(x, p), np.linalg.norm(x, p))
     with pytest.raises(lt.GuardError):
         f(x, 2.0)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (), (0, 1), (-1,)])
+def test_size_takes_several_axes(axis):
+    x = np.ones((2, 3))
+
+    def f(x):
+        return np.size(x, axis) * x.sum()
+
+    assert_same(lt.trace(f, x)(x), f(x))
+
+
+def test_nan_to_num_of_a_number_is_a_number():
+    assert_same(lt.trace(lambda x, n: np.nan_to_num(x, nan=n), 1.0, 2)(np.nan, 3), np.float64(3.0))

@@ -102,7 +102,7 @@ def _replace_by_values(x, nan, posinf, neginf):
         if fill is not None:
             is_traced = isinstance(fill, Value)
             found = where(mask, (cast_cotangent if is_traced else np.asarray)(fill, x.dtype), found)
-    return found
+    return found if x.shape else found[()]
 
 
 nan_to_num = define(

@@ -240,8 +240,11 @@ def _densities(blocks: Value, edges: list[Value]) -> Value:
 def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
     """np.histogramdd: the operands are (points, weights or None, the edges that are given)."""
     if isinstance(sample, list | tuple):
-        sample = transpose(stack([_list_to_array(row) for row in sample]))
-    count = np.shape(sample)[1] if not isinstance(sample, Value) else sample.shape[1]
+        rows = stack([_list_to_array(row) for row in sample])
+        sample = transpose(rows) if rows.ndim > 1 else rows
+    if len(np.shape(sample)) == 1:  # points on a line
+        sample = reshape(sample, (-1, 1))
+    count = np.shape(sample)[1]
     bins = [_list_to_array(b) for b in (bins if _holds_edges(bins) else (bins,) * count)]
     ranges = None if range is None else tuple([_range_attribute(limits) for limits in range])
     if len(bins) != count or (ranges is not None and len(ranges) != count):

@@ -5,10 +5,12 @@ They query a traced value, make arrays like it, or combine other operations. The
 """
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from letir.ast import LATE_BOUND, load_module
 from letir.ast.builder import Value
@@ -144,13 +146,21 @@ def _load_module(name: str) -> None:
         PLAIN.setdefault(function, spelling)
 
 
+def _size_along(a: Any, axis: Any = None) -> Any:
+    """np.size: the number of elements along an axis, or along several."""
+    if axis is None:
+        return a.size
+    axes = normalize_axis_tuple(axis, a.ndim) if isinstance(axis, tuple) else (axis,)
+    return functools.reduce(operator.mul, [a.shape[each] for each in axes], 1)
+
+
 # Computed from types where possible: nothing is recorded, and no guard is needed.
 PLAIN = _Spellings(
     {
         **WRITES,
         np.shape: lambda a: a.shape,
         np.ndim: lambda a: a.ndim,
-        np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+        np.size: _size_along,
         np.ravel: raveled_as_it_lies,
         np.zeros_like: _filled_like("zeros"),
         np.ones_like: _filled_like("ones"),

@@ -71,3 +71,11 @@ def test_calls_that_numpy_refuses_are_refused():
         lt.trace(lambda x: np.histogram2d(x[0], W[1:]), X)
     with pytest.raises(lt.ShapeError, match="an entry for each"):
         lt.trace(lambda x: np.histogramdd(x, bins=(2, 2)), X)
+
+
+@pytest.mark.parametrize("sample", [[0.2, 0.9, 0.4], np.array([0.2, 0.9, 0.4])])
+def test_histogramdd_takes_points_on_a_line(sample):
+    def f(x):
+        return np.histogramdd(x, bins=[[0.0, 0.5, 1.0]])
+
+    lt.testing.assert_same(lt.trace(f, sample)(sample), f(sample))
