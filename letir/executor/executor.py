@@ -5,9 +5,9 @@ guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans
 """
 
 import functools
-import logging
 from collections.abc import Callable, Sequence
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from letir.ast import LATE_BOUND
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from letir.executor.methods import BoundExecutor
     from letir.executor.reports import ExecutorState
 
-_LOG = logging.getLogger("letir.plan")
 _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
+_NO_PLAN = SimpleNamespace(), None, None, None, None
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -143,18 +143,13 @@ class Executor(Generic[P, R]):
             key, leaves = key_of_call(*self.marker.split_static(args, kwargs))
         known = self.known_call(key)
         try:
-            if known is None and (is_python or self.runs_python):
-                next(self.calls), next(self.missed)
-                return self.f(*args, **kwargs)
-            if known is None:
-                return self.call_by_spec(next(self.calls), args, kwargs, key, leaves)
-            entry, run, tree, executed, places = known
-            entry.used = number = next(self.calls)
+            number = next(self.calls)
+            if known is None and not (is_python or self.runs_python):
+                return self.call_by_spec(number, args, kwargs, key, leaves)
+            entry, run, tree, executed, places = known or _NO_PLAN
+            entry.used = number
             if run is None:
-                if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
-                    self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
-                    self.try_first(self.quick)
-                next(self.missed)
+                self.note_python_kind(number, args, kwargs)
                 return self.f(*args, **kwargs)
             results = None
             if executed is not failed:
@@ -174,6 +169,13 @@ class Executor(Generic[P, R]):
         if tree is None:
             return results[0] if len(results) == 1 else results
         return tree.unflatten(results)
+
+    def note_python_kind(self, number: int, args: tuple, kwargs: dict) -> None:
+        """Count a call of the Python function; some of them give their kind a test."""
+        next(self.missed)
+        if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
+            self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
+            self.try_first(self.quick)
 
     def add_quick_call(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
         """From now on, try this plan first for calls with arguments of this kind."""
@@ -344,9 +346,7 @@ class Executor(Generic[P, R]):
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
-        self.keys.clear()
-        self.as_python = ()
-        self.try_first(())
+        self.forget_keys()
         self.runs_python = False
         self.latest = None
 

@@ -10,15 +10,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
-from opcode import opmap
-from types import (
-    BuiltinFunctionType,
-    CellType,
-    CodeType,
-    FunctionType,
-    GeneratorType,
-    ModuleType,
-)
+from types import CellType, GeneratorType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,21 +32,6 @@ from letir.executor.plan_making import (
 
 T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
-_LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator")
-# names of functions of Python and NumPy that do something else than return a value
-_EFFECTS = frozenset(
-    [
-        *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
-        *("print", "setattr", "vars"),
-        *("fromfile", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez"),
-        *("savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "tofile"),
-    ]
-)
-# operations of Python's machine that change what is outside of a function
-_CHANGES = frozenset(
-    opmap[name]
-    for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
-)
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
@@ -323,59 +300,8 @@ def _set_position(generator: Any, position: _Position) -> None:
         (generator.setstate if kind == "Random" else generator.set_state)(position.state)
 
 
-def is_pure(f: Any) -> bool:
-    """Whether a function certainly reads nothing from outside but functions and modules of Python
-    and NumPy, and changes nothing outside, so that it may be called in place of its plan.
-
-    Functions of the user that it calls count as parts of it; functions of letir, which would record
-    in every call, do not.
-    """
-    todo, seen = [f], set()
-    while todo:
-        part = todo.pop()
-        if id(part) in seen or _is_of_library(part):
-            continue
-        seen.add(id(part))
-        if type(part) is not FunctionType or _is_of_module(part, "letir"):
-            return False
-        for code in _codes_of(part.__code__):
-            if not _EFFECTS.isdisjoint(code.co_names) or _CHANGES.intersection(code.co_code[::2]):
-                return False
-            todo += [part.__globals__[name] for name in code.co_names if name in part.__globals__]
-        try:
-            todo += [cell.cell_contents for cell in part.__closure__ or ()]
-        except ValueError:  # a cell that is still empty
-            return False
-    return True
-
-
-def _codes_of(code: CodeType) -> list[CodeType]:
-    """A code object and those of the functions defined in it."""
-    found = [code]
-    for one in found:
-        found += [constant for constant in one.co_consts if type(constant) is CodeType]
-    return found
-
-
-def _is_of_library(value: Any) -> bool:
-    """Whether a value is a module, a function or a class of Python or NumPy."""
-    is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
-        callable(value) and _is_of_module(value, "numpy")
-    )
-    return is_function and any(_is_of_module(value, name) for name in _LIBRARY)
-
-
-def _is_of_module(value: Any, name: str) -> bool:
-    """Whether a value is a module, or part of a module, of the package with this name."""
-    if isinstance(value, np.ufunc):
-        return name == "numpy"
-    module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
-    return str(module).partition(".")[0] == name
-
-
 LATE_BOUND.update(
     call_as_python=call_as_python,
-    is_pure=is_pure,
     generator_position=_Position,
     refuse_changes=refuse_changes,
     restore_state=restore_state,

@@ -33,6 +33,7 @@ from letir.plan.straight_line import weak_params, written_steps
 
 _MOST_STEPS = 1_500  # compiling the function takes about 15 us a step
 _CALLS_TIMED = 5
+_MOST_TIME = 2_000_000  # nanoseconds
 _FILE = __file__
 SETTING_FILES.add(_FILE)
 
@@ -59,16 +60,21 @@ class WholeCall:
 
     def shortest_time(self, args: tuple, kwargs: dict) -> int:
         """The nanoseconds of the fastest of some calls."""
-        times = []
-        for _ in range(_CALLS_TIMED):
-            begun = time.perf_counter_ns()
-            self.run(args, kwargs)
-            times.append(time.perf_counter_ns() - begun)
-        return min(times)
+        return shortest_time(self.run, args, kwargs)
 
     def function(self, **names: Any) -> Callable:
         """The function with these names for the values that depend on the executor."""
         return _function_of(self.code, {**self.names, **_UNNOTED, **names})
+
+
+def shortest_time(run: Callable[[tuple, dict], Any], args: tuple, kwargs: dict) -> int:
+    """The nanoseconds of the fastest of some calls of ``run(args, kwargs)``."""
+    times: list[int] = []
+    while len(times) < _CALLS_TIMED and sum(times) < _MOST_TIME:
+        begun = time.perf_counter_ns()
+        run(args, kwargs)
+        times.append(time.perf_counter_ns() - begun)
+    return min(times)
 
 
 def _function_of(code: CodeType, names: dict[str, Any]) -> Callable:
@@ -128,20 +134,22 @@ def call_of_function(
 ) -> WholeCall:
     """The call of the Python function ``f`` for arguments that fulfil the tests.
 
-    ``named``: whether there are keyword arguments. A call without ``**`` takes less time.
+    ``named``: whether there are keyword arguments. A call without ``**`` takes less time. No
+    program counts as run.
     """
     given = "".join([f"a{n}, " for n in range(count)])
     lines = [f" if not ({test}): return Miss" for test in tests]
     lines.append(f" found = FUNCTION({given}{'**kwargs' if named else ''})")
     names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return WholeCall.from_text(_as_function(lines, count, catches="()"), names, True)
+    return WholeCall.from_text(_as_function(lines, count, of_plan=False), names, True)
 
 
-def _as_function(lines: Sequence[str], count: int, catches: str = "Exception") -> str:
+def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
     """The text of the function with these lines, which set ``found``, or return ``Miss``.
 
-    Then, and after an error that it catches, the executor makes the call in another way. A stored
-    error must not keep the arguments alive.
+    Then, and after an error of the plan, the executor makes the call in another way. A stored error
+    must not keep the arguments alive. A trace records the Python function, as it is called here
+    without a plan.
     """
     given = "".join([f"a{n}, " for n in range(count)])
     head = "".join([f"a{n}=MISSING, " for n in range(count)]) + ("/, " if count else "")
@@ -152,12 +160,12 @@ def _as_function(lines: Sequence[str], count: int, catches: str = "Exception") -
             " error = None",
             " try:",
             "  try:",
-            "   while not rest and is_tracing() is None:",
+            f"   while not rest{' and is_tracing() is None' if of_plan else ''}:",
             *[f"   {line}" for line in body],
             "    ENTRY.used = next(CALLS)",
-            "    LATEST.graph = PROGRAM",
+            *(["    LATEST.graph = PROGRAM"] if of_plan else []),
             "    return found",
-            f"  except {catches} as caught: error = caught",
+            f"  except {'Exception' if of_plan else '()'} as caught: error = caught",
             f"  given = ({given}*rest)",
             "  if EXECUTOR is not None:",
             "   return EXECUTOR().call_generally(given, kwargs, error is None)",

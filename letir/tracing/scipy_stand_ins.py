@@ -52,6 +52,11 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     return found
 
 
+def decomposed_names() -> frozenset[str]:
+    """The names of SciPy's functions that are recorded as other operations, not as calls."""
+    return frozenset(" ".join(_FUNCTIONS.values()).split())
+
+
 def _stand_in_makers(part: str) -> dict[str, Callable]:
     """{name in a part of SciPy: the maker of its stand-in}."""
     makers: dict[str, Callable] = {}
@@ -186,4 +191,4 @@ def _distribution_stand_in(original: Any) -> Any:
     return LATE_BOUND["scipy_recorded"]("stats", kind)
 
 
-LATE_BOUND["loaded_scipy_modules"] = loaded_scipy_modules
+LATE_BOUND.update(loaded_scipy_modules=loaded_scipy_modules, decomposed_names=decomposed_names)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import Tree
@@ -19,22 +19,21 @@ from letir.errors import GuardError
 from letir.eval.arguments import flat_arguments, is_static
 from letir.eval.array_modules import type_of
 from letir.executor.argument_spec import PLAIN_SCALARS
-from letir.executor.argument_tests import (
+from letir.executor.calls import LATEST, executor_by_reference, may_run_again
+from letir.executor.compiled import Compiled
+from letir.executor.frequent_calls.argument_tests import (
     NotPlain,
     TestWriter,
     define_function,
     tests_of_call,
-    tests_of_kind,
 )
-from letir.executor.calls import LATEST, executor_by_reference, may_run_again
-from letir.executor.compiled import Compiled
+from letir.executor.frequent_calls.python_calls import call_of_python
 from letir.executor.plan_cache import Entry
 from letir.plan.plan import RUNS_BY_STEPS, Miss
-from letir.plan.whole_calls import WholeCall, call_of_function, tests_of_writes, whole_call
+from letir.plan.whole_calls import WholeCall, tests_of_writes, whole_call
 from letir.tracing.trace_state import ACTIVE
 
 _MOST_FAILURES = 8
-_MOST_AS_PYTHON = 4
 _PLAIN = frozenset([np.ndarray, *PLAIN_SCALARS])
 
 
@@ -156,7 +155,7 @@ def quick_call(
         tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
     )
     whole = _call_of_plan(version, tests, tree) if is_straight else None
-    by_python = _call_of_python(executor, version, whole, args, kwargs, branches)
+    by_python = call_of_python(executor, version, whole or in_parts, (args, kwargs), branches)
     if by_python is not None:
         whole, in_parts = by_python, None
     if whole is None:
@@ -184,66 +183,6 @@ def _runner_in_parts(version: Compiled, run: Callable) -> Callable[[list], tuple
     if version.drawing:
         return LATE_BOUND["unchecked_runner"](version)
     return version.plan.run_straight_line
-
-
-def _call_of_python(
-    executor: Any,
-    version: Compiled,
-    whole: WholeCall | None,
-    args: tuple,
-    kwargs: dict,
-    branches: bool,
-) -> WholeCall | None:
-    """The call of the Python function, if it takes less time than the plan; else None.
-
-    ``whole``: the call of the plan, if there is one; ``args``, ``kwargs``: of the present call. It
-    is a question of time for plans that compute with Python's numbers alone, whose results are the
-    same to the bit. A plan that has to raise and to catch an exception too saves none, nor does one
-    of several plans if the function ``branches`` on values: a guard that fails raises too.
-    """
-    raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
-    if not raises and (whole is None or not whole.gives_numbers or version.changed):
-        return None
-    if not LATE_BOUND["is_pure"](executor.f):
-        return None  # what it reads counts as while it was recorded, and its effects happen once
-    tests = tests_of_kind(args, kwargs, is_brief=True)
-    names = {**tests.names, "is_tracing": ACTIVE.get}
-    found = call_of_function(executor.f, tests.tests, names, tests.count, bool(kwargs))
-    if raises or whole is None or branches:
-        return found
-    is_faster = found.shortest_time(args, kwargs) < whole.shortest_time(args, kwargs)
-    return found if is_faster else None
-
-
-@frozen(eq=False)
-class PythonKind:
-    """A kind of arguments for which an executor calls the Python function, without a key.
-
-    ``match(args, kwargs)``: a true value for such arguments. ``own_call``: the function that the
-    executor becomes if this is its first kind, and if it has no quick calls.
-    """
-
-    match: Callable[[tuple, dict], Any]
-    own_call: Callable
-
-    def __call__(self, args: tuple, kwargs: dict) -> Any:
-        return self.match(args, kwargs)
-
-
-def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, ...]:
-    """The kinds of an executor, after the kind of these arguments if that has a test."""
-    try:
-        tests = tests_of_kind(args, kwargs, is_brief=False)
-    except NotPlain:
-        return executor.as_python
-    names = {**tests.names, "is_tracing": ACTIVE.get}
-    call = call_of_function(executor.f, tests.tests, names, tests.count, bool(kwargs))
-    own_call = call.function(
-        EXECUTOR=executor_by_reference(executor),
-        CALLS=zip(executor.calls, executor.missed, strict=True),
-    )
-    tests.found.append("True")  # so that the test gives a true value without arrays too
-    return (PythonKind(tests.make_function(), own_call), *executor.as_python)[:_MOST_AS_PYTHON]
 
 
 def _run_step_by_step(match: Callable, run: Callable, nest: Callable) -> Callable:
@@ -307,4 +246,4 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     )
 
 
-LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan, python_kinds=python_kinds)
+LATE_BOUND.update(quick_call=quick_call, quick_plan=quick_plan)

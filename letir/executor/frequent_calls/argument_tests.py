@@ -1,6 +1,6 @@
 """``TestWriter``: the text of a test whether the arguments of a call are of one kind.
 
-``tests_of_call`` makes the tests for arguments like given ones; ``letir.executor.quick_calls``
+``tests_of_call`` makes the tests for arguments like given ones; ``quick_calls`` in this folder
 makes functions of them.
 """
 
@@ -37,6 +37,7 @@ class TestWriter:
         self.found: list[str] = []
         self.count = 0  # of positional arguments
         self.is_brief = False  # whether one item stands for all items of a sequence
+        self.tests_order = True  # whether the memory order of arrays matters
 
     def name(self, value: Any) -> str:
         """A name for a value."""
@@ -53,11 +54,13 @@ class TestWriter:
         if value is None:
             self.tests.append(f"{text} is None")
         elif kind is np.ndarray:
-            flag = "" if value.flags.c_contiguous else "not "
             self.tests.append(
                 f"type({first}) is ndarray and {text}.dtype is {self.name(value.dtype)} and "
-                f"{self.shape_test(value, text)} and {flag}{text}.flags.c_contiguous"
+                f"{self.shape_test(value, text)}"
             )
+            if self.tests_order:
+                flag = "" if value.flags.c_contiguous else "not "
+                self.tests[-1] += f" and {flag}{text}.flags.c_contiguous"
             self.add_leaf(value, text)
         elif kind in PLAIN_SCALARS:
             self.tests.append(f"type({first}) is {self.name(kind)}")
@@ -126,6 +129,12 @@ class TestWriter:
         variable = f"v{len(self.tests)}"
         self.add(value, variable, f"({variable} := {text})")
 
+    def add_outside_value(self, holder: Any, name: str | None, value: Any) -> None:
+        """Add the test whether a global, or a captured variable without a name, has its value."""
+        text = self.name(holder)
+        text = f"{text}.cell_contents" if name is None else f"{text}[{name!r}]"
+        self.tests.append(f"{text} is {self.name(value)}")
+
     def add_leaf(self, value: Any, text: str) -> None:
         """Add a leaf of the plan."""
         self.leaves.append(value)
@@ -178,6 +187,6 @@ def tests_of_kind(args: tuple, kwargs: dict, *, is_brief: bool) -> TestWriter:
     arguments. Raises NotPlain for kinds without tests.
     """
     text = TestWriter((), draws_in_python=True)
-    text.is_brief = is_brief
+    text.is_brief, text.tests_order = is_brief, False
     text.add_call(args, kwargs)
     return text

@@ -1,0 +1,117 @@
+"""``values_read``: what a function reads from outside, if it has no effects there.
+
+Such a function may be called in place of its plan, as long as it reads the same values.
+"""
+
+from collections.abc import Iterable
+from opcode import opmap
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast import LATE_BOUND
+
+_LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
+# names of functions of Python, NumPy and SciPy that do something else than return a value
+_EFFECTS = frozenset(
+    [
+        *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
+        *("print", "setattr", "vars"),
+        *("fromfile", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez"),
+        *("savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "tofile"),
+        *("io", "loadmat", "rvs", "savemat"),
+    ]
+)
+# operations of Python's machine that change what is outside of a function
+_CHANGES = frozenset(
+    opmap[name]
+    for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
+)
+_CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
+
+
+@frozen(eq=False)
+class OutsideValues:
+    """What a function without effects reads from outside.
+
+    ``places``: (namespace, name, value) of each global number or text, and (cell, None, value) of
+    each captured one. ``names``: all names of globals and attributes in the function.
+    """
+
+    places: tuple[tuple[Any, str | None, Any], ...]
+    names: frozenset[str]
+    uses_scipy: bool
+
+
+def values_read(f: Any) -> OutsideValues | None:
+    """What ``f`` reads from outside; None unless these are certainly numbers, texts, and functions
+    and modules of Python, NumPy and SciPy, and it changes nothing outside.
+
+    Functions of the user that it calls count as parts of it; functions of letir, which would record
+    in every call, do not.
+    """
+    todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
+    seen, names, places = set(), set(), []
+    uses_scipy = False
+    for place in todo:  # each function appends what it reads
+        part = place[-1]
+        if _is_constant(part):
+            places.append(place)
+            continue
+        uses_scipy |= _is_of_module(part, "scipy")
+        if id(part) in seen or _is_of_library(part):
+            continue
+        seen.add(id(part))
+        if type(part) is not FunctionType or _is_of_module(part, "letir"):
+            return None
+        for code in _codes_of(part.__code__):
+            if not _EFFECTS.isdisjoint(code.co_names) or _CHANGES.intersection(code.co_code[::2]):
+                return None
+            names.update(code.co_names)
+            space = part.__globals__
+            todo += [(space, name, space[name]) for name in code.co_names if name in space]
+        try:
+            todo += [(cell, None, cell.cell_contents) for cell in part.__closure__ or ()]
+        except ValueError:  # a cell that is still empty
+            return None
+    return OutsideValues(tuple(places), frozenset(names), uses_scipy)
+
+
+def _is_constant(value: Any) -> bool:
+    """Whether a value is a number or a text, or a tuple of these."""
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return type(value) in _CONSTANTS
+
+
+def _codes_of(code: CodeType) -> list[CodeType]:
+    """A code object and those of the functions defined in it."""
+    found = [code]
+    for one in found:
+        found += [constant for constant in one.co_consts if type(constant) is CodeType]
+    return found
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether a value is a module, a function or a class of Python, NumPy or SciPy."""
+    is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
+        callable(value) and _is_of_any(value, ("numpy", "scipy"))
+    )
+    return is_function and _is_of_any(value, _LIBRARY)
+
+
+def _is_of_any(value: Any, modules: Iterable[str]) -> bool:
+    return any(_is_of_module(value, name) for name in modules)
+
+
+def _is_of_module(value: Any, name: str) -> bool:
+    """Whether a value is a module, or part of a module, of the package with this name."""
+    if isinstance(value, np.ufunc):
+        return name == "numpy"
+    module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
+    return str(module).partition(".")[0] == name
+
+
+LATE_BOUND["values_read"] = values_read

@@ -1,0 +1,152 @@
+"""Calls of the Python function in place of its plan, where the plan saves no time.
+
+``call_of_python`` decides for one kind of arguments; ``python_kinds`` serves executors that have
+given up plans. Neither changes a result: a plan that may differ from NumPy in the last bits stays.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Bind, Lambda
+from letir.errors import LetirError
+from letir.executor.calls import executor_by_reference
+from letir.executor.compiled import Compiled
+from letir.executor.default_pipeline import optimize_program
+from letir.executor.frequent_calls.argument_tests import NotPlain, tests_of_kind
+from letir.executor.frequent_calls.outside_values import OutsideValues
+from letir.passes.pipeline import registered_passes
+from letir.plan.effect_log import is_guard
+from letir.plan.whole_calls import WholeCall, call_of_function, shortest_time
+
+_MOST_AS_PYTHON = 4
+_MOST_WORK = 1 << 22  # elements of results: timing a function runs it some more times
+
+
+def call_of_python(
+    executor: Any,
+    version: Compiled,
+    of_plan: WholeCall | Callable,
+    call: tuple[tuple, dict],
+    branches: bool,
+) -> WholeCall | None:
+    """The call of the Python function, if it takes less time than the plan; else None.
+
+    ``of_plan``: the call of the plan, or a function of (args, kwargs) that makes it; ``call``: the
+    present (args, kwargs). It is a question of time for plans whose results are the same to the
+    bit. A plan that has to raise and to catch an exception too saves none, nor does one of several
+    plans for numbers if the function ``branches`` on values: a guard that fails raises too.
+    """
+    args, kwargs = call
+    raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
+    is_whole = type(of_plan) is WholeCall
+    numbers = is_whole and of_plan.gives_numbers and not version.changed
+    if not raises and not numbers and not _may_be_timed(version):
+        return None
+    outside = LATE_BOUND["values_read"](executor.f)
+    if outside is None:
+        return None  # what it reads counts as while it was recorded, and its effects happen once
+    is_exact = raises or numbers or (not _is_decomposed(outside) and _has_same_bits(version))
+    try:
+        tests = tests_of_kind(args, kwargs, is_brief=raises or numbers)
+    except NotPlain:
+        return None
+    for place in outside.places:
+        tests.add_outside_value(*place)
+    found = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
+    if raises or (numbers and branches):
+        return found
+    return found if is_exact and _is_faster(found, of_plan, call) else None
+
+
+def _is_faster(found: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
+    """Whether calling the Python function takes less time than the plan."""
+    try:
+        with np.errstate(all="ignore"):  # the warnings of these calls would be additional ones
+            time = found.shortest_time(*call)
+    except Exception:
+        return False
+    is_whole = type(of_plan) is WholeCall
+    time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
+    try:
+        return time < time_plan(*call)
+    except (ArithmeticError, LetirError):  # it would warn: then NumPy computes everything again
+        return True
+
+
+def _may_be_timed(version: Compiled) -> bool:
+    """Whether a plan has no effects, draws nothing and takes a short time."""
+    is_changed = any(map(registered_passes, ("before", "after", "gradient")))
+    if is_changed or version.changed or version.generators or version.kernels:
+        return False
+    is_repeatable = all(map(_is_repeatable, version.plan.binds))
+    return is_repeatable and _work_of(version.optimized) <= _MOST_WORK
+
+
+def _is_repeatable(bind: Bind) -> bool:
+    op = bind.op
+    is_effect = op.effect and not is_guard(bind) and op.role != "guard_computed"
+    return not (is_effect or op.random or op.is_users or op.product == "subscripts")
+
+
+def _work_of(fn: Lambda) -> int:
+    """The number of elements of all results with known sizes; too many if there are loops."""
+    work = 0
+    for bind in fn.binds:
+        if bind.op.bodies is not None and bind.op.bodies.loop:
+            return _MOST_WORK + 1
+        for binder in bind.binders:
+            size = getattr(binder.type, "size", 1)
+            work += size if type(size) is int else 0
+    return work
+
+
+def _has_same_bits(version: Compiled) -> bool:
+    """Whether the results are NumPy's to the bit: ``exact=True`` would give the same program."""
+    exact = optimize_program(version.program, exact=True, kernels=version.options[-1])
+    return exact == version.optimized
+
+
+def _is_decomposed(outside: OutsideValues) -> bool:
+    """Whether functions of SciPy may be computed by operations that are not SciPy's."""
+    return outside.uses_scipy and not LATE_BOUND["decomposed_names"]().isdisjoint(outside.names)
+
+
+# ---- executors that have given up plans ----
+
+
+@frozen(eq=False)
+class PythonKind:
+    """A kind of arguments for which an executor calls the Python function, without a key.
+
+    ``match(args, kwargs)``: a true value for such arguments. ``own_call``: the function that the
+    executor becomes if this is its first kind, and if it has no quick calls.
+    """
+
+    match: Callable[[tuple, dict], Any]
+    own_call: Callable
+
+    def __call__(self, args: tuple, kwargs: dict) -> Any:
+        return self.match(args, kwargs)
+
+
+def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, ...]:
+    """The kinds of an executor, after the kind of these arguments if that has a test."""
+    try:
+        tests = tests_of_kind(args, kwargs, is_brief=False)
+    except NotPlain:
+        return executor.as_python
+    call = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
+    own_call = call.function(
+        EXECUTOR=executor_by_reference(executor),
+        CALLS=zip(executor.calls, executor.missed, strict=True),
+    )
+    tests.found.append("True")  # so that the test gives a true value without arrays too
+    return (PythonKind(tests.make_function(), own_call), *executor.as_python)[:_MOST_AS_PYTHON]
+
+
+LATE_BOUND["python_kinds"] = python_kinds

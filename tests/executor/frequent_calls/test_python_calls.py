@@ -1,0 +1,94 @@
+"""Functions of arrays that are called in place of plans that save no time and give equal bits."""
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import scipy.signal
+
+import letir as lt
+from letir.executor.frequent_calls import python_calls
+from letir.plan.whole_calls import WholeCall
+from letir.testing import assert_same
+
+X = np.linspace(0.5, 2.0, 6)
+SHIFT = 0.25
+
+
+@pytest.fixture(autouse=True)
+def functions_are_fastest(monkeypatch):
+    """Plans take more time than functions."""
+    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    monkeypatch.setattr(python_calls, "shortest_time", lambda *_: 1)
+
+
+def is_python(f, *args, **options):
+    """Whether an executor of ``f`` calls the function after some calls; results are compared."""
+    fast = lt.jit(f, **options)
+    for _ in range(20):
+        assert_same(f(*args), fast(*args))
+    return fast.quick[0].is_python
+
+
+def shifted(x):
+    return np.sort(x) + SHIFT
+
+
+def test_a_plan_of_the_same_operations_is_not_faster():
+    assert is_python(lambda x: np.sort(x)[1:], X)
+    assert is_python(lambda p, x: p["w"] * x[0], {"w": X}, [X, X])
+    assert is_python(lambda x: scipy.signal.find_peaks(x)[0], np.sin(9 * X))
+
+
+def test_a_plan_of_other_operations_stays():
+    assert not is_python(lambda x: x**3, X)  # multiplied, which may differ in the last bit
+    assert not is_python(scipy_filter, X)
+    assert is_python(lambda x: x**3, X, exact=True)
+
+
+def scipy_filter(x):
+    return np.round(scipy.ndimage.gaussian_filter1d(x, 1.0), 6)
+
+
+def test_writes_and_draws_stay_in_the_plan():
+    def write(x):
+        x[0] = 1.0
+
+    def draw(rng):
+        return rng.normal(size=3)
+
+    fast = lt.jit(write)
+    for _ in range(20):
+        fast(X.copy())
+    assert not fast.quick[0].is_python
+    fast, rng = lt.jit(draw), np.random.default_rng(0)
+    found = [fast(rng) for _ in range(20)]
+    assert_same(np.random.default_rng(0).normal(size=(20, 3)), np.array(found))
+
+
+def test_arrays_of_other_types_and_sizes_have_plans():
+    def doubled(x):
+        return np.flip(np.sort(x)) * 2
+
+    fast = lt.jit(doubled)
+    for _ in range(20):
+        fast(X)
+    for x in (X, X[:4], X.astype(np.float32), np.arange(3), X[::2], 1j * X):
+        assert_same(doubled(x), fast(x))
+    assert fast.counters["compiles"] > 1
+
+
+def test_a_global_number_has_its_recorded_value(monkeypatch):
+    fast = lt.jit(shifted)
+    for _ in range(20):
+        fast(X)
+    assert fast.quick[0].is_python
+    monkeypatch.setitem(globals(), "SHIFT", 7.0)
+
+    assert_same(np.sort(X) + 0.25, fast(X))
+
+
+def test_a_function_that_needs_traced_values_is_not_called(monkeypatch):
+    monkeypatch.undo()
+    fast = lt.jit(lambda x: x.at[0].set(5.0))
+    for _ in range(20):
+        assert 5.0 == fast(X)[0]
