@@ -174,7 +174,7 @@ _LATE_BOUND = {
         *("with_faster_tables", "cost_of_units"),
     ),
     "executor.kernels.unrolled_kernels": ("with_unrolled_kernels",),
-    "executor.methods": ("bound_executor",),
+    "executor.methods": ("bound_executor", "call_on_first"),
     "executor.kernels.plan_kernels": ("kernel_lines", "plan_kernels"),
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),

@@ -169,7 +169,10 @@ def call_refused(
     passed to the Python function. Raises ``error`` for values of letir's own classes.
     """
     if is_method_of(executor, args) or is_users_object(args):
-        return executor.__get__(args[0])(*args[1:], **kwargs)
+        method = executor.__get__(args[0])
+        if executor.method is not None and not isinstance(args[0], type):
+            executor.object_kinds |= {type(args[0])}
+        return method(*args[1:], **kwargs)
     error, value = name_refused(executor.f, marked, error)
     if type(value).__module__.startswith("letir.") or is_lazy(value) or is_tensor(value):
         raise error from None  # it says what to call

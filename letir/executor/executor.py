@@ -90,9 +90,8 @@ class Executor(Generic[P, R]):
         self.changed_state = 0  # recordings after which the results depended on changed state
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
+        self.object_kinds: frozenset[type] = frozenset()  # of first arguments with such a method
         self.lock = new_lock()
-
-    # ---- calls ----
 
     def call_generally(self, args: tuple, kwargs: dict, first: int = 0) -> Any:
         """Make a call by the quick calls from number ``first`` on, or by the key of its arguments.
@@ -136,6 +135,9 @@ class Executor(Generic[P, R]):
         ``failed``: the reference to a plan that has been tried already.
         """
         restore_abandoned_state()
+        if args and type(args[0]) in self.object_kinds:
+            next(self.calls)
+            return LATE_BOUND["call_on_first"](self, args, kwargs)
         leaves: Any = args
         is_python = self.as_python and any(fits(args, kwargs) for fits in self.as_python)
         key = None if is_python or kwargs or self.marker.is_needed else key_of_arrays(args)
@@ -318,8 +320,6 @@ class Executor(Generic[P, R]):
         """The executor of the transformed function, the same one each time."""
         return LATE_BOUND["transformed_executor"](self, transform)
 
-    # ---- plans ----
-
     def remember_key(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
         if entry.gone or self.options.profile or needs_log(version):
@@ -349,8 +349,6 @@ class Executor(Generic[P, R]):
         self.forget_keys()
         self.runs_python = False
         self.latest = None
-
-    # ---- reports ----
 
     @property
     def counters(self) -> dict[str, int]:

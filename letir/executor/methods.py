@@ -168,6 +168,41 @@ def _plain_state(instance: Any) -> tuple[tuple, list] | None:
     return (tuple(key), arrays) if len({*map(id, arrays)}) == len(arrays) else None
 
 
+def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a method of ``instance``; arrays that it assigns are stored in the object."""
+    if ACTIVE.get() is not None and active_trace() is not None:
+        return executor.f(instance, *args, **kwargs)
+    held: dict = {}  # containers and objects, by path
+    plain, state = _plain_state(instance), None
+    if plain is not None:
+        key, arrays = plain
+        state = on_arrays.states.get(key)
+    if state is None:
+        held = places_by_path(instance, _ROOT)
+        arrays = distinct_arrays(held)
+        try:
+            state = _ObjectState.from_object(instance, held, arrays)
+        except DTypeError as error:
+            executor.why_python = str(error)
+            return run_python_function(executor, (instance, *args), kwargs)
+        if plain is not None:
+            on_arrays.states[key] = state
+    before = _INSTANCE.set(instance)
+    try:
+        found = on_arrays(state, arrays, *args, **kwargs)
+    finally:
+        _INSTANCE.reset(before)
+    out, changed = found
+    for (owner, key), value in zip(changed.places, changed.values, strict=True):
+        put_part(held[owner].value if owner in held else instance, key, value)
+    return out
+
+
+def call_on_first(executor: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a call whose first argument is an object, after others with its class."""
+    return _call_on_object(executor, executor.method, args[0], args[1:], kwargs)
+
+
 class BoundExecutor(Generic[P, R]):
     """An executor as a method of ``instance``."""
 
@@ -176,33 +211,7 @@ class BoundExecutor(Generic[P, R]):
         self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        instance = self.__self__
-        if ACTIVE.get() is not None and active_trace() is not None:
-            return self.executor.f(instance, *args, **kwargs)
-        held: dict = {}  # containers and objects, by path
-        plain, state = _plain_state(instance), None
-        if plain is not None:
-            key, arrays = plain
-            state = self.on_arrays.states.get(key)
-        if state is None:
-            held = places_by_path(instance, _ROOT)
-            arrays = distinct_arrays(held)
-            try:
-                state = _ObjectState.from_object(instance, held, arrays)
-            except DTypeError as error:
-                self.executor.why_python = str(error)
-                return run_python_function(self.executor, (instance, *args), kwargs)
-            if plain is not None:
-                self.on_arrays.states[key] = state
-        before = _INSTANCE.set(instance)
-        try:
-            found = self.on_arrays(state, arrays, *args, **kwargs)
-        finally:
-            _INSTANCE.reset(before)
-        out, changed = found
-        for (owner, key), value in zip(changed.places, changed.values, strict=True):
-            put_part(held[owner].value if owner in held else instance, key, value)
-        return out
+        return _call_on_object(self.executor, self.on_arrays, self.__self__, args, kwargs)
 
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
@@ -269,4 +278,4 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
     return BoundExecutor(executor, executor.method, instance)
 
 
-LATE_BOUND["bound_executor"] = bound_executor
+LATE_BOUND.update(bound_executor=bound_executor, call_on_first=call_on_first)
