@@ -5,12 +5,16 @@ makes functions of them.
 """
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
+import optree
 
+from letir.ast import LATE_BOUND
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
+from letir.eval.arguments import is_static
 from letir.executor.argument_spec import PLAIN_SCALARS
 
 _MOST_LEAVES = 200
@@ -37,6 +41,7 @@ class TestWriter:
         self.found: list[str] = []
         self.count = 0  # of positional arguments
         self.is_brief = False  # whether one item stands for all items of a sequence
+        self.uses_scipy = False  # whether a function among the arguments does
         self.tests_order = True  # whether the memory order of arrays matters
 
     def name(self, value: Any) -> str:
@@ -79,8 +84,33 @@ class TestWriter:
             self.tests.append(f"type({first}) is {kind.__name__} and len({text}) == {len(value)}")
             is_first_enough = self.is_brief and kind is not dict
             self.add_items(value[:1] if is_first_enough else value, text)
+        elif isinstance(value, tuple) and optree.is_namedtuple(value):
+            self.tests.append(f"type({first}) is {self.name(kind)}")
+            self.add_items(value, text)
+        elif callable(value) and is_static(value):
+            self.add_function(value, text, first)
         else:
             raise NotPlain
+
+    def add_function(self, value: Any, text: str, first: str) -> None:
+        """Add the tests of a function, whose captured and global numbers must not have changed."""
+        outside = LATE_BOUND["values_read"](value)
+        if outside is None:
+            raise NotPlain
+        self.uses_scipy |= outside.uses_scipy
+        fixed = getattr(value, "__closure__", ""), getattr(value, "__defaults__", "")
+        if type(value) is FunctionType and fixed == (None, None) and not value.__kwdefaults__:
+            # as good as the same function: a lambda is made anew in each call
+            self.tests.append(
+                f"type({first}) is {self.name(FunctionType)} and "
+                f"{text}.__code__ is {self.name(value.__code__)} and "
+                f"{text}.__closure__ is {text}.__defaults__ is {text}.__kwdefaults__ is None and "
+                f"{text}.__globals__ is {self.name(value.__globals__)}"
+            )
+        else:
+            self.tests.append(f"{first} is {self.name(value)}")
+        for place in outside.places:
+            self.add_outside_value(*place)
 
     def shape_test(self, value: np.ndarray, text: str) -> str:
         """The test of an array's shape, in which sizes may be symbolic."""

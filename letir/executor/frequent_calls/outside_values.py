@@ -62,6 +62,8 @@ def values_read(f: Any) -> OutsideValues | None:
             continue
         uses_scipy |= _is_of_module(part, "scipy")
         if id(part) in seen or _is_of_library(part):
+            if getattr(part, "__name__", "") in _EFFECTS:
+                return None
             continue
         seen.add(id(part))
         if type(part) is not FunctionType or _is_of_module(part, "letir"):

@@ -50,11 +50,12 @@ def call_of_python(
     outside = LATE_BOUND["values_read"](executor.f)
     if outside is None:
         return None  # what it reads counts as while it was recorded, and its effects happen once
-    is_exact = raises or numbers or (not _is_decomposed(outside) and _has_same_bits(version))
     try:
         tests = tests_of_kind(args, kwargs, is_brief=raises or numbers)
     except NotPlain:
         return None
+    is_scipy = tests.uses_scipy or _is_decomposed(outside)
+    is_exact = raises or numbers or (not is_scipy and _has_same_bits(version))
     for place in outside.places:
         tests.add_outside_value(*place)
     found = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))

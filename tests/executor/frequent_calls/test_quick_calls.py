@@ -4,6 +4,7 @@ import gc
 import math
 import traceback
 import weakref
+from collections import namedtuple
 
 import numpy as np
 import pytest
@@ -550,6 +551,52 @@ def test_an_error_of_a_function_called_as_python_happens_once():
             fast(a, b)
 
     assert_same(f(a, a), fast(a, a))
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "others"),
+    [
+        (lambda p: Point(p.y, p.x * p.y), (Point(2.0, X),), [(Point(X, 2),), (Point(1, 2),)]),
+        (lambda g, x: g(x) + 1, (np.cos, X), [(np.sin, X), (np.cos, 2.0), (math.cos, 2.0)]),
+        (lambda g, x: g(g(x)), (lambda x: x * SCALE, X), [(lambda x: x + SCALE, X)]),
+        (lambda kind, x: x.astype(kind), (np.float32, X), [(np.int64, X), (float, X)]),
+    ],
+)
+def test_named_tuples_and_functions_are_tested_without_a_key(f, args, others):
+    fast = warmed(f, *args)
+    assert fast.quick[0].own_call is not None
+
+    for some in (*others, args) * 2:
+        assert_same(f(*some), fast(*some))
+        assert type(f(*some)) is type(fast(*some))
+
+
+def test_a_lambda_that_is_made_in_each_call_has_one_quick_call(monkeypatch):
+    fast = lt.jit(lambda g, x: g(x) - 1)
+    for n in range(4 * _CALLS_BY_KEY):
+        if n == 3 * _CALLS_BY_KEY:
+            monkeypatch.setattr(fast, "call_by_key", None)  # not needed any more
+        assert_same(X * SCALE - 1, fast(lambda x: x * SCALE, X))
+
+
+def test_changed_numbers_of_a_function_among_the_arguments_are_seen(monkeypatch):
+    def scaled_by(k):
+        return lambda x: x * k
+
+    def with_default(x, k=2.0):
+        return x * k
+
+    fast = lt.jit(lambda g, x: g(x) - 1)
+    for g in (scaled_by(3.0), with_default, lambda x: x * SCALE):
+        for _ in range(2 * _CALLS_BY_KEY):
+            assert_same(g(X) - 1, fast(g, X))
+    for g in (scaled_by(3.0), scaled_by(4.0)):
+        assert_same(g(X) - 1, fast(g, X))
+    monkeypatch.setitem(globals(), "SCALE", 5.0)
+    assert_same(X * 5 - 1, fast(lambda x: x * SCALE, X))
 
 
 SCALE = 2.0
