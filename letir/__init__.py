@@ -179,7 +179,7 @@ _LATE_BOUND = {
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
-    "executor.frequent_calls.python_calls": ("python_kinds",),
+    "executor.frequent_calls.python_calls": ("is_faster_in_scipy", "python_kinds"),
     "executor.frequent_calls.quick_calls": ("quick_call", "quick_plan"),
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
@@ -253,7 +253,9 @@ _LATE_BOUND = {
     "executor.frequent_calls.outside_values": ("values_read",),
     "tracing.late_imports": ("watched_spec",),
     "tracing.operands": ("settled_attribute", "stack_traced"),
-    "tracing.scipy_stand_ins": ("decomposed_names", "loaded_scipy_modules"),
+    "tracing.scipy_stand_ins": (
+        *("decomposed_names", "loaded_scipy_modules", "names_faster_in_scipy"),
+    ),
     "tracing.distribution_methods": ("distribution_methods",),
     "tracing.checks.warning_places": (
         *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),

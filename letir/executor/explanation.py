@@ -32,7 +32,8 @@ from letir.executor.reports import GradientState, gradient_states
 
 _AS_PYTHON = (
     "calls with such arguments run the Python function, not this plan: "
-    "most calls needed another plan than the calls before, or the function changes what it reads"
+    "most calls needed another plan than the calls before, or the function changes what it reads, "
+    "or SciPy's own functions take less time"
 )
 _MOST_LINES = 40  # lines of binds in the text; of more binds the slowest are shown
 

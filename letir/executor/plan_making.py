@@ -241,7 +241,12 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
 
 
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether calls for this entry run the Python function, as most of them need a new plan."""
+    """Whether calls for this entry run the Python function, as most of them need a new plan, or
+    because SciPy's functions take less time than operations.
+    """
+    if executor.watches_state and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
+        entry.runs_python = True
+        return True
     compiles = executor.cache.compiles
     is_many = compiles >= 2 * _MOST_COMPILES
     is_full = len(entry.plans) == PLANS_EACH and compiles >= _MOST_COMPILES

@@ -157,7 +157,7 @@ def test_jit_compiles_them(f):
 
     for seed in (0, 1, 2, 0):
         same(f(argument(f, seed)), fast(argument(f, seed)))
-    assert fast.cache.compiles
+    assert bool(fast.cache.compiles) != (f is filtered)  # lfilter itself takes less time
 
 
 @pytest.mark.parametrize("f", CASES)
