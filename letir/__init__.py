@@ -179,7 +179,7 @@ _LATE_BOUND = {
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
-    "executor.frequent_calls.python_calls": ("is_faster_in_scipy", "python_kinds"),
+    "executor.frequent_calls.python_calls": ("python_kinds",),
     "executor.frequent_calls.quick_calls": ("quick_call", "quick_plan"),
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
@@ -250,7 +250,7 @@ _LATE_BOUND = {
         ),
         *("run_watching_iterators", "require_same_state"),
     ),
-    "executor.frequent_calls.outside_values": ("values_read",),
+    "executor.frequent_calls.outside_values": ("is_faster_in_scipy", "values_read"),
     "tracing.late_imports": ("watched_spec",),
     "tracing.operands": ("settled_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (

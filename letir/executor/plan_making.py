@@ -244,7 +244,8 @@ def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool
     """Whether calls for this entry run the Python function, as most of them need a new plan, or
     because SciPy's functions take less time than operations.
     """
-    if executor.watches_state and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
+    is_with_scipy = "scipy" in sys.modules and executor.watches_state
+    if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
         entry.runs_python = True
         return True
     compiles = executor.cache.compiles

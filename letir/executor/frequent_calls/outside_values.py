@@ -3,7 +3,7 @@
 Such a function may be called in place of its plan, as long as it reads the same values.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
@@ -12,6 +12,8 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
+from letir.eval.arguments import is_static
+from letir.executor.argument_spec import PLAIN_SCALARS
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
 # names of functions of Python, NumPy and SciPy that do something else than return a value
@@ -116,4 +118,19 @@ def _is_of_module(value: Any, name: str) -> bool:
     return str(module).partition(".")[0] == name
 
 
-LATE_BOUND["values_read"] = values_read
+def is_faster_in_scipy(f: Callable, leaves: Sequence) -> bool:
+    """Whether ``f`` calls functions of SciPy that take less time than the operations that letir has
+    for them, such as image filters, with NumPy's arrays or numbers, and is without effects.
+
+    Depends on the function and the classes of the arguments alone: each run of a script gives the
+    same bits.
+    """
+    if not all(type(x) is np.ndarray or type(x) in PLAIN_SCALARS or is_static(x) for x in leaves):
+        return False
+    outside = values_read(f)
+    if outside is None or not outside.uses_scipy:
+        return False
+    return not LATE_BOUND["names_faster_in_scipy"]().isdisjoint(outside.names)
+
+
+LATE_BOUND.update(is_faster_in_scipy=is_faster_in_scipy, values_read=values_read)

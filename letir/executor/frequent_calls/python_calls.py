@@ -4,7 +4,7 @@
 given up plans. Neither changes a result: a plan that may differ from NumPy in the last bits stays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,6 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
 from letir.errors import LetirError
-from letir.eval.arguments import is_static
-from letir.executor.argument_spec import PLAIN_SCALARS
 from letir.executor.calls import executor_by_reference
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
@@ -119,21 +117,6 @@ def _is_decomposed(outside: OutsideValues) -> bool:
     return outside.uses_scipy and not LATE_BOUND["decomposed_names"]().isdisjoint(outside.names)
 
 
-def is_faster_in_scipy(f: Callable, leaves: Sequence) -> bool:
-    """Whether ``f`` calls functions of SciPy that take less time than the operations that letir has
-    for them, such as image filters, with NumPy's arrays or numbers, and is without effects.
-
-    Depends on the function and the classes of the arguments alone: each run of a script gives the
-    same bits.
-    """
-    if not all(type(x) is np.ndarray or type(x) in PLAIN_SCALARS or is_static(x) for x in leaves):
-        return False
-    outside = LATE_BOUND["values_read"](f)
-    if outside is None or not outside.uses_scipy:
-        return False
-    return not LATE_BOUND["names_faster_in_scipy"]().isdisjoint(outside.names)
-
-
 # ---- executors that have given up plans ----
 
 
@@ -167,4 +150,4 @@ def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, 
     return (PythonKind(tests.make_function(), own_call), *executor.as_python)[:_MOST_AS_PYTHON]
 
 
-LATE_BOUND.update(is_faster_in_scipy=is_faster_in_scipy, python_kinds=python_kinds)
+LATE_BOUND["python_kinds"] = python_kinds
