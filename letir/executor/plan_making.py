@@ -241,9 +241,7 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
 
 
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether calls for this entry run the Python function, as most of them need a new plan, or
-    because SciPy's functions take less time than operations.
-    """
+    """Whether calls for this entry run the Python function: most need a new plan, or use SciPy."""
     is_with_scipy = "scipy" in sys.modules and executor.watches_state
     if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
         entry.runs_python = True

@@ -55,7 +55,9 @@ def values_read(f: Any) -> OutsideValues | None:
     in every call, do not.
     """
     todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
-    seen, names, places = set(), set(), []
+    seen: set[int] = set()
+    names: set[str] = set()
+    places: list[tuple[Any, str | None, Any]] = []
     uses_scipy = False
     for place in todo:  # each function appends what it reads
         part = place[-1]
