@@ -146,11 +146,13 @@ def norm(
 ) -> Any:
     """A norm of a matrix or a vector."""
     a = traced_or_array(a)
-    found = np.linalg.norm(a, ord, axis, keepdims)
-    is_by_blas = a.dtype.kind in "fc" and a.ndim == 1 and ord in (None, 2)
+    is_by_blas = a.dtype.char in "fdFD" and a.ndim == 1 and ord in (None, 2)
     if is_by_blas and axis is None and not keepdims:
-        return PRIMITIVES["weaken"](found.astype(np.float64))  # SciPy returns a Python float
-    return found
+        # BLAS adds up squares of single precision in double precision
+        found = np.linalg.norm(a.astype(np.result_type(a.dtype, np.float64)))
+        rounded = found.astype(a.real.dtype).astype(np.float64)
+        return PRIMITIVES["weaken"](rounded)  # SciPy returns a Python float
+    return np.linalg.norm(a, ord, axis, keepdims)
 
 
 @drop_in("linalg")

@@ -7,7 +7,7 @@ from scipy.spatial import distance
 
 import letir as lt
 import letir.scipy
-from letir.testing import assert_close, check_grads
+from letir.testing import assert_close, assert_same, check_grads
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=(4, 3))
@@ -171,3 +171,17 @@ def test_a_banded_matrix_that_is_not_positive_definite_is_scipys_error():
 def test_an_unknown_driver_is_scipys_error():
     with pytest.raises(ValueError, match='lapack_driver must be "gesdd" or "gesvd"'):
         lt.trace(lambda x: linalg.svd(x, lapack_driver="other"), X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("numbers", [[1.0, 2.0], [1e4] + [1.0] * 10000, [3e20, 4e20]])
+def test_norms_of_vectors_are_those_of_blas(dtype, numbers):
+    x = np.array(numbers, dtype)
+
+    assert_same(lt.trace(linalg.norm, x)(x), linalg.norm(x))
+
+
+def test_norms_of_half_precision_are_those_of_numpy():
+    x = np.array([1.0, 2.0], "float16")
+
+    assert_same(lt.trace(linalg.norm, x)(x), linalg.norm(x))
