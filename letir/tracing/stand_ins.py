@@ -80,10 +80,14 @@ def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequ
             and not (f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__)
             and not _names_in(f.__code__)
         )
-        is_known = is_plain and not _has_grown(f.__globals__)
-        if is_known and not (functions or _spaces[id(f.__globals__)][2]):
-            return
-        for site in [site for each in (f, *functions) for site in _sites_of(each, has_sizes)]:
+        is_known = is_plain and not _has_grown(f.__globals__) and not functions
+        roots = () if is_known and not _spaces[id(f.__globals__)][2] else (f, *functions)
+        sites = [site for each in roots for site in _sites_of(each, has_sizes)]
+        space: Any = getattr(f, "__globals__", None)
+        originals = _names_by_original().keys()
+        if id(space) in _spaces and not originals.isdisjoint(map(id, space.values())):
+            sites += _sites_in_dict(space, [])  # of names that were rebound since the search
+        for site in sites:
             if site not in _in_place.sites and site not in started:
                 started.append(site)
                 site.exchange(True)
@@ -313,10 +317,7 @@ def _sites_in(space: dict) -> list:
 
 
 def _sites_of(f: Callable, has_sizes: bool) -> Iterator:
-    """The sites reachable from ``f``: in its globals, closures, defaults and attributes.
-
-    ``has_sizes``: whether ``len`` may be asked for a symbolic size.
-    """
+    """Sites in globals, closures, defaults, attributes of ``f``; of ``len`` if ``has_sizes``."""
     todo: list[Any] = [f]
     seen: set[int] = set()
     while todo:
@@ -346,11 +347,7 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
     yield from _sites_in(space)
     # a lambda that no name of the module refers to
     names = _names_in(function.__code__)
-    more = names and {
-        name: new
-        for name, new in names.items()
-        if name not in space and (has_sizes or name != "len")
-    }
+    more = {n: v for n, v in names.items() if n not in space and (has_sizes or n != "len")}
     if more:
         yield NamesSite(space, {}, {}, more)
     if function.__closure__ is not None:

@@ -494,6 +494,22 @@ def test_a_name_that_is_rebound_between_recordings_keeps_its_value(helpers):
     assert helpers.float is complex
 
 
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [(np.cumsum, T), (math.floor, 2.5), (np.full, 3), (np.linalg.inv, np.eye(2) + 1)],
+)
+def test_a_name_may_be_rebound_to_another_library_function(helpers, function, argument):
+    """The module has been searched, and has no new name since."""
+    exec("act = None\ndef call(*args): return act(*args)", vars(helpers))
+    args = (2, argument) if function is np.full else (argument,)
+    helpers.act = np.tanh
+    lt.trace(helpers.call, 0.5)
+    helpers.act = function
+
+    assert_same(function(*args), lt.trace(helpers.call, *args)(*args))
+    assert helpers.act is function
+
+
 def test_nested_recordings_and_other_threads_leave_nothing_behind():
     def program(t):
         return buffer(t).sum()
