@@ -230,22 +230,20 @@ class Tracer(PythonProtocols):
         LATE_BOUND["note_module_of_numbers"](convert.__name__, sys._getframe(2))
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
-    def guarded_array(self) -> np.ndarray:
-        """The elements of integers or bools as an ordinary array, with a guard."""
-        return np.array(self.guarded(np.copy, "the elements") if self.shape else self.item())
-
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        is_number = self.dtype.kind in "iub" and self.concrete_value() is not ABSENT
-        if is_item_write(sys._getframe(1)):
-            written = LATE_BOUND["adopt_item_write"](self, sys._getframe(1))
-            if written is None and not is_number:
-                raise into_ordinary_array()
-            return self.guarded_array() if written is None else written
-        if is_number:  # TABLE[i]: results computed from integers have no derivative to lose
-            return self.guarded_array().astype(dtype or self.dtype, copy=False)
-        raise conversion_error(self)
+        is_write = is_item_write(sys._getframe(1))
+        if (
+            is_write
+            and (written := LATE_BOUND["adopt_item_write"](self, sys._getframe(1))) is not None
+        ):
+            return written
+        if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
+            # TABLE[i]: results computed from integers have no derivative to lose
+            found = self.guarded(np.copy, "the elements") if self.shape else self.item()
+            return np.array(found, dtype)
+        raise into_ordinary_array() if is_write else conversion_error(self)
 
     def __reduce_ex__(self, protocol):
         # Dask pickles what it computes with

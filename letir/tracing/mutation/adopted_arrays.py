@@ -52,7 +52,8 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
         return None
     key = key_of(frame)
     if value.dtype.kind in "iub" and (_lists_traced(key) or _is_part_of(value, key)):
-        return value.guarded_array()  # NumPy converts indices and masks like written values
+        # NumPy converts masks and indices like written values
+        return np.array(value.guarded(np.copy, "an index") if value.shape else value.item())
     known = _known_key(key)
     if known is _UNKNOWN:
         return None

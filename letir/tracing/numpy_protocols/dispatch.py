@@ -28,7 +28,7 @@ from letir.tracing.source_locations import at_user, error_at_user_line
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars
-_WHERE = np.where  # bound once: attributes of the module are slow during a recording
+_WHERE, _MEAN = np.where, np.mean  # bound once: attributes of modules are slow in recordings
 _METHODS = frozenset(
     [np.sum, np.prod, np.max, np.min, np.any, np.all, np.mean, np.var, np.std, np.argmax, np.argmin]
 )
@@ -116,7 +116,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         return plain(*args, **kwargs)
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
-    if func is np.mean and isinstance(out, Value):
+    if func is _MEAN and isinstance(out, Value):
         found = LATE_BOUND["mean_into_out"](*args[:3], *args[4:], out=out, **kwargs)
         return found[()] if _is_strong_scalar(args[0] if args else kwargs["a"]) else found
     try:
