@@ -326,8 +326,8 @@ LATE_BOUND.load = _load_late_bound
 
 def __getattr__(name: str):
     if name in _HOME:
-        found = globals()[name] = getattr(load_module(_HOME[name]), name)
-        return found
+        result = globals()[name] = getattr(load_module(_HOME[name]), name)
+        return result
     # packages such as letir.ops too, for readers of the internals
     if not name.startswith("_") and importlib.util.find_spec(f"letir.{name}") is not None:
         return load_module(f"letir.{name}")

@@ -45,9 +45,9 @@ def _as_numpys(error: Exception) -> Exception | None:
     if frame is None:  # the interpreter shows an error that nothing has caught
         return None
     for told in TEXT_WATCHERS:
-        found = told(error, frame)
-        if found is not None:
-            return found
+        result = told(error, frame)
+        if result is not None:
+            return result
     return None
 
 
@@ -67,18 +67,18 @@ class LetirError(Exception):
     """
 
     def __str__(self) -> str:
-        found = _as_numpys(self)
-        return super().__str__() if found is None else str(found)
+        result = _as_numpys(self)
+        return super().__str__() if result is None else str(result)
 
     def __repr__(self) -> str:
-        found = _as_numpys(self)
-        return super().__repr__() if found is None else repr(found)
+        result = _as_numpys(self)
+        return super().__repr__() if result is None else repr(result)
 
     @property  # type: ignore[override]
     def args(self) -> tuple:
         """The arguments of the error; NumPy's arguments for the function that is recorded."""
-        found = _as_numpys(self)
-        return _ARGS.__get__(self) if found is None else found.args
+        result = _as_numpys(self)
+        return _ARGS.__get__(self) if result is None else result.args
 
     @args.setter
     def args(self, args: tuple) -> None:
@@ -147,8 +147,8 @@ class AxisBoundsError(BoundsError, AxisError):
     __init__ = ValueError.__init__  # NumPy's takes an axis and a number of axes
 
     def __str__(self) -> str:
-        found = _as_numpys(self)  # not super(): NumPy's text is made of the axis
-        return ValueError.__str__(self) if found is None else str(found)
+        result = _as_numpys(self)  # not super(): NumPy's text is made of the axis
+        return ValueError.__str__(self) if result is None else str(result)
 
 
 class DTypeError(LetirError, TypeError):

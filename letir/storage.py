@@ -94,8 +94,8 @@ def load(
         name: tuple(value) if type(value) is list else value for name, value in about.items()
     }
     out_tree = programs["results"].out_tree
-    found = Gradient(programs["f"], programs["df"], out_tree=out_tree, **numbers)
+    result = Gradient(programs["f"], programs["df"], out_tree=out_tree, **numbers)
     try:
-        return check_gradient(found)
+        return check_gradient(result)
     except LetirError as error:
         raise ParseError(f"{path} holds a Gradient whose parts do not fit: {error}") from None

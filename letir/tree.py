@@ -243,9 +243,9 @@ def transpose(
 
 def _flatten_registered(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], optree.PyTreeSpec]:
     """The leaves and the structure of a pytree."""
-    found = pytrees.flatten(tree)  # registers the classes in it
+    result = pytrees.flatten(tree)  # registers the classes in it
     if is_leaf is None:
-        return found
+        return result
     return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 
@@ -266,11 +266,11 @@ def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTr
 
 def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[list]:
     """For each tree, its subtrees at the positions of the leaves of ``spec``."""
-    found = []
+    result = []
     for i, tree in enumerate(trees, start=2):
         pytrees.flatten(tree)
         try:
-            found.append(spec.flatten_up_to(tree))
+            result.append(spec.flatten_up_to(tree))
         except ValueError:
             nested = _flatten_registered(tree, None)[1]
             which = f"argument {i}" if asked.startswith("tree.map") else "the tree"
@@ -278,7 +278,7 @@ def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> l
                 f"{asked}: {which} is nested as {Tree(nested)}, expected {Tree(spec)}{at_user()}\n"
                 "  nest it with the same keys, lengths and classes"
             ) from None
-    return found
+    return result
 
 
 def _spec_of(structure: Any, asked: str) -> optree.PyTreeSpec:

@@ -183,11 +183,11 @@ def jvp_program(
 
 def _ancestors(f: Lambda, results: Sequence[Arg]) -> set[Local]:
     """The locals on which these results depend, with themselves."""
-    found = {arg for arg in results if type(arg) is Local}
+    result = {arg for arg in results if type(arg) is Local}
     for bind in reversed(f.binds):
-        if not found.isdisjoint(bind.binders):
-            found.update(bind.locals())
-    return found
+        if not result.isdisjoint(bind.binders):
+            result.update(bind.locals())
+    return result
 
 
 def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:

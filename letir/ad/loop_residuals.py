@@ -28,17 +28,17 @@ class LoopResiduals:
         ``mask``: which results of ``bind`` have a cotangent. ``needed``: the locals that require
         grad, to which floating residuals are added.
         """
-        found = self.replaced.get(id(bind))
-        if found is None:
+        result = self.replaced.get(id(bind))
+        if result is None:
             flags = [type(arg) is Local and arg in needed for arg in bind.args]
-            found = bind.op.with_residuals(bind, flags, mask, LATE_BOUND["differentiate_body"])
-            residuals = found.binders[len(bind.binders) :]
+            result = bind.op.with_residuals(bind, flags, mask, LATE_BOUND["differentiate_body"])
+            residuals = result.binders[len(bind.binders) :]
             if self.fixed_shapes and not all(map(LATE_BOUND["has_fixed_shape"], residuals)):
-                found = bind
-            self.replaced[id(bind)] = found
+                result = bind
+            self.replaced[id(bind)] = result
         # residuals are temporaries, which have cotangents in second derivatives [semantics.md D4]
-        needed.update([binder for binder in found.binders if carries_derivative(binder)])
-        return found
+        needed.update([binder for binder in result.binders if carries_derivative(binder)])
+        return result
 
     def primal(self, fn: Lambda) -> Lambda:
         """``fn`` with the loops that return residuals in place of the original ones."""

@@ -152,13 +152,13 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
         key += [first.setdefault(id(arg), i) for i, arg in enumerate(args)]
     key += map(_type_of, binders)
     known_as = tuple(key)
-    found = _bodies.get(known_as)
-    if found is None:
+    result = _bodies.get(known_as)
+    if result is None:
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
-        found = _record_rule(kind, bind, mask, wanted)
+        result = _record_rule(kind, bind, mask, wanted)
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
-            _bodies[known_as] = found
-    return found
+            _bodies[known_as] = result
+    return result
 
 
 def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBody:
@@ -230,7 +230,7 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
         directions = tuple(directions)
     try:
         given = outs[0] if single else tuple(outs)
-        found = op.rule(kind)(directions, given, *args, **attrs, **keywords)
+        result = op.rule(kind)(directions, given, *args, **attrs, **keywords)
     except (LetirError, RecursionError, MemoryError):
         raise
     except Exception as error:
@@ -238,25 +238,25 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
             raise
         raise error_of_rule(op, error, kind) from error
     if kind == "jvp":
-        tangents = (found,) if single else tuple(found)
+        tangents = (result,) if single else tuple(result)
         if op.is_users:
             for tangent, out in zip(tangents, outs, strict=False):
                 _check_direction(op, "jvp rule gave a tangent", tangent, out)
         return tangents
-    if not isinstance(found, tuple | list):
+    if not isinstance(result, tuple | list):
         raise DTypeError(
-            f"{op.name}: its vjp rule must return a tuple of cotangents, found {found!r}\n"
+            f"{op.name}: its vjp rule must return a tuple of cotangents, found {result!r}\n"
             "  write (ct,) for one operand"
         )
-    found = tuple(found)
-    if len(found) != len(args):
+    result = tuple(result)
+    if len(result) != len(args):
         raise ShapeError(
-            f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands\n"
+            f"{op.name}: its vjp rule gave {len(result)} cotangents for {len(args)} operands\n"
             "  return a tuple with one for each operand, None for a zero"
         )
-    for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
+    for i, (ct, arg) in enumerate(zip(result, args, strict=True)):
         _check_direction(op, f"vjp rule gave operand {i} a cotangent", ct, arg)
-    return found
+    return result
 
 
 def _is_any_unknown(values: tuple) -> bool:
@@ -286,6 +286,6 @@ def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:
 def _first_uses(fn: Lambda) -> list[Local]:
     """The parameters that are used, in order of first use."""
     params = set(fn.params)
-    found = dict.fromkeys(local for bind in fn.binds for local in bind.locals() if local in params)
-    found.update(dict.fromkeys(local for local in fn.ret.locals() if local in params))
-    return list(found)
+    result = dict.fromkeys(local for bind in fn.binds for local in bind.locals() if local in params)
+    result.update(dict.fromkeys(local for local in fn.ret.locals() if local in params))
+    return list(result)

@@ -21,9 +21,9 @@ _PATIENCE = 10.0  # seconds
 
 def load_module(name: str) -> ModuleType:
     """The module with this name, which no other thread forks while it is being loaded."""
-    found = sys.modules.get(name)
-    if found is not None and not getattr(found.__spec__, "_initializing", False):
-        return found
+    result = sys.modules.get(name)
+    if result is not None and not getattr(result.__spec__, "_initializing", False):
+        return result
     thread = threading.get_ident()
     _loading.append(thread)
     try:
@@ -42,10 +42,10 @@ def load_name(package: str, homes: Mapping[str, str], name: str) -> Any:
 
 def object_by_name(module: str | None, name: str) -> Any:
     """The object with a qualified name in a loaded module, None if there is none."""
-    found: Any = sys.modules.get(module or "")
+    result: Any = sys.modules.get(module or "")
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        result = getattr(result, part, None)
+    return result
 
 
 def _wait_for_loads() -> None:

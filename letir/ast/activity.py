@@ -62,17 +62,17 @@ class _Activity:
     def locals(self, fn: Lambda, flags: tuple[bool, ...]) -> set[Local]:
         """The locals of ``fn`` itself that require grad."""
         pairs = zip(fn.params, flags, strict=True)
-        found = {param for param, requires in pairs if requires and carries_derivative(param)}
+        result = {param for param, requires in pairs if requires and carries_derivative(param)}
         for bind in fn.binds:
             if bind.op.is_differentiable:
-                requires = [type(arg) is Local and arg in found for arg in bind.args]
+                requires = [type(arg) is Local and arg in result for arg in bind.args]
                 if self.introduces is not None and self.introduces(bind):
-                    found.update(filter(carries_derivative, bind.binders))
+                    result.update(filter(carries_derivative, bind.binders))
                 elif True in requires:
                     results = self.results(bind, requires)
                     pairs = zip(bind.binders, results, strict=True)
-                    found.update([b for b, there in pairs if there and carries_derivative(b)])
-        return found
+                    result.update([b for b, there in pairs if there and carries_derivative(b)])
+        return result
 
     def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:
         """For each result of ``bind``, whether it requires grad."""

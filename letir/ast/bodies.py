@@ -37,11 +37,11 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
 
 def body_names(bind: Bind) -> list[str]:
     """The names of a bind's bodies: their attributes, with an index in a tuple."""
-    found = []
+    result = []
     for name, value in bind.attrs.items():
         inside = bodies_in((value,))
-        found += [name] if type(value) is Lambda else [f"{name}[{i}]" for i in range(len(inside))]
-    return found
+        result += [name] if type(value) is Lambda else [f"{name}[{i}]" for i in range(len(inside))]
+    return result
 
 
 def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tuple]:
@@ -55,14 +55,14 @@ def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tupl
 
 def bodies_in(values: Iterable) -> tuple[Lambda, ...]:
     """The Lambdas among attributes, also those in tuples."""
-    found: list[Lambda] = []
+    result: list[Lambda] = []
     for value in values:
         kind = type(value)
         if kind is Lambda:
-            found.append(value)
+            result.append(value)
         elif kind is tuple:
-            found += bodies_in(value)
-    return tuple(found)
+            result += bodies_in(value)
+    return tuple(result)
 
 
 def holds_arrays(attrs: Attrs) -> bool:
@@ -135,10 +135,10 @@ def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # the common case
         return change(fn)
-    made: dict[int, Lambda] = {}
+    result: dict[int, Lambda] = {}
     for body in reversed(all_bodies(fn)):
-        made[id(body)] = change(_with_changed(body, made))
-    return made[id(fn)]
+        result[id(body)] = change(_with_changed(body, result))
+    return result[id(fn)]
 
 
 def all_bodies(fn: Lambda) -> list[Lambda]:

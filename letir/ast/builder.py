@@ -43,12 +43,12 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     types = tuple([arg.type for arg in args])
     # the token, not the Attrs: hash and equality of tuples need no Python code
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
-    found = known_types(key)
-    if found is None:
-        found = _infer_types(op, types, attrs)
+    result = known_types(key)
+    if result is None:
+        result = _infer_types(op, types, attrs)
         if attrs is NO_ATTRS or not holds_arrays(attrs):
-            _inferred[key] = found
-    return found
+            _inferred[key] = result
+    return result
 
 
 def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:

@@ -287,6 +287,6 @@ def _number_in_dtype(number, dtype: np.dtype):
     """``number`` converted to this dtype; a Python number of the same kind is unchanged."""
     if hasattr(number, "dtype"):
         return number.astype(dtype)
-    found = np.asarray(number, dtype)  # as NumPy: nan, and integers beyond the dtype, raise here
+    result = np.asarray(number, dtype)  # as NumPy: nan, and integers beyond the dtype, raise here
     is_same_kind = dtype.kind in {float: "fc", int: "iufc"}.get(type(number), "")
-    return number if is_same_kind else found
+    return number if is_same_kind else result

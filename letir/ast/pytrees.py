@@ -186,10 +186,10 @@ def _register_namespace(cls: type) -> None:
 
 def bare_instance(cls: type, fields: Mapping) -> Any:
     """An instance with these fields, made without its ``__init__``."""
-    made: Any = object.__new__(cls)
+    result: Any = object.__new__(cls)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)  # a frozen class refuses setattr
-    return made
+        object.__setattr__(result, name, value)  # a frozen class refuses setattr
+    return result
 
 
 def _instance_with_fields(cls: type, fields: dict):
@@ -277,9 +277,9 @@ class Tree:
         static = dict(self.statics)
         try:
             # a static leaf may be a container, into which flatten would go
-            found = self.spec.flatten_up_to(tree)
-            if all(i in static or is_leaf(leaf) for i, leaf in enumerate(found)):
-                return found
+            result = self.spec.flatten_up_to(tree)
+            if all(i in static or is_leaf(leaf) for i, leaf in enumerate(result)):
+                return result
         except ValueError:
             pass
         # a tree from a file has other classes of the same names

@@ -34,19 +34,19 @@ def plain_parameters(function: Callable) -> tuple[tuple[str, ...], dict[str, fro
     must be functions: calling another object raises a clear error anyway.
     """
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    found = {}
+    result = {}
     for name, annotation in getattr(function, "__annotations__", {}).items():
         if type(annotation) is type or annotation is Any:  # the common case first
             if annotation in _ORDINARY and name != "return":
-                found[name] = frozenset(_ORDINARY[annotation])
+                result[name] = frozenset(_ORDINARY[annotation])
             continue
         if name == "return" or annotation is Callable or _origin(annotation) is not None:
             continue
         classes = [_classes_of(part) for part in getattr(annotation, "__args__", (annotation,))]
         # str | Callable: the string is one of several words, and its reader refuses all others
         if None not in classes and not {(FunctionType,), (str,)} <= {*classes}:
-            found[name] = frozenset([kind for part in classes for kind in part or ()])
-    return (code.co_varnames[: code.co_argcount] if code else ()), found
+            result[name] = frozenset([kind for part in classes for kind in part or ()])
+    return (code.co_varnames[: code.co_argcount] if code else ()), result
 
 
 def _origin(annotation: object) -> str | None:

@@ -70,8 +70,8 @@ class Source:
             _, first_column, last_column = self.span  # in bytes: https://peps.python.org/pep-0657/
             lines[-1] = lines[-1].encode()[:last_column].decode(errors="replace")
             lines[0] = lines[0].encode()[first_column:].decode(errors="replace")
-        found = " ".join(" ".join(lines).split())
-        return found if len(found) <= _MOST_CHARACTERS else found[: _MOST_CHARACTERS - 3] + "..."
+        result = " ".join(" ".join(lines).split())
+        return result if len(result) <= _MOST_CHARACTERS else result[: _MOST_CHARACTERS - 3] + "..."
 
     def __str__(self):
         cell = _cell_of(self.file)
@@ -87,8 +87,8 @@ def _cell_of(file: str) -> str | None:
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = None if session is None else session()
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
-    found = None if name_of is None else name_of(file)
-    return None if found is None else found[1].replace("In[", "In [")
+    result = None if name_of is None else name_of(file)
+    return None if result is None else result[1].replace("In[", "In [")
 
 
 # ---- error messages ----

@@ -263,10 +263,10 @@ class Lambda:
 
         ``analysis`` is the key, so pass a module-level function, not a new closure each time.
         """
-        found = self._memo.get(analysis)
-        if found is None:
-            found = self._memo[analysis] = analysis(self)
-        return found
+        result = self._memo.get(analysis)
+        if result is None:
+            result = self._memo[analysis] = analysis(self)
+        return result
 
     def listing(self) -> str:
         """The bare text: a bind a line, no types, attributes by position in the record's order."""

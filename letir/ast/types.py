@@ -178,13 +178,13 @@ def requested_dtype(dtype: Any) -> np.dtype:
 
     Raises DTypeError for one in the other byte order: results are in native byte order.
     """
-    found = number_dtype(dtype)
+    result = number_dtype(dtype)
     if not np.dtype(dtype).isnative:
         raise DTypeError(
             f"letir computes in native byte order, not with dtype {np.dtype(dtype).str}\n"
             f"  convert the result outside: result.astype({np.dtype(dtype).str!r})"
         )
-    return found
+    return result
 
 
 _DTYPE_REMEDIES = {

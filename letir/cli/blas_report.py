@@ -30,12 +30,12 @@ def blas_report() -> dict:
     """The name, version, core, threads and file of NumPy's BLAS, and ``advice`` or None."""
     known = np.show_config(mode="dicts")
     blas = known.get("Build Dependencies", {}).get("blas", {})
-    found: dict = {"name": blas.get("name"), "version": blas.get("version")}
-    found |= _openblas_facts(_loaded_files())
+    result: dict = {"name": blas.get("name"), "version": blas.get("version")}
+    result |= _openblas_facts(_loaded_files())
     simd = known.get("SIMD Extensions", {})
     features = {*simd.get("baseline", ()), *simd.get("found", ())}
-    found["advice"] = core_advice(found.get("core"), features)
-    return found
+    result["advice"] = core_advice(result.get("core"), features)
+    return result
 
 
 def core_advice(core: str | None, features: Iterable[str]) -> str | None:

@@ -29,8 +29,8 @@ def function_in(place: str) -> Callable:
     """The function named by ``file.py:name`` or ``module:name``; the module is run."""
     file, _, name = place.rpartition(":")
     module = _module_in(place, file)
-    found = getattr(module, name, None)
-    if not callable(found):
+    result = getattr(module, name, None)
+    if not callable(result):
         own = inspect.getmembers(
             module, lambda f: inspect.isfunction(f) and f.__module__ == module.__name__
         )
@@ -38,7 +38,7 @@ def function_in(place: str) -> Callable:
             f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}\n"
             "  name one of them"
         )
-    return found
+    return result
 
 
 def _module_in(place: str, file: str) -> ModuleType:

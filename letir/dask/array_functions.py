@@ -33,14 +33,14 @@ def _concatenate(arrays: Sequence, axis: int | None = 0, dtype: Any = None, **_o
     """``np.concatenate``; without an axis, of the flattened arrays."""
     if axis is None:
         arrays, axis = [da.ravel(da.asarray(x)) for x in arrays], 0
-    found = da.concatenate(arrays, axis=axis)
-    return found if dtype is None else found.astype(dtype)
+    result = da.concatenate(arrays, axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _stack(arrays: Sequence, axis: int = 0, dtype: Any = None, **_options: Any) -> Any:
     """``np.stack`` with a dtype."""
-    found = da.stack(arrays, axis=axis)
-    return found if dtype is None else found.astype(dtype)
+    result = da.stack(arrays, axis=axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _split(x: Any, sections: Any, axis: int = 0) -> list:
@@ -63,8 +63,8 @@ def _count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def _full(shape: Any, value: Any, dtype: Any = None, **_options: Any) -> Any:
     """``np.full``, of a value that may be an array without axes."""
     value = da.asarray(value)
-    found = da.broadcast_to(value, shape)
-    return found if dtype is None else found.astype(dtype)
+    result = da.broadcast_to(value, shape)
+    return result if dtype is None else result.astype(dtype)
 
 
 def _take(
@@ -178,9 +178,9 @@ class _DaskFunctions:
     linalg = _LinearAlgebra()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name, None)
-        if isinstance(found, type) and not hasattr(da, name):  # a dtype, such as np.float64
-            return found
+        result = getattr(np, name, None)
+        if isinstance(result, type) and not hasattr(da, name):  # a dtype, such as np.float64
+            return result
         return _Ufunc(name) if name in _EXTREMA else _function_of_dask(da, name)
 
     def __repr__(self) -> str:

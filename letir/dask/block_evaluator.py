@@ -58,10 +58,10 @@ class DaskEvaluator(Evaluator):
         ]
         args = list(map(without_empty_blocks, args))
         axes = tuple(map(_axis_of_rows, args))
-        found = fn.memo(_grouped_programs).get((*types, *axes))
-        if found is None:
-            found = fn.memo(_grouped_programs)[*types, *axes] = _grouped_program(fn, types, axes)
-        return super().call(found, args)
+        result = fn.memo(_grouped_programs).get((*types, *axes))
+        if result is None:
+            result = fn.memo(_grouped_programs)[*types, *axes] = _grouped_program(fn, types, axes)
+        return super().call(result, args)
 
     def visit_let(self, let: Let, env: Environment) -> TailCall:
         env.at = bind = let.bind

@@ -54,11 +54,11 @@ class BlockProgram:
 
     def _compiled_for(self, types: tuple[ArrayType, ...]) -> Compiled:
         key = self.token, types
-        found = _compiled.get(key)
-        if found is None:
+        result = _compiled.get(key)
+        if result is None:
             fn = self.fn if self.is_sized else retype(self.fn, *types)
-            found = _compiled[key] = compile(fn)
-        return found
+            result = _compiled[key] = compile(fn)
+        return result
 
 
 def as_operand(kind: ArrayType | None, block: Any) -> Any:

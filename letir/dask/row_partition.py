@@ -164,11 +164,11 @@ class Partition:
             return None, 0
         (count,) = sure or maybe
         axes = tuple([place.axis if place.count == count else None for place in places])
-        found = rule_for(bind, Split(axes, count, self.values))
-        if found is None and sure:  # with the repeated values as whole ones
+        result = rule_for(bind, Split(axes, count, self.values))
+        if result is None and sure:  # with the repeated values as whole ones
             axes = tuple([a if not p.repeats else None for a, p in zip(axes, places, strict=True)])
-            found = rule_for(bind, Split(axes, count, self.values))
-        return found, count
+            result = rule_for(bind, Split(axes, count, self.values))
+        return result, count
 
     def _repeating(self, bind: Bind) -> tuple[RowRule | None, int]:
         """The rule of a bind that repeats a whole value along as many rows as an argument has."""
@@ -298,10 +298,10 @@ class _Inputs:
 
     def number(self, arg: Arg, axis: int | None) -> Local:
         """A new parameter for row numbers."""
-        found = Local(arg.type)
-        self.numbers.append(found)
+        result = Local(arg.type)
+        self.numbers.append(result)
         self.number_axes.append(axis)
-        return found
+        return result
 
 
 def _sum_for_mean(bind: Bind) -> Attrs:

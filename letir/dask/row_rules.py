@@ -39,13 +39,13 @@ def rule_for(bind: Bind, split: Split) -> RowRule | None:
     if "shape" in bind.attrs and bind.attrs["shape"] is None:
         return None
     rule = _rule_named(op.name) or (_elementwise if op.elementwise else None)
-    found = None if rule is None else rule(bind, split)
-    if found is None or found.combine is not None:
-        return found
-    results = _axes_of_results(bind, split, found)
+    result = None if rule is None else rule(bind, split)
+    if result is None or result.combine is not None:
+        return result
+    results = _axes_of_results(bind, split, result)
     if results is None:
         return None
-    return RowRule(found.needed, results, None, found.attrs, found.shape_axis, found.numbers)
+    return RowRule(result.needed, results, None, result.attrs, result.shape_axis, result.numbers)
 
 
 def _rule_named(name: str) -> Callable | None:
@@ -108,12 +108,12 @@ def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
 
 def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowRule | None:
     """A reduction, perhaps of masked elements; ``combine`` joins the results of several rows."""
-    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
-    if found is None or found[0][0] is None:
+    result = broadcast_row_axes(operand_types(bind), split.axes, split.count)
+    if result is None or result[0][0] is None:
         return None
-    if found[0][0] not in _axes_named(bind):
-        return RowRule(found[0])
-    return None if combine is None else RowRule(found[0], (None,), combine)
+    if result[0][0] not in _axes_named(bind):
+        return RowRule(result[0])
+    return None if combine is None else RowRule(result[0], (None,), combine)
 
 
 def _accumulation(bind: Bind, split: Split, combine: Partial) -> RowRule | None:
@@ -149,8 +149,8 @@ def _stack(bind: Bind, split: Split) -> RowRule | None:
 
 def _concatenate(bind: Bind, split: Split) -> RowRule | None:
     """A join of parts along another axis than the rows."""
-    found = _stack(bind, split)
-    return None if found is None or found.needed[0] in _axes_named(bind) else found
+    result = _stack(bind, split)
+    return None if result is None or result.needed[0] in _axes_named(bind) else result
 
 
 def _of_matrices(bind: Bind, split: Split) -> RowRule | None:

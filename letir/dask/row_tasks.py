@@ -92,12 +92,12 @@ def _in_blocks(operands: list, axes: list[int]) -> list:
     """The operands, all of them split into the same blocks along their axes of rows."""
     pairs = list(zip(operands, axes, strict=True))
     rows = next(x.chunks[a] for x, a in pairs if isinstance(x, da.Array) and x.numblocks[a] > 1)
-    found: list = []
+    result: list = []
     for x, a in pairs:
         chunks = tuple([rows if i == a else n for i, n in enumerate(np.shape(x))])
         array = x if isinstance(x, da.Array) else da.from_array(np.asarray(x), chunks=chunks)
-        found += [array, tuple([0 if i == a else f"{len(found)}.{i}" for i in range(array.ndim)])]
-    return da.core.unify_chunks(*found)[1]
+        result += [array, tuple([0 if i == a else f"{len(result)}.{i}" for i in range(array.ndim)])]
+    return da.core.unify_chunks(*result)[1]
 
 
 def _results_of_block(whole: tuple, *blocks: Any) -> tuple:
@@ -129,10 +129,10 @@ def _row_number_params(group: RowProgram) -> list[tuple]:
 
 def _compiled_for(group: RowProgram, count: int) -> Compiled:
     key = group.token, count
-    found = _compiled.get(key)
-    if found is None:
-        found = _compiled[key] = compile(group.for_rows(count))
-    return found
+    result = _compiled.get(key)
+    if result is None:
+        result = _compiled[key] = compile(group.for_rows(count))
+    return result
 
 
 def _reduction_tree(bundle: da.Array, group: RowProgram) -> da.Array:
@@ -157,11 +157,11 @@ def _reduction_tree(bundle: da.Array, group: RowProgram) -> da.Array:
 
 def _join_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The partial results of several blocks, in their order."""
-    found: list = []
+    result: list = []
     for i, partial in enumerate(how):
         join = None if partial is None else getattr(np, partial.ufunc)
-        found.append(None if join is None else functools.reduce(join, [part[i] for part in parts]))
-    return tuple(found)
+        result.append(None if join is None else functools.reduce(join, [part[i] for part in parts]))
+    return tuple(result)
 
 
 def _finish_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:

@@ -28,11 +28,11 @@ def numpy_call(variable: "Variable", func: Callable, args: tuple, kwargs: dict) 
     """The recorded result of a NumPy function or operation; ``variable`` is one argument."""
     key, operands = _call_key(type(variable), func, args, kwargs)
     # the key itself: a new call; None: a call that is not cached
-    found = _known_call(key, key) if operands else None
-    if found is key:
-        found = _calls[key] = _record_call(func, args, kwargs, operands)
-    if found is not None:
-        return RECORDER.apply(found[0], operands, found[1])
+    result = _known_call(key, key) if operands else None
+    if result is key:
+        result = _calls[key] = _record_call(func, args, kwargs, operands)
+    if result is not None:
+        return RECORDER.apply(result[0], operands, result[1])
     if isinstance(func, Primitive):
         return func(*args, **kwargs)
     return call_function(variable, func, args, kwargs)

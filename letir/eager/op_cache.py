@@ -94,15 +94,15 @@ class OpSpecialization:
     def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
         """The grad edges of the values that ``rule`` reads, None for constants."""
         args, count = step.args, len(step.args)
-        found: list = []
+        result: list = []
         for place in rule.captured:
             if place < count:
-                found.append(args[place])
+                result.append(args[place])
             elif self.type is not None:
-                found.append(step)
+                result.append(step)
             else:
-                found.append(ResultEdge.for_result(self.types[place - count], step, place - count))
-        return found
+                result.append(ResultEdge.for_result(self.types[place - count], step, place - count))
+        return result
 
     def pull(self, rule: RuleBody, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The cotangents of the operands in ``rule.results``; None in ``cts`` means zero."""
@@ -128,10 +128,10 @@ def array_type(array: Any) -> ArrayType:
     if type(array) is not np.ndarray:
         return type_of(array)
     key = array.dtype, array.shape
-    found = _known_type(key)
-    if found is None:
-        found = _array_types[key] = type_of(array)
-    return found
+    result = _known_type(key)
+    if result is None:
+        result = _array_types[key] = type_of(array)
+    return result
 
 
 def looks_at_numbers(op: Primitive) -> bool:
@@ -164,10 +164,10 @@ def find_form(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecializati
     except LetirError as error:
         raise error_at_user_line(error) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
-    found = _make_specialization(bind, needed)
+    result = _make_specialization(bind, needed)
     if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
-        forms[key] = found
-    return found
+        forms[key] = result
+    return result
 
 
 def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:

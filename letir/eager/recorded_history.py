@@ -48,14 +48,14 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
 
 def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:
     """The nodes of a history, in the order in which they were computed."""
-    found, todo = set(), list(origins)
+    result, todo = set(), list(origins)
     while todo:
         step = owning_node(todo.pop())
-        if isinstance(step, TapeNode) and step not in found:
-            found.add(step)
+        if isinstance(step, TapeNode) and step not in result:
+            result.add(step)
             todo += [arg for arg in step.args if arg is not None]
     # operands were computed before their users
-    return sorted(found, key=lambda step: step.order)
+    return sorted(result, key=lambda step: step.order)
 
 
 class _Writer:
@@ -93,9 +93,9 @@ class _Writer:
     def operand(self, step: TapeNode, place: int, origin: GradEdge | None) -> Arg:
         """The operand of a node at this position."""
         if origin is not None:
-            found = self.origin(origin)
-            if found is not None:
-                return found
+            result = self.origin(origin)
+            if result is not None:
+                return result
             if origin.notes is not None:
                 check_unchanged(origin, step)
         return self.value(step.kept[step.form.kept.index(place)])
@@ -103,10 +103,10 @@ class _Writer:
     def origin(self, origin: GradEdge) -> Local | None:
         """The local of a value that requires grad or is an input; None for other values."""
         # each Variable has its own edge: node and index identify the result
-        found = self.names.get(
+        result = self.names.get(
             (origin.step, origin.index) if type(origin) is ResultEdge else origin
         )
-        if found is None and type(origin) is Leaf:
+        if result is None and type(origin) is Leaf:
             if self.only_inputs:
                 raise error_at_user_line(
                     TraceError(
@@ -115,20 +115,20 @@ class _Writer:
                         "  add it to inputs, or detach it before it is used"
                     )
                 )
-            found = self.names[origin] = self.param(origin)
-        return found
+            result = self.names[origin] = self.param(origin)
+        return result
 
     def value(self, value) -> Arg:
         """A number, or an array constant, which is bound once."""
         if not is_array(value):
             return Const(value)
-        found = self.names.get(id(value))
-        if found is None:
+        result = self.names.get(id(value))
+        if result is None:
             self.alive.append(value)
-            found = self.names[id(value)] = self.builder.constant(value)
-        return found
+            result = self.names[id(value)] = self.builder.constant(value)
+        return result
 
     def output(self, variable) -> Arg:
         """The local of a result."""
-        found = self.origin(variable.arg)
-        return self.value(variable.array) if found is None else found
+        result = self.origin(variable.arg)
+        return self.value(variable.array) if result is None else result

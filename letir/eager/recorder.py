@@ -92,18 +92,18 @@ class Recorder:
         out = form.compute(*values)
         if form.is_unknown:  # only the result shows its type
             return self.wrap_results(form, operands, args, values, out)
-        made = _new(variable)
-        made.array, made.sharing = out, None
+        result = _new(variable)
+        result.array, result.sharing = out, None
         if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             values.append(out)
-            made.arg = args  # TapeNode.set_fields inline, in half the time
+            result.arg = args  # TapeNode.set_fields inline, in half the time
             args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
             args.order, args.source = order, self.source or user_place(3)[0]
         else:
-            made.arg = Constant(form.type)
+            result.arg = Constant(form.type)
         if not form.is_plain and _is_shared(out, values):
-            share_with_operand(made, operands, form)
-        return made
+            share_with_operand(result, operands, form)
+        return result
 
     def find_specialization(
         self, key: tuple, args: list, values: list, attrs: Attrs
@@ -115,9 +115,9 @@ class Recorder:
             if numbers:
                 forms[key] = BY_VALUE  # from now on ``apply`` comes here for this key
                 key = (*key, *[value or repr(value) for value in numbers])  # -0.0 == 0.0
-            found = known_form(key)
-            if found is not None:
-                return found
+            result = known_form(key)
+            if result is not None:
+                return result
         operands = [
             (operand_key(value, by_value), False) if arg is None else (arg.type, arg.requires_grad)
             for arg, value in zip(args, values, strict=True)
@@ -152,11 +152,11 @@ class Recorder:
         if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
             kept = form.keep([*values, *outs])
             step = args.set_fields(form, kept, ORDER(), self.source or user_place(4)[0])
-        made = tuple([self.wrap_result(step, single, i, array) for i, array in enumerate(outs)])
-        for variable in made:
+        result = tuple([self.wrap_result(step, single, i, array) for i, array in enumerate(outs)])
+        for variable in result:
             if isinstance(variable, self.variable):
                 share_with_operand(variable, operands, form)
-        return made[0] if single else made
+        return result[0] if single else result
 
     def wrap_result(
         self, step: TapeNode | None, single: bool, index: int, array: Any
@@ -180,9 +180,9 @@ class Recorder:
 
     def new_variable(self, array: Any, arg: Any) -> "Variable":
         """A Variable with this array and grad edge."""
-        made = _new(self.variable)
-        made.array, made.arg, made.sharing = array, arg, None
-        return made
+        result = _new(self.variable)
+        result.array, result.arg, result.sharing = array, arg, None
+        return result
 
     def emit(
         self, op: Primitive, args: Sequence[Any], attrs: Attrs = NO_ATTRS, types: Any = None

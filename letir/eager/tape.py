@@ -207,11 +207,11 @@ class ResultEdge(GradEdge):
         known = getattr(step, "parts", None)
         if known is None:
             known = step.parts = {}  # weak references: a part refers to its node, else a cycle
-        found = known[index]() if index in known else None
-        if found is None:
-            found = cls(type, step, index)
-            known[index] = weakref.ref(found)
-        return found
+        result = known[index]() if index in known else None
+        if result is None:
+            result = cls(type, step, index)
+            known[index] = weakref.ref(result)
+        return result
 
     def note_change(self, source: Source | None) -> None:
         """Note the change here and at the node, which may have saved its results."""

@@ -165,17 +165,17 @@ class Variable(ArrayValue):
 
     def detach(self) -> "Variable":
         """A leaf with the same array that does not require grad."""
-        found = RECORDER.new_variable(self.array, Constant(self.type))
+        result = RECORDER.new_variable(self.array, Constant(self.type))
         if not self.is_scalar():
-            add_view(found, self, detached=True)
-        return found
+            add_view(result, self, detached=True)
+        return result
 
     def plain(self) -> "Variable":
         """This Variable; for an instance of a subclass, as an instance of ``Variable`` itself."""
-        found = RECORDER.new_variable(self.array, self.arg)
+        result = RECORDER.new_variable(self.array, self.arg)
         # both have the same memory: changes must be visible through both
-        found.sharing = self.sharing
-        return found
+        result.sharing = self.sharing
+        return result
 
     @property
     def version(self) -> int:
@@ -390,10 +390,10 @@ class Variable(ArrayValue):
 
 def _restored(kind: type, array, requires_grad: bool, grad) -> Variable:
     """A leaf restored from a pickle."""
-    found = kind(array, requires_grad)
+    result = kind(array, requires_grad)
     if grad is not None:
-        found.grad = grad
-    return found
+        result.grad = grad
+    return result
 
 
 # set here, because the modules that Variable imports need the recorder first

@@ -225,7 +225,7 @@ _known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (nam
 
 
 def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
-    found: list[str | None] = []
+    result: list[str | None] = []
     for kind, place, *rest in spec.paths():
         key = place  # by keyword
         if kind == 0:  # by position
@@ -233,8 +233,8 @@ def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
         name = re.sub(r"\W", "_", str(key))
         if rest:
             name = ".".join([name, *[re.sub(r"\W", "_", str(part)) for part in rest]])
-        found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
-    return found
+        result.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
+    return result
 
 
 @frozen(eq=False)

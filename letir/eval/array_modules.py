@@ -133,8 +133,8 @@ def scipy_function(xp: Any, part: str, name: str) -> Callable[..., Any]:
     Raises LetirError if SciPy is not installed, or CuPy has no such function.
     """
     if xp is not np:
-        found = _cupyx_function(part, name)
-        return LATE_BOUND["apply_to_stacks"](found, xp) if name == "expm" else found
+        result = _cupyx_function(part, name)
+        return LATE_BOUND["apply_to_stacks"](result, xp) if name == "expm" else result
     try:
         import scipy
 
@@ -199,10 +199,10 @@ def type_of(value: Any) -> ArrayType:
     # exactly: subclasses may be refused below
     if kind is np.ndarray or issubclass(kind, np.generic):
         key = value.dtype, value.shape
-        found = _types.get(key)
-        if found is None:
-            found = _types[key] = ArrayType(*key)
-        return found
+        result = _types.get(key)
+        if result is None:
+            result = _types[key] = ArrayType(*key)
+        return result
     if isinstance(value, Value):
         return value.type
     if kind is Size:

@@ -46,14 +46,14 @@ class DeviceFunctions:
         if name.startswith("__") or name in ("random", "cuda"):
             return getattr(self.module, name)
         try:
-            found = ufunc_or_function(self, name)
+            result = ufunc_or_function(self, name)
         except AttributeError:
             raise MissingFunction(
                 f"CuPy has no numpy.{name}\n"
                 "  compute it on the host: pass cupy.asnumpy(x) in place of x"
             ) from None
-        vars(self)[name] = found
-        return found
+        vars(self)[name] = result
+        return result
 
     def __repr__(self) -> str:
         return f"letir's functions of {self.module!r}"
@@ -74,10 +74,10 @@ class DeviceFunctions:
         where: Any = None,
     ) -> Any:
         """``np.sum``."""
-        found = self.module.sum(
+        result = self.module.sum(
             self._replace_masked(x, where, 0), axis, dtype=dtype, keepdims=keepdims
         )
-        return found if initial is None else (found + initial).astype(found.dtype, copy=False)
+        return result if initial is None else (result + initial).astype(result.dtype, copy=False)
 
     def prod(
         self,
@@ -91,10 +91,10 @@ class DeviceFunctions:
         """``np.prod``."""
         if isinstance(x, np.ndarray):  # of sizes, on the host
             return x.prod(axis=axis, dtype=dtype, keepdims=keepdims)
-        found = self.module.prod(
+        result = self.module.prod(
             self._replace_masked(x, where, 1), axis, dtype=dtype, keepdims=keepdims
         )
-        return found if initial is None else (found * initial).astype(found.dtype, copy=False)
+        return result if initial is None else (result * initial).astype(result.dtype, copy=False)
 
     def max(
         self,
@@ -127,8 +127,8 @@ class DeviceFunctions:
         if not x.size:
             shape = self.module.sum(x, axis, keepdims=keepdims).shape
             return self.module.full(shape, start, x.dtype)
-        found = getattr(self.module, name)(x, axis, keepdims=keepdims)
-        return getattr(self.module, joined)(found, start)
+        result = getattr(self.module, name)(x, axis, keepdims=keepdims)
+        return getattr(self.module, joined)(result, start)
 
     def any(self, x: Any, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Any:
         """``np.any``."""
@@ -286,12 +286,12 @@ class DeviceFunctions:
         start, stop = start.astype(kind), stop.astype(kind)
         sign = start / xp.abs(start)
         first, last = xp.log10(start / sign), xp.log10(stop / sign)
-        found = 10.0 ** xp.linspace(first, last, num, endpoint=endpoint) * sign
+        result = 10.0 ** xp.linspace(first, last, num, endpoint=endpoint) * sign
         if num:
-            found[0] = start
+            result[0] = start
         if num > 1 and endpoint:
-            found[-1] = stop
-        return xp.moveaxis(found, 0, axis).astype(kind if dtype is None else dtype, copy=False)
+            result[-1] = stop
+        return xp.moveaxis(result, 0, axis).astype(kind if dtype is None else dtype, copy=False)
 
     def packbits(self, x: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         """``np.packbits``, also along an axis."""
@@ -340,10 +340,10 @@ _made = BoundedCache(8)  # array module -> its DeviceFunctions
 
 def device_functions(module: Any) -> DeviceFunctions:
     """The functions that compute on the arrays of a device's array module."""
-    found = _made.get(module)
-    if found is None:
-        found = _made[module] = DeviceFunctions(module)
-    return found
+    result = _made.get(module)
+    if result is None:
+        result = _made[module] = DeviceFunctions(module)
+    return result
 
 
 LATE_BOUND["device_functions"] = device_functions

@@ -37,8 +37,8 @@ class DeviceLinearAlgebra:
         stack = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
         a = self.xp.broadcast_to(a, (*stack, *a.shape[-2:]))
         columns = self.xp.broadcast_to(columns, (*stack, *columns.shape[-2:]))
-        found = self.module.solve(a, columns)
-        return found[..., 0] if vector else found
+        result = self.module.solve(a, columns)
+        return result[..., 0] if vector else result
 
     def svd(
         self, x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
@@ -120,8 +120,8 @@ def apply_to_stacks(function: Callable, xp: Any) -> Callable:
     def computed(x: Any) -> Any:
         if x.ndim == 2 or not x.size:
             return function(x) if x.size else x.copy()
-        found = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
-        return xp.stack(found).reshape(x.shape)
+        result = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
+        return xp.stack(result).reshape(x.shape)
 
     return computed
 

@@ -70,9 +70,9 @@ class DeviceUfunc:
         mask = (
             None if where is None else self._merge_axes(self.xp.broadcast_to(where, x.shape), axes)
         )
-        found = self._fold_rows(self._merge_axes(x, axes), mask, initial)
+        result = self._fold_rows(self._merge_axes(x, axes), mask, initial)
         kept = tuple([size for n, size in enumerate(shape) if n not in axes])
-        return found.reshape(shape if keepdims else kept)
+        return result.reshape(shape if keepdims else kept)
 
     def _fold_dtype(self, dtype: np.dtype, wanted: Any) -> np.dtype:
         """The dtype in which elements are folded."""
@@ -179,5 +179,5 @@ def _is_complex(x: Any) -> bool:
 
 def ufunc_or_function(xp: Any, name: str) -> Callable | Any:
     """The module's attribute ``name``, a ufunc with all methods if NumPy's is a ufunc."""
-    found = getattr(xp.module, name)
-    return DeviceUfunc(xp, name) if isinstance(getattr(np, name, None), np.ufunc) else found
+    result = getattr(xp.module, name)
+    return DeviceUfunc(xp, name) if isinstance(getattr(np, name, None), np.ufunc) else result

@@ -32,17 +32,17 @@ class Environment:
 
     def operands(self, args: tuple[Arg, ...]) -> list:
         """The values of operands; the last use of a local moves its value out."""
-        left, values, found = self.left, self.values, []
+        left, values, result = self.left, self.values, []
         for arg in args:
             if type(arg) is not Local:
-                found.append(arg.value)
+                result.append(arg.value)
             # counts stop at 1, because no use follows the one that moves the value out
             elif left[arg] == 1:
-                found.append(values.pop(arg))
+                result.append(values.pop(arg))
             else:
                 left[arg] -= 1
-                found.append(values[arg])
-        return found
+                result.append(values[arg])
+        return result
 
     def keep(self, binder: Local, result: Any) -> None:
         """Store a result if it is used."""

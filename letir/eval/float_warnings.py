@@ -79,13 +79,13 @@ class _States(dict):
     def __missing__(self, current: Any) -> Any:
         if len(self) >= _MOST:  # each errstate has its own object
             self.clear()
-        found = self[current] = None if ERROR_STATE is None else self.make_state()
-        if found is not None:
+        result = self[current] = None if ERROR_STATE is None else self.make_state()
+        if result is not None:
             if len(_REPLACED) >= 3 * _MOST:
                 for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING, *_REGIONS.values()):
                     table.clear()  # together: each state that they give is in _REPLACED
-            _REPLACED[found] = current
-        return found
+            _REPLACED[result] = current
+        return result
 
     def make_state(self) -> Any:
         """The current state with ``mode`` in place of "warn"; None if it does not warn."""
@@ -118,8 +118,8 @@ class _KernelStates(dict):
         handles = not {"call", "log", "print"}.isdisjoint(modes.values())
         is_handled = handles and np.geterrcall() is not HANDLER
         ignores = "ignore" in (modes["divide"], modes["over"], modes["invalid"])
-        found = self[state] = 0 if is_handled else 1 if ignores else 2
-        return found
+        result = self[state] = 0 if is_handled else 1 if ignores else 2
+        return result
 
 
 class _StrictStates(_States):

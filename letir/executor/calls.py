@@ -190,13 +190,13 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
         return ()
     LATE_BOUND["refuse_positions"]("jit: donate_argnums", argnums, len(args))
     chosen, place = {n % len(args) for n in argnums}, 0
-    found: list[int] = []
+    result: list[int] = []
     for i, arg in enumerate(args):
         count = sum(not is_static(leaf) for leaf in flatten(arg)[0])
         if i in chosen:
-            found += range(place, place + count)
+            result += range(place, place + count)
         place += count
-    return tuple(found)
+    return tuple(result)
 
 
 def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:

@@ -219,8 +219,8 @@ def _make_plan(fn: Lambda, donated: tuple) -> Plan:
 
 def _plan_with_kernels(fn: Lambda, kernels: str, donated: tuple) -> Plan | None:
     """The plan of ``fn`` with kernels; None if no group becomes a kernel."""
-    made = _with_kernels(fn, kernels)
-    return None if made is fn else _make_plan(made, donated)
+    result = _with_kernels(fn, kernels)
+    return None if result is fn else _make_plan(result, donated)
 
 
 def _with_kernels(fn: Lambda, kernels: str) -> Lambda:

@@ -39,8 +39,8 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
         return fn
     if defined is None:
         defined = [True if param.type is not None else None for param in fn.params]
-    found = specialize_undef(fn, defined)
-    return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+    result = specialize_undef(fn, defined)
+    return Lambda(result.params, result.binds, result.ret, fn.in_tree, fn.out_tree)
 
 
 def _required_passes(defined: Sequence[bool | None] | None = None) -> Pipeline:

@@ -56,7 +56,7 @@ _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size ge
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
-_NO_PLAN = SimpleNamespace(), None, None, None, None
+_NO_PLAN: Any = SimpleNamespace(), None, None, None, None
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
@@ -105,7 +105,7 @@ class Executor(Generic[P, R]):
         failed = None
         for quick in self.quick[first:]:
             try:
-                found = quick.run(args, kwargs)
+                result = quick.run(args, kwargs)
             except BaseException as error:
                 if not quick.is_open(error):
                     del args, kwargs  # a stored exception would keep them alive
@@ -116,10 +116,10 @@ class Executor(Generic[P, R]):
                 if not isinstance(error, GuardError):
                     break
             else:
-                if found is not Miss:
+                if result is not Miss:
                     quick.entry.used = next(self.calls)
                     LATEST.graph = quick.executed
-                    return found
+                    return result
         # outside ``except``: a later error would get the caught one as its context
         return self.call_by_key(failed, args, kwargs)
 

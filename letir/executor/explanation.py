@@ -229,11 +229,11 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     options: dict = {"optimize": f.options.optimize, "exact": f.options.exact}
     if type(version) is Compiled:
         options["kernels"] = kernel_mode(f.options.kernels, **options)
-    found = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
+    result = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
     return (
-        found
+        result
         if entry.key.has_names
-        else evolve(found, why_not=f.families.why_not(spec, list(f.cache.entries)))
+        else evolve(result, why_not=f.families.why_not(spec, list(f.cache.entries)))
     )
 
 
@@ -328,7 +328,7 @@ def _new_bytes(result) -> int:
 
 def _bind_reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
     """A report for each bind of ``fn`` and of its bodies, in the order of the text."""
-    found: list[BindReport] = []
+    result: list[BindReport] = []
     names: dict[Local, str] = {}
     stack: list[tuple[Lambda, int, int]] = [(fn, 0, 0)]
     while stack:  # (program, index of the next bind, depth)
@@ -340,13 +340,13 @@ def _bind_reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
             bind = body.binds[i]
             for binder in bind.binders:
                 names[binder] = f"%{len(names)}"
-            found.append(_bind_report(bind, names, depth, times.get(id(bind), _Measured())))
+            result.append(_bind_report(bind, names, depth, times.get(id(bind), _Measured())))
             inner = [b for b in bodies_of(bind) if any(id(one) in times for one in b.binds)]
             if inner:
                 stack.append((body, i + 1, depth))
                 stack += [(b, 0, depth + 1) for b in reversed(inner)]
                 break
-    return found
+    return result
 
 
 def _bind_report(

@@ -74,15 +74,15 @@ class _ObjectState:
     def _values(self) -> dict[str, str]:
         """The plain values, the classes of other objects, and the arrays, by path."""
         kept = iter(self.kept)
-        found = {}
+        result = {}
         for path, *rest in self.places:
             if len(rest) == 1:
-                found[path] = f"an object of type {rest[0].__name__}"
+                result[path] = f"an object of type {rest[0].__name__}"
             elif rest[0] is not None:
-                found[path] = "an array"
+                result[path] = "an array"
             else:
-                found[path] = repr(next(kept))
-        return found
+                result[path] = repr(next(kept))
+        return result
 
 
 @define(eq=False)

@@ -40,12 +40,12 @@ class Entry:
 def _copy_error(error: Exception) -> Exception:
     """A copy of an error: the tracebacks of the threads that raise it must not mix."""
     try:
-        made = copy.copy(error)
+        result = copy.copy(error)
     except Exception:  # its class does not take the arguments that it keeps
-        made = error
-    if type(made) is type(error) and made is not error:
-        made.__cause__, made.__suppress_context__ = error.__cause__, error.__suppress_context__
-        return made.with_traceback(error.__traceback__)
+        result = error
+    if type(result) is type(error) and result is not error:
+        result.__cause__, result.__suppress_context__ = error.__cause__, error.__suppress_context__
+        return result.with_traceback(error.__traceback__)
     return error
 
 
@@ -71,9 +71,9 @@ class PlanCache:
 
     def entry(self, key: Hashable) -> Entry:
         """The entry of a key, created if there is none."""
-        found = self.entries.get(key)
+        result = self.entries.get(key)
         # setdefault is atomic: all threads get the same entry
-        return self.entries.setdefault(key, Entry(key)) if found is None else found
+        return self.entries.setdefault(key, Entry(key)) if result is None else result
 
     def grow(self, entry: Entry, known: tuple, make: Callable) -> bool:
         """Add the plan ``make()`` to an entry, unless its plans are no longer ``known``.
@@ -138,11 +138,11 @@ class PlanCache:
                 return False
             entry.gone = True
         with self.lock:
-            found = self.entries.get(entry.key) is entry
-            if found:
+            result = self.entries.get(entry.key) is entry
+            if result:
                 del self.entries[entry.key]
         self.on_drop()
-        return found
+        return result
 
     def clear(self) -> None:
         """Drop all plans except those that are being compiled."""

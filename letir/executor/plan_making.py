@@ -314,8 +314,8 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
 
 def _slots_of(kind: type) -> tuple[str, ...]:
     """The attributes for which a class has slots."""
-    found = vars(kind).get("__slots__", ())
-    return (found,) if type(found) is str else tuple(found)
+    result = vars(kind).get("__slots__", ())
+    return (result,) if type(result) is str else tuple(result)
 
 
 def _is_generator(kind: type) -> bool:
@@ -378,10 +378,10 @@ def _is_of_user(kind: type) -> bool:
 
 def _values_of_function(function: FunctionType, holders: list) -> list:
     """The values of a function's closure, defaults, attributes, and the globals that it names."""
-    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    result = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # a variable that is not assigned yet
-            found.append(cell.cell_contents)
+            result.append(cell.cell_contents)
         holders.append(cell)
     space = function.__globals__
     if is_user_module(space):
@@ -391,9 +391,9 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
             known = tuple([name for name in names if name in inner])
             values = [inner[name] for name in known]
             holders.append(Globals(inner, known))
-            found += values
+            result += values
             for value in values:
                 if type(value) is ModuleType and is_user_module(vars(value)):
                     spaces += [] if any(vars(value) is s for s in spaces) else [vars(value)]
-        found.append(vars(function))
-    return found
+        result.append(vars(function))
+    return result

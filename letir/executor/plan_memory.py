@@ -112,15 +112,15 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
     """
     if is_often is None:
         is_often = plan.straight is not None or plan.runs + 1 >= RUNS_BY_STEPS
-    found = SimulatedRun(plan, sizes, is_often)
-    found.run(len(plan.table.steps))
-    if found.peak_at < 0:
-        return PlanMemory(0, "no step", (), 0, found.is_exact)
+    result = SimulatedRun(plan, sizes, is_often)
+    result.run(len(plan.table.steps))
+    if result.peak_at < 0:
+        return PlanMemory(0, "no step", (), 0, result.is_exact)
     again = SimulatedRun(plan, sizes, is_often)
-    again.run(found.peak_at)
+    again.run(result.peak_at)
     held = sorted(again.held, key=lambda one: one.bytes, reverse=True)
-    where = memory_text(found.bind_of(found.peak_at))
-    return PlanMemory(found.peak, where, tuple(held), found.results, found.is_exact)
+    where = memory_text(result.bind_of(result.peak_at))
+    return PlanMemory(result.peak, where, tuple(held), result.results, result.is_exact)
 
 
 def memory_text(bind: Bind) -> str:

@@ -64,13 +64,13 @@ class PlanProfile:
 
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each of the slowest groups, the slowest first, under the ``heads``."""
-        found: list[tuple[str, ...]] = []
+        result: list[tuple[str, ...]] = []
         for one in sorted(self.groups, key=lambda one: one.seconds, reverse=True)[:_MOST_LINES]:
             rate = one.bytes / one.seconds / 1e9 if one.seconds else 0.0
             share = one.seconds / self.seconds if self.seconds else 0.0
             numbers = f"{1e6 * one.seconds:.1f} us", f"{share:.0%}", f"{one.bytes:,}", f"{rate:.1f}"
-            found.append((*numbers, one.name, one.line))
-        return found
+            result.append((*numbers, one.name, one.line))
+        return result
 
     def __str__(self):
         rows = [self.heads, *self.rows()]
@@ -133,15 +133,15 @@ def _timed_run(plan: Plan, leaves: list) -> PlanProfile:
         def call(*args):
             begin = time.perf_counter()
             size = sum([_array_bytes(args[0][n]) for n in args[1]]) if kind == OTHER else 0
-            found = f(*args)
+            result = f(*args)
             end = time.perf_counter()
             if kind == OTHER:
                 size += sum([_array_bytes(args[0][n]) for n in args[2] if n is not None])
             else:
-                size = sum(map(_array_bytes, args)) + _array_bytes(found)
-                size = 0 if getattr(found, "base", None) is not None else size  # only a view
+                size = sum(map(_array_bytes, args)) + _array_bytes(result)
+                size = 0 if getattr(result, "base", None) is not None else size  # only a view
             times.append((begin, end, size))
-            return found
+            return result
 
         return call
 

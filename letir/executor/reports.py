@@ -41,22 +41,22 @@ def _argument_words(f: Any, marked: tuple[tuple, dict]) -> list[str]:
     """
     names = positional_names(f)
     given: Any = marked
-    found = []
+    result = []
     for kind, place, *rest in optree.tree_paths(given, namespace=NAMESPACE):
         parts, owner = "", given[kind][place]
         for part in rest:
             step, owner = _path_step(owner, part)
             parts += step
         if kind == 1:  # by keyword
-            found.append(f"{place}{parts}")
+            result.append(f"{place}{parts}")
             continue
         ordinal = _ORDINALS[place] if place < len(_ORDINALS) else f"{place + 1}th"
         name = names[place] if place < len(names) else None
         if name is None:
-            found.append(f"{'part ' + parts + ' of ' if parts else ''}the {ordinal} argument")
+            result.append(f"{'part ' + parts + ' of ' if parts else ''}the {ordinal} argument")
         else:
-            found.append(f"{name}{parts}" if parts else f"{name}, the {ordinal} argument,")
-    return found
+            result.append(f"{name}{parts}" if parts else f"{name}, the {ordinal} argument,")
+    return result
 
 
 def _path_step(owner: Any, part: Any) -> tuple[str, Any]:

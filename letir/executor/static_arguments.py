@@ -74,8 +74,8 @@ class StaticArguments:
         static = {n % count for n in self.argnums if -count <= n < count}
         static |= {i for i, name in enumerate(self.names[:count]) if name in self.argnames}
         others = [i for i in range(count) if i not in static]
-        found = self.places[count] = (sorted(static), others)
-        return found
+        result = self.places[count] = (sorted(static), others)
+        return result
 
     def check_count(self, args: tuple, kwargs: dict) -> None:
         """Raise unless the function accepts these arguments, before anything runs."""

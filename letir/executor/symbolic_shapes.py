@@ -79,9 +79,9 @@ class ShapeFamilies:
             return None
         family = self.family_of(spec)
         candidates = (*family.named, *family.retries)
-        found = next((named for named in candidates if _fits_symbols(named, spec)), None)
-        if found is not None or (family.first == spec and self.static_shapes is None):
-            return found
+        result = next((named for named in candidates if _fits_symbols(named, spec)), None)
+        if result is not None or (family.first == spec and self.static_shapes is None):
+            return result
         proposal = _propose_symbols(family.first, spec)
         if proposal is None:
             family.first = spec  # the previous spec had sizes too small for symbols

@@ -24,11 +24,11 @@ _MOST = 64  # transforms per executor: new functions among their options would a
 
 def transformed_executor(executor: Executor, transform: Transform) -> Any:
     """The executor of the transformed function, with the same options; cached by transform."""
-    found = _cached_executor(
+    result = _cached_executor(
         executor, transform.key, lambda: _transformed_function(executor, transform)
     )
-    found.origin = executor, transform
-    return found
+    result.origin = executor, transform
+    return result
 
 
 def transformed_method(executor: Any, transform: Transform) -> Any:
@@ -49,24 +49,24 @@ def transformed_method(executor: Any, transform: Transform) -> Any:
 def _cached_executor(executor, key: tuple | None, make: Callable):
     """The executor cached under this key, made if there is none."""
     known = executor.transformed
-    found = known.get(key) if key is not None else None
-    if found is None:
+    result = known.get(key) if key is not None else None
+    if result is None:
         # no donation: the backward pass reads the arguments again
-        found = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
+        result = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
             while len(known) >= _MOST:
                 known.pop(next(iter(known)), None)
             # setdefault: concurrent threads get the same executor
-            found = known.setdefault(key, found)
-    return found
+            result = known.setdefault(key, result)
+    return result
 
 
 def _executor_of(executor: Executor, f: Callable, options: Any) -> Executor:
     """An executor of another function, with the class and the bound arrays of this one."""
-    found: Any = object.__new__(type(executor))
-    found.__dict__.update(executor.__dict__)  # the arrays that a partial has bound
-    Executor.__init__(found, f, options)
-    return found
+    result: Any = object.__new__(type(executor))
+    result.__dict__.update(executor.__dict__)  # the arrays that a partial has bound
+    Executor.__init__(result, f, options)
+    return result
 
 
 def _transformed_function(executor, transform: Transform) -> Callable:

@@ -37,9 +37,9 @@ class _FewColumns(RowLowering):
     keeps_in_memory = False
 
     def kernel(self) -> RowKernel:
-        found = super().kernel()
-        kernel = evolve(found.kernel, columns=self.passes.space.columns)
-        return evolve(found, kernel=kernel)
+        result = super().kernel()
+        kernel = evolve(result.kernel, columns=self.passes.space.columns)
+        return evolve(result, kernel=kernel)
 
     def emit_elements(
         self,

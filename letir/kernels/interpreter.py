@@ -92,7 +92,7 @@ class _Run:
 
     def place(self, one: Load | Store) -> tuple:
         """The index of an element; 0 along broadcast axes. Raises InternalError beyond the end."""
-        shape, found = self.arrays[one.array.name].shape, []
+        shape, result = self.arrays[one.array.name].shape, []
         for axis, (index, name) in enumerate(zip(one.indices, one.array.extents, strict=True)):
             is_one = not name and shape[axis] == 1
             at, length = self.value(index), self.most if is_one else shape[axis]
@@ -103,8 +103,8 @@ class _Run:
                     f"  index {at[is_outside].flat[0]} along axis {axis} of {length} elements\n"
                     '  please report it with the program, and use kernels="off" until then'
                 )
-            found.append(0 if is_one else at)
-        return tuple(found)
+            result.append(0 if is_one else at)
+        return tuple(result)
 
     def compute_let(self, let: Let) -> np.ndarray:
         operands = [self.value(x) for x in let.operands]

@@ -72,9 +72,9 @@ class Builder:
         for known in reversed(self.known):
             if key in known:
                 return known[key]
-        made = self.known[-1][key] = self.scalar(kind)
-        self.bodies[-1].append(Let(made, name, operands, reassociates))
-        return made
+        result = self.known[-1][key] = self.scalar(kind)
+        self.bodies[-1].append(Let(result, name, operands, reassociates))
+        return result
 
     def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
         """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""
@@ -117,17 +117,17 @@ class Builder:
         for known in reversed(self.known):
             if key in known:
                 return known[key]
-        made = self.known[-1][key] = self.scalar(function.result.dtype)
-        self.bodies[-1].append(FunctionCall(made, function, operands))
-        return made
+        result = self.known[-1][key] = self.scalar(function.result.dtype)
+        self.bodies[-1].append(FunctionCall(result, function, operands))
+        return result
 
     def load(
         self, array: Array, indices: tuple[Operand, ...], part: str = "", *, is_first: bool = False
     ) -> Scalar:
         """An element of an array; ``is_first``: load it before all loops that are being built."""
-        made = self.scalar(_element_dtype(array, part))
-        self.bodies[0 if is_first else -1].append(Load(made, array, indices, part))
-        return made
+        result = self.scalar(_element_dtype(array, part))
+        self.bodies[0 if is_first else -1].append(Load(result, array, indices, part))
+        return result
 
     def store(
         self, array: Array, indices: tuple[Operand, ...], value: Operand, part: str = ""

@@ -299,12 +299,12 @@ class _LoopLowering(Unrolling):
 
     def shape_scalars(self, params: Sequence[Local], scalars: Sequence[Operand]) -> list[Places]:
         """The scalars, shaped to values of the parameters."""
-        found, start = [], 0
+        result, start = [], 0
         for param in params:
             kind = known_type(param.type)
-            found.append(self.new(scalars[start : start + kind.size], kind.shape))
+            result.append(self.new(scalars[start : start + kind.size], kind.shape))
             start += kind.size
-        return found
+        return result
 
     def step_results(
         self, loop: LoopParts, carried: Sequence[Operand], number: Operand | None

@@ -163,10 +163,10 @@ class Compensated(_Sum):
 
     def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         (total, error), (x,) = parts, block
-        found = b.add(total, x)
-        taken = b.sub(found, total)
-        lost = b.add(b.sub(total, b.sub(found, taken)), b.sub(x, taken))
-        return found, b.add(error, lost)
+        result = b.add(total, x)
+        taken = b.sub(result, total)
+        lost = b.add(b.sub(total, b.sub(result, taken)), b.sub(x, taken))
+        return result, b.add(error, lost)
 
     def of_block(self, b: Builder, block: Parts) -> Parts:
         return *block, b.number(0.0, F8)

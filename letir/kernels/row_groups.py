@@ -204,15 +204,15 @@ class RowLowering(ScalarLowering):
             self.emit_pass(stage)
         self.store_results("row")
         totals = [one for one in self.passes.reductions if one.kind == "single"]
-        found = []
+        result = []
         for one, parts in zip(totals, carried, strict=True):
             if one.operand_kind == "row":
                 dtype = one.bind.binders[0].type.dtype
                 element = one.form.element(b, self.value(one.source), dtype)
             else:
                 element = one.accumulator.value(b, one.partial)
-            found.append(one.accumulator.with_value(b, parts, element))
-        return found
+            result.append(one.accumulator.with_value(b, parts, element))
+        return result
 
     def emit_pass(self, stage: int) -> None:
         """Write one pass over a row: its full values, and their reductions."""
@@ -361,8 +361,8 @@ def _flatten_parts(parts: list[Parts]) -> Parts:
 
 def _split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
     """``flat`` split into parts that are as long as the parts of ``like``."""
-    found, at = [], 0
+    result, at = [], 0
     for parts in like:
-        found.append(tuple(flat[at : at + len(parts)]))
+        result.append(tuple(flat[at : at + len(parts)]))
         at += len(parts)
-    return found
+    return result

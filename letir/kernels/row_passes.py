@@ -252,11 +252,11 @@ class RowPasses:
 
     def costs(self) -> dict[Arg, int]:
         """The approximate number of instructions that compute each full value from arrays."""
-        found: dict[Arg, int] = {}
+        result: dict[Arg, int] = {}
         for bind in self.elementwise:
             if self.kinds[bind.binders[0]] != "full":
                 continue
             own = 1 if bind.op.cost == "cheap" else 2 * _CHEAP
             args = [self.source(arg) for arg in bind.args]
-            found[bind.binders[0]] = own + sum([found.get(arg, 1) for arg in args])
-        return found
+            result[bind.binders[0]] = own + sum([result.get(arg, 1) for arg in args])
+        return result

@@ -117,8 +117,8 @@ def _sign(b: Builder, x: Operand) -> Operand:
     if x.dtype.kind in "bu":
         return b.select(b.let("ne", x, zero), one, zero)
     minus = b.number(-1, x.dtype)
-    found = b.select(b.let("gt", x, zero), one, b.select(b.let("lt", x, zero), minus, zero))
-    return b.select(b.let("ne", x, x), x, found) if x.dtype.kind == "f" else found
+    result = b.select(b.let("gt", x, zero), one, b.select(b.let("lt", x, zero), minus, zero))
+    return b.select(b.let("ne", x, x), x, result) if x.dtype.kind == "f" else result
 
 
 def _is_nan(b: Builder, x: Operand) -> Operand:
@@ -205,13 +205,13 @@ def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     """Division by a constant, so that division by 0 (a warning) and overflow are excluded."""
     if type(y) is not Number or y.value in (0, -1):
         raise TypeError("the divisor may be 0")
-    found = b.let("quotient", x, y)
+    result = b.let("quotient", x, y)
     if x.dtype.kind == "u":
-        return found
-    rest, zero = b.sub(x, b.mul(found, y)), b.number(0, x.dtype)
+        return result
+    rest, zero = b.sub(x, b.mul(result, y)), b.number(0, x.dtype)
     is_apart = b.let("ne", b.let("lt", rest, zero), b.number(int(y.value) < 0, BOOL))
     is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
-    return b.select(is_apart, b.sub(found, b.number(1, x.dtype)), found)
+    return b.select(is_apart, b.sub(result, b.number(1, x.dtype)), result)
 
 
 _FORMS: dict[str, Form] = {

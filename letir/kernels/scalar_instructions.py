@@ -53,8 +53,8 @@ def _fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     total = product + z
     part = total - product
     lost = (product - (total - part)) + (z - part)
-    found = total + (lost + low)
-    return np.where(np.isfinite(found), found, product + z)
+    result = total + (lost + low)
+    return np.where(np.isfinite(result), result, product + z)
 
 
 def _bit_halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -120,11 +120,11 @@ class ScalarLowering:
 
 def operand_dtypes(bind: Bind) -> list[np.dtype]:
     """The dtypes to which NumPy converts the operands of a bind."""
-    op, made = bind.op, bind.binders[0].type.dtype
+    op, result = bind.op, bind.binders[0].type.dtype
     if op.python_errors:
-        return [made] * len(bind.args)
+        return [result] * len(bind.args)
     if op.operand_dtypes is not None:
-        return op.operand_dtypes(made, len(bind.args))
+        return op.operand_dtypes(result, len(bind.args))
     ufunc: Any = getattr(op.impl, "ufunc", None)
     if ufunc is None:
         return [arg.type.dtype for arg in bind.args]

@@ -118,16 +118,16 @@ class Unrolling:
 
     def element(self, place: int) -> Operand:
         """The scalar of an element number; an element of an input is loaded at its first use."""
-        found = self.elements[place]
-        if found is None:
+        result = self.elements[place]
+        if result is None:
             start, array, shape = self.inputs[np.searchsorted(self.starts, place, "right") - 1]
             index = np.unravel_index(place - start, shape)
             indices = [self.builder.number(i, "int64") for i in (0, *index)]
             # loaded before all loops, because code in a loop and code after it may both read it
-            found = self.builder.load(array, tuple(indices), is_first=True)
+            result = self.builder.load(array, tuple(indices), is_first=True)
             self.note_accesses(1)
-            self.elements[place] = found
-        return found
+            self.elements[place] = result
+        return result
 
     def new(self, scalars: Sequence[Operand], shape: tuple) -> Places:
         """New element numbers for scalars."""
@@ -312,9 +312,9 @@ def _laid_like(x: Places, places: Places) -> Places:
     """``places`` in the memory order in which NumPy's ufuncs give results for ``x``."""
     if has_c_order(x):
         return places
-    found = np.empty_like(x)
-    found[...] = places
-    return found
+    result = np.empty_like(x)
+    result[...] = places
+    return result
 
 
 def core_of(array: Array) -> str:

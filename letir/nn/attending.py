@@ -39,9 +39,9 @@ def multi_head_attention(
         _split_heads(linear(x, *pair), heads)
         for x, pair in zip((query, key, value), maps, strict=False)
     )
-    found = attention(q, k, v, mask, causal=causal)
-    found = transpose(found, _swap_head_axis(found.ndim))
-    return linear(reshape(found, (*found.shape[:-2], -1)), *maps[3])
+    result = attention(q, k, v, mask, causal=causal)
+    result = transpose(result, _swap_head_axis(result.ndim))
+    return linear(reshape(result, (*result.shape[:-2], -1)), *maps[3])
 
 
 def _split_heads(x: Any, heads: int) -> Any:

@@ -25,13 +25,13 @@ from letir.ops.shape.reshape_and_ravel import reshape
 
 def _ints_per_axis(value: Any, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
-    found = (value,) * count if isinstance(value, int) else tuple(value)
-    if len(found) != count:
+    result = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(result) != count:
         raise ShapeError(
             f"{what} must be an int or {count} of them, found {value!r}\n"
             "  pass one number for all axes, or one for each"
         )
-    return found
+    return result
 
 
 def _padding_pairs(

@@ -55,10 +55,10 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__"):  # doctest and copy ask modules for such names
         raise AttributeError(f"module 'letir.numpy' has no attribute {name!r}")
     try:
-        found = getattr(np, name)
+        result = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"numpy has no {name!r}, and neither has letir.numpy") from None
-    return wrap_function(found)
+    return wrap_function(result)
 
 
 def __dir__() -> list[str]:

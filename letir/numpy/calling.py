@@ -77,10 +77,10 @@ def _with_core_axes(called: Any, operands: list) -> tuple[list, tuple]:
 
 def _result_column(called: np.vectorize, values: list, place: int) -> Any:
     """Result number ``place`` of all calls, as an array with the dtype of otypes or of call 0."""
-    made = array(values)
+    result = array(values)
     if called.otypes is not None:
-        return made.astype(called.otypes[place])
-    return made.astype(array(values[0]).dtype, copy=False)
+        return result.astype(called.otypes[place])
+    return result.astype(array(values[0]).dtype, copy=False)
 
 
 def ndenumerate(arr: Any) -> Any:

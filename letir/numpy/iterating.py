@@ -73,8 +73,8 @@ class NdIter:
     def value(self) -> Any:
         """The current element: of each operand, or of the only one."""
         item: Any = (*self.multi_index, ...)
-        found = tuple([x[item] for x in self.operands])
-        return found if self.nop > 1 else found[0]
+        result = tuple([x[item] for x in self.operands])
+        return result if self.nop > 1 else result[0]
 
     def __getitem__(self, place: int) -> Any:
         return self.value[place] if self.nop > 1 else (self.value,)[place]

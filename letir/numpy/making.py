@@ -68,10 +68,10 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
     )
-    found = make()
-    if found.dtype.names:
-        return LATE_BOUND["structured_buffer"](trace, found)
-    return new_buffer(trace, found, recipe) if found.dtype.char in NUMBERS else found
+    result = make()
+    if result.dtype.names:
+        return LATE_BOUND["structured_buffer"](trace, result)
+    return new_buffer(trace, result, recipe) if result.dtype.char in NUMBERS else result
 
 
 def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tuple) -> Local:

@@ -16,10 +16,10 @@ def polyval(x: Any, c: Any, tensor: bool = True) -> Any:
     c = c.reshape(1) if c.ndim == 0 else c
     if tensor and x.ndim:
         c = c.reshape(c.shape + (1,) * x.ndim)
-    found = c[-1] + x * 0
+    result = c[-1] + x * 0
     for i in range(2, c.shape[0] + 1):  # Horner's scheme, as NumPy computes it
-        found = c[-i] + found * x
-    return found
+        result = c[-i] + result * x
+    return result
 
 
 def polyvander(x: Any, deg: int) -> Any:

@@ -48,8 +48,8 @@ class Recorded:
             arrays = tuple(map(array_of_object, args))
             if any(map(operator.is_not, arrays, args)):
                 return self(*arrays, **kwargs)
-            found = self.function(*args, **kwargs)
-            return found if isinstance(self.function, np.ufunc) else _new_arrays(found, args)
+            result = self.function(*args, **kwargs)
+            return result if isinstance(self.function, np.ufunc) else _new_arrays(result, args)
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
@@ -72,8 +72,8 @@ class Recorded:
         # copy and pickle ask before `function` is set: looking it up would recurse
         if name == "function":
             raise AttributeError(name)
-        found = getattr(self.function, name)
-        return _wrap_ufunc_method(found) if name in METHODS else found
+        result = getattr(self.function, name)
+        return _wrap_ufunc_method(result) if name in METHODS else result
 
 
 def _holds_floats(x: Any) -> bool:

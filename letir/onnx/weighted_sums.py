@@ -36,9 +36,9 @@ def weighted_sum(program: Lambda) -> Lambda:
         pairs = zip(results, arrays[count:], strict=True)
         return sum((x * ct).sum() for x, ct in pairs if x.dtype.kind in "fc")
 
-    found = trace(total, *[ShapeDtype(kind.shape, kind.dtype) for kind in kinds])
+    result = trace(total, *[ShapeDtype(kind.shape, kind.dtype) for kind in kinds])
     names = [param.name for param in program.params]
     names += [f"ct_{name}" for name in output_names_of(program, None, ())]
-    for param, name in zip(found.params, names, strict=True):
+    for param, name in zip(result.params, names, strict=True):
         param.name = name
-    return found
+    return result

@@ -16,11 +16,11 @@ from letir.ops.record_index import FUNCTIONS, OPERATIONS
 @functools.cache
 def _modules_by_word(index_name: str) -> dict[str, list[str]]:
     """{word: the modules under which an index has it}."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for module, words in {"OPERATIONS": OPERATIONS, "FUNCTIONS": FUNCTIONS}[index_name].items():
         for word in words.split():
-            found.setdefault(word, []).append(module)
-    return found
+            result.setdefault(word, []).append(module)
+    return result
 
 
 def _load(module: str) -> ModuleType:

@@ -79,5 +79,5 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    found = globals()[name] = load_name(__name__, _ON_USE, name)
-    return found
+    result = globals()[name] = load_name(__name__, _ON_USE, name)
+    return result

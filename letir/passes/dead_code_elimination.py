@@ -153,10 +153,10 @@ class DeadResultElimination:
 
     def needed_carries(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
-        found = _carries_read_by(body, steps, n_carry, asked)
+        result = _carries_read_by(body, steps, n_carry, asked)
         if not any(map(_has_separable_results, body.binds)):
-            return found
-        return self.refine_carries(body, steps, found, asked)
+            return result
+        return self.refine_carries(body, steps, result, asked)
 
     def refine_carries(
         self, body: Lambda, steps: int, most: set[int], wanted: set[int]
@@ -165,16 +165,16 @@ class DeadResultElimination:
         ``_carries_read_by``, which computes ``most``, this analysis distinguishes the results of
         nested bodies.
         """
-        found = most & wanted
-        while len(found) < len(most):
+        result = most & wanted
+        while len(result) < len(most):
             places = range(len(body.ret.args))
-            results = tuple([i for i in places if i in found or (i in wanted and i not in most)])
+            results = tuple([i for i in places if i in result or (i in wanted and i not in most)])
             reads = self.used_params(self.prune_body(body, results))
-            more = found | {i - steps for i in reads if i - steps in most}
-            if more == found:
+            more = result | {i - steps for i in reads if i - steps in most}
+            if more == result:
                 break
-            found = more
-        return found
+            result = more
+        return result
 
 
 def _has_separable_results(bind: Bind) -> bool:
@@ -189,7 +189,7 @@ def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -
     """
     carry = {param: i for i, param in enumerate(body.params[steps : steps + n_carry])}
     makers = {binder: bind for bind in body.binds for binder in bind.binders}
-    found = {i for i in wanted if i < n_carry}
+    result = {i for i in wanted if i < n_carry}
     stack = [body.ret.args[i] for i in wanted if i < len(body.ret.args)]
     stack += [local for bind in body.binds if has_effect(bind) for local in bind.locals()]
     seen: set = set()
@@ -203,9 +203,9 @@ def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -
             seen.update(bind.binders)
             stack += bind.args
         elif local in carry:
-            found.add(carry[local])
+            result.add(carry[local])
             stack.append(body.ret.args[carry[local]])
-    return found
+    return result
 
 
 def _needs_operand(bind: Bind, param: Local) -> bool:

@@ -80,11 +80,11 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
             binder = Local(ArrayType(dtype))
             new[key] = Bind((binder,), constant, (), Attrs(value=value), bind.source)
         args[i] = made[key] if key in made else new[key].binders[0]
-    found = bind.with_args(tuple(args))
-    if not has_types_of(found, bind):
+    result = bind.with_args(tuple(args))
+    if not has_types_of(result, bind):
         return bind, []
     made.update({key: one.binders[0] for key, one in new.items()})
-    return found, list(new.values())
+    return result, list(new.values())
 
 
 def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
@@ -109,10 +109,10 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
     try:
-        found = ufunc.resolve_dtypes((*map(promotion_type, kinds), *[None] * ufunc.nout))
+        result = ufunc.resolve_dtypes((*map(promotion_type, kinds), *[None] * ufunc.nout))
     except (TypeError, DTypeError, AttributeError):  # None is not an operand
         return None
-    return found[: ufunc.nin]
+    return result[: ufunc.nin]
 
 
 @cache

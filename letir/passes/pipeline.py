@@ -110,9 +110,9 @@ class _Registered:
         return _pass_name(self.pass_)
 
     def __call__(self, fn: Lambda) -> Lambda:
-        found = self.pass_(fn)
-        _check_result(self.pass_, fn, found)
-        return found
+        result = self.pass_(fn)
+        _check_result(self.pass_, fn, result)
+        return result
 
 
 def _type_signature(fn: Lambda) -> tuple:

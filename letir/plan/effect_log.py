@@ -34,14 +34,14 @@ def _has_guard(body: Lambda) -> bool:
 
 def before_guards(fn: Lambda) -> frozenset[int]:
     """The positions of effects (other than guards) that precede a guard."""
-    found, seen = [], False
+    result, seen = [], False
     for n in range(len(fn.binds) - 1, -1, -1):
         bind = fn.binds[n]
         if is_guard(bind):
             seen = True
         elif seen and has_effect(bind):
-            found.append(n)
-    return frozenset(found)
+            result.append(n)
+    return frozenset(result)
 
 
 def log_effect(f: Callable, slot: int) -> Callable:

@@ -104,8 +104,8 @@ def numeric_callable(bind: Bind, xp: Any) -> Callable:
 def _impl_for(bind: Bind, xp: Any) -> Callable:
     """The ``impl`` of a bind, also of a composite that is not decomposed for NumPy."""
     impl: Callable = bind.op.impl
-    found: Callable = getattr(impl, "for_numpy", impl) if xp is np else impl
-    return found
+    result: Callable = getattr(impl, "for_numpy", impl) if xp is np else impl
+    return result
 
 
 def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) -> Callable:
@@ -163,14 +163,14 @@ def donated_step(bind: Bind, xp: Any, counts: int) -> Callable:
 
 def reference_counts(v: list, donated: tuple) -> dict[int, int]:
     """The reference counts of the arrays that may be written to, by id."""
-    found = {}
+    result = {}
     for n in donated:
         x = v[n]
         apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
         if apart and not any(_may_share_memory(x, y) for m, y in enumerate(v) if m != n):
             del x  # which would count as one more reference
-            found[id(v[n])] = sys.getrefcount(v[n])
-    return found
+            result[id(v[n])] = sys.getrefcount(v[n])
+    return result
 
 
 def _may_share_memory(x, y) -> bool:
@@ -271,10 +271,10 @@ def _resolved_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     None if arrays of these dtypes would select another loop, or if a type is unknown.
     """
     key = (ufunc, types)
-    found = _loop_dtypes.get(key, ...)
-    if found is ...:
-        found = _loop_dtypes[key] = _resolve_dtypes(ufunc, types)
-    return found
+    result = _loop_dtypes.get(key, ...)
+    if result is ...:
+        result = _loop_dtypes[key] = _resolve_dtypes(ufunc, types)
+    return result
 
 
 def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
@@ -282,11 +282,11 @@ def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
         return None
     results = (None,) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*map(promotion_type, types), *results))
-        again = ufunc.resolve_dtypes((*found[: ufunc.nin], *results))
+        result = ufunc.resolve_dtypes((*map(promotion_type, types), *results))
+        again = ufunc.resolve_dtypes((*result[: ufunc.nin], *results))
     except (TypeError, DTypeError):
         return None
-    return found[: ufunc.nin] if found == again else None
+    return result[: ufunc.nin] if result == again else None
 
 
 def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
@@ -297,22 +297,22 @@ def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
     if type(number) not in _PLAIN:
         return number
     key = (token(number), dtype)
-    found = _number_arrays.get(key)
-    if found is None:
-        found = _number_arrays[key] = _number_array(number, dtype)
-    return found
+    result = _number_arrays.get(key)
+    if result is None:
+        result = _number_arrays[key] = _number_array(number, dtype)
+    return result
 
 
 def _number_array(number, dtype: np.dtype):
     with float_errors(all="raise"):
         try:
-            made = np.array(number, dtype)
+            result = np.array(number, dtype)
         except (OverflowError, FloatingPointError, TypeError):
             return number
-    if dtype.kind in "fc" and number and not np.isnan(made):
+    if dtype.kind in "fc" and number and not np.isnan(result):
         # rounding to inf sets a floating-point flag, which errstate governs; to zero sets none
-        size = max(abs(made.real), abs(made.imag))
+        size = max(abs(result.real), abs(result.imag))
         if size > np.finfo(dtype).max and np.isfinite(number):
             return number
-    made.flags.writeable = False
-    return made
+    result.flags.writeable = False
+    return result

@@ -193,8 +193,8 @@ class Plan:
 
     def table_for(self, xp: Any) -> StepTable:
         """The step table for another array module."""
-        found = self.tables[xp] = step_table(self.program(), xp, partial(_run_body, xp=xp))
-        return found
+        result = self.tables[xp] = step_table(self.program(), xp, partial(_run_body, xp=xp))
+        return result
 
     def program(self) -> Lambda:
         """The program from which the plan was made."""
@@ -269,11 +269,11 @@ PLACES[Plan.run_straight_line.__code__] = _place_of_line
 
 def without_constants(table: StepTable, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program."""
-    found, constants = list(results), table.constants
+    result, constants = list(results), table.constants
     for i in table.shared:
-        if id(memory_owner(found[i])) in constants:
-            found[i] = found[i].copy(order="K")
-    return tuple(found)
+        if id(memory_owner(result[i])) in constants:
+            result[i] = result[i].copy(order="K")
+    return tuple(result)
 
 
 LATE_BOUND["without_constants"] = without_constants

@@ -212,10 +212,10 @@ class _Layout:
     def number_slot(self, value) -> int:
         """The slot of a Python number, or of the array that replaces it."""
         key = number_key(value)
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = self.new_slot(value)
-        return found
+        result = self.numbers.get(key)
+        if result is None:
+            result = self.numbers[key] = self.new_slot(value)
+        return result
 
     def slot_for(self, binder: Local) -> int:
         """A free slot for a new value."""

@@ -161,12 +161,12 @@ class StepWriter:
 
     def constant(self, value: Any) -> str:
         """The global name of a value."""
-        found = self._globals_of.get(id(value))
-        if found is None:
-            found = self._globals_of[id(value)] = f"c{len(self._globals_of)}"
-            self.names[found] = value
+        result = self._globals_of.get(id(value))
+        if result is None:
+            result = self._globals_of[id(value)] = f"c{len(self._globals_of)}"
+            self.names[result] = value
             self.kept.append(value)
-        return found
+        return result
 
     # ---- writing ----
 

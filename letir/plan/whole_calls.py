@@ -80,8 +80,8 @@ def shortest_time(run: Callable[[tuple, dict], Any], args: tuple, kwargs: dict) 
 def _function_of(code: CodeType, names: dict[str, Any]) -> Callable:
     """The function ``call`` of a module's code, whose globals are ``names``."""
     exec(code, names)
-    made: Callable = names.pop("call")  # else the function would hold itself
-    return made
+    result: Callable = names.pop("call")  # else the function would hold itself
+    return result
 
 
 def whole_call(

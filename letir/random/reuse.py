@@ -68,12 +68,12 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
             key = bind.args[bind.op.key_operand]
             if type(key) is Local:
                 uses.setdefault(same.get(key, key), []).append(bind)
-    found = []
+    result = []
     for key, binds in uses.items():
         every = (*uses.get(whole.get(key), ()), *binds)
         if len(every) > 1:
-            found.append(Reuse(key, every))
-    return found
+            result.append(Reuse(key, every))
+    return result
 
 
 def _derivation_of(bind: Bind) -> tuple | None:

@@ -34,10 +34,10 @@ def _metric_function(name: str, metric: Any) -> Any:
     """The function of a metric, given by its name or by itself."""
     if callable(metric):
         metric = getattr(metric, "__name__", "")
-    found = _METRICS.get(metric)
-    if found is None:
+    result = _METRICS.get(metric)
+    if result is None:
         raise refusal_error(name, f"of the metrics only {', '.join(_METRICS)}, found {metric!r}")
-    return found
+    return result
 
 
 def _as_rows(x: Any) -> Any:

@@ -129,13 +129,13 @@ def map_coordinates(
     if mode == "nearest":
         places = [np.clip(c, 0, n - 1) for c, n in zip(places, x.shape, strict=True)]
     corners = [_corners_of(c, n, order) for c, n in zip(places, x.shape, strict=True)]
-    found: Any = 0.0
+    result: Any = 0.0
     for corner in itertools.product(*corners):
         weight = functools.reduce(operator.mul, [w for _, w in corner])
-        found = found + weight * in_double(x)[tuple([i for i, _ in corner])]
+        result = result + weight * in_double(x)[tuple([i for i, _ in corner])]
     if mode == "constant":
-        found = np.where(functools.reduce(operator.and_, inside), found, cval)
-    return store_result(found, x, output)
+        result = np.where(functools.reduce(operator.and_, inside), result, cval)
+    return store_result(result, x, output)
 
 
 def _corners_of(place: Any, n: int, order: int) -> list[tuple]:

@@ -23,9 +23,11 @@ def extend_borders(x: Any, before: tuple, after: tuple, mode: str, cval: Any) ->
     widths = [(max(a, 0), max(b, 0)) for a, b in pairs]
     how: Any = _PADDED_BY[mode]
     options: dict[str, Any] = {"constant_values": cval} if how == "constant" else {}
-    found = np.pad(x, widths, how, **options)
-    item = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, found.shape, strict=True)]
-    return found[tuple(item)]
+    result = np.pad(x, widths, how, **options)
+    item = [
+        slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, result.shape, strict=True)
+    ]
+    return result[tuple(item)]
 
 
 def windows_of(x: Any, shape: tuple, origins: tuple, mode: str, cval: Any) -> Any:

@@ -42,12 +42,12 @@ def cumulative_trapezoid(
     """The integrals from the first sample to each of them."""
     y = traced_or_array(y)
     pairs = (_slice_axis(y, axis, 1) + _slice_axis(y, axis, 0, -1)) / 2.0
-    found = np.cumsum(_interval_widths(y, x, dx, axis) * pairs, axis=axis)
+    result = np.cumsum(_interval_widths(y, x, dx, axis) * pairs, axis=axis)
     if initial is None:
-        return found
+        return result
     if initial != 0:
         raise ValueError("`initial` must be `None` or `0`.")
-    return np.concatenate([_slice_axis(found, axis, 0, 1) * 0.0, found], axis=axis)
+    return np.concatenate([_slice_axis(result, axis, 0, 1) * 0.0, result], axis=axis)
 
 
 @drop_in("integrate")

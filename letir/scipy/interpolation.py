@@ -87,15 +87,15 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
     extra = (1,) * (coefficients.ndim - 2)
     z = (x - _indexable_table(starts)[piece]).reshape((*x.shape, *extra))
     rows = _indexable_table(coefficients)[:, wide]
-    found = 0 * z + rows[0][piece]
+    result = 0 * z + rows[0][piece]
     for k in range(1, coefficients.shape[0]):
-        found = found * z + rows[k][piece]
+        result = result * z + rows[k][piece]
     if not extrapolate:
         outside = ((x < starts[0]) | (x > last)).reshape((*x.shape, *extra))
-        found = np.where(outside, np.nan, found)
+        result = np.where(outside, np.nan, result)
     axis, n = self.axis, x.ndim
-    order = [*range(n, n + axis), *range(n), *range(n + axis, found.ndim)]
-    return found.transpose(order) if axis else found
+    order = [*range(n, n + axis), *range(n), *range(n + axis, result.ndim)]
+    return result.transpose(order) if axis else result
 
 
 def _coefficient_place(self) -> tuple[Any, str]:
@@ -148,10 +148,10 @@ def _value_of_interpolator(plain: Callable, self, x):
     points, looked_up = x.reshape(-1), copy.copy(self)
     for name in ("x", "_y"):
         setattr(looked_up, name, _indexable_table(getattr(self, name)))
-    found = _call_of(self)(looked_up, points).reshape(points.shape[0], -1)
+    result = _call_of(self)(looked_up, points).reshape(points.shape[0], -1)
     if not self._extrapolate:
-        found = _filled_outside(self, points, found)
-    return self._finish_y(found, x.shape)
+        result = _filled_outside(self, points, result)
+    return self._finish_y(result, x.shape)
 
 
 def _indexable_table(known: Any) -> Any:

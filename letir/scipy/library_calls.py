@@ -160,9 +160,9 @@ def _recorded_class(found: Any) -> str | None:
 def _first_object(items: Any) -> "RecordedObject | None":
     """The first recorded object among arguments, None if there is none."""
     for item in items:
-        found = _first_object(item) if isinstance(item, list | tuple) else item
-        if type(found) is RecordedObject:
-            return found
+        result = _first_object(item) if isinstance(item, list | tuple) else item
+        if type(result) is RecordedObject:
+            return result
     return None
 
 
@@ -263,9 +263,9 @@ def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     if kind == "dict":
         items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
         class_: Any = type(found)
-        made = class_.__new__(class_)  # __init__ may take the items one by one
-        made.update(items)
-        return made
+        result = class_.__new__(class_)  # __init__ may take the items one by one
+        result.update(items)
+        return result
     if kind == "fields":
         known = named_fields(found)
         assert known is not None, "the form was made from these fields"
@@ -283,9 +283,9 @@ def _named_tuple(found: Any, values: dict) -> Any:
     count = len(found)
     if kind.__mro__ == (kind, tuple, object) and not hasattr(kind, "_extra_fields"):
         return kind._make(values.values())
-    made = _class_like(kind.__name__, tuple(values)[:count])._make(list(values.values())[:count])
-    vars(made).update(list(values.items())[count:])
-    return made
+    result = _class_like(kind.__name__, tuple(values)[:count])._make(list(values.values())[:count])
+    vars(result).update(list(values.items())[count:])
+    return result
 
 
 @functools.cache

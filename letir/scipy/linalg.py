@@ -202,8 +202,8 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options:
 @drop_in("linalg")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant, in double precision."""
-    found = np.linalg.det(traced_or_array(a))
-    return found.astype(np.complex128 if found.dtype.kind == "c" else np.float64)
+    result = np.linalg.det(traced_or_array(a))
+    return result.astype(np.complex128 if result.dtype.kind == "c" else np.float64)
 
 
 @drop_in("linalg")

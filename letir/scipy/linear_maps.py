@@ -52,8 +52,8 @@ def _apply_as_matrix(function: Callable, x: Any, axis: int) -> Any:
     kind = function(np.ones((n, 1), x.dtype)).dtype
     offset = function(np.zeros((n, 1)))[:, 0]
     matrix = function(np.eye(n)) - offset[:, None]
-    found = np.moveaxis(x, axis, -1) @ matrix.T
+    result = np.moveaxis(x, axis, -1) @ matrix.T
     if offset.any():
-        found = found + offset
-    found = np.moveaxis(found, -1, axis)
-    return found if found.dtype == kind else found.astype(kind)
+        result = result + offset
+    result = np.moveaxis(result, -1, axis)
+    return result if result.dtype == kind else result.astype(kind)

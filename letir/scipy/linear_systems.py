@@ -136,8 +136,8 @@ def svd(
     """The singular value decomposition (U, s, Vh)."""
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
-    found: Any = np.linalg.svd(traced_or_array(a), full_matrices, compute_uv)  # type: ignore
-    return tuple(found) if compute_uv else found
+    result: Any = np.linalg.svd(traced_or_array(a), full_matrices, compute_uv)  # type: ignore
+    return tuple(result) if compute_uv else result
 
 
 @drop_in("linalg")
@@ -169,8 +169,8 @@ def cosm(A: Any) -> Any:
     """The cosine of a square matrix."""
     turned = PRIMITIVES["expm"](1j * traced_or_array(A))
     back = PRIMITIVES["expm"](-1j * traced_or_array(A))
-    found = (turned + back) / 2
-    return found if traced_or_array(A).dtype.kind == "c" else found.real
+    result = (turned + back) / 2
+    return result if traced_or_array(A).dtype.kind == "c" else result.real
 
 
 @drop_in("linalg")
@@ -178,5 +178,5 @@ def sinm(A: Any) -> Any:
     """The sine of a square matrix."""
     turned = PRIMITIVES["expm"](1j * traced_or_array(A))
     back = PRIMITIVES["expm"](-1j * traced_or_array(A))
-    found = (turned - back) / 2j
-    return found if traced_or_array(A).dtype.kind == "c" else found.real
+    result = (turned - back) / 2j
+    return result if traced_or_array(A).dtype.kind == "c" else result.real

@@ -25,14 +25,14 @@ class VectorDistribution:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
-        found = getattr(find_in_scipy("stats", self.name), method)
+        result = getattr(find_in_scipy("stats", self.name), method)
 
         def call(*args, **kwargs):
             if is_traced(*args, **kwargs):
                 raise refusal_error(f"{self.name}.{method}", f"only {', '.join(self.recorded)} are")
-            return found(*args, **kwargs)
+            return result(*args, **kwargs)
 
-        return entry_point(call) if callable(found) else found
+        return entry_point(call) if callable(result) else result
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""

@@ -55,8 +55,8 @@ def _correlate_weights(input, weights, output, mode, cval, origin, axes, convolv
         origins = [-o - (at[a] % 2 == 0) for a, o in zip(chosen, origins, strict=True)]
     shape = shape_along(list(w.shape), sorted(chosen), x.ndim, 1)  # SciPy sorts the axes of weights
     windows = windows_of(in_double(x), shape, shape_along(origins, chosen, x.ndim, 0), mode, cval)
-    found = np.tensordot(windows, in_double(w).reshape(shape), x.ndim)
-    return store_result(found, x, output)
+    result = np.tensordot(windows, in_double(w).reshape(shape), x.ndim)
+    return store_result(result, x, output)
 
 
 @drop_in("ndimage")
@@ -177,13 +177,13 @@ def gaussian_filter(
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     given = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
-    found = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
+    result = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
     for axis, width, degree, how, reach in zip(chosen, *given, strict=True):
         if width > 1e-15:
-            found = gaussian_filter1d(
-                found, width, axis, degree, None, how, cval, truncate, radius=reach
+            result = gaussian_filter1d(
+                result, width, axis, degree, None, how, cval, truncate, radius=reach
             )
-    return store_result(found if found is not x else x.copy(), found, output)
+    return store_result(result if result is not x else x.copy(), result, output)
 
 
 def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda x: x) -> Any:
@@ -192,10 +192,10 @@ def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda
     chosen = filtered_axes(axes, x.ndim)
     modes = one_per_axis(mode, len(chosen))
     parts = [combine(second_derivative(x, a, m)) for a, m in zip(chosen, modes, strict=True)]
-    found = parts[0]
+    result = parts[0]
     for part in parts[1:]:
-        found = found + part
-    return store_result(found, x, output)
+        result = result + part
+    return store_result(result, x, output)
 
 
 @drop_in("ndimage")
@@ -255,8 +255,8 @@ def gaussian_gradient_magnitude(
     """The length of the gradient, computed with derivatives of a Gaussian."""
     x = traced_or_array(input)
     first = _gaussian_derivative(1, x, sigma, axes, cval, options)
-    found = _sum_along_axes(x, None, mode, axes, first, np.square)
-    return store_result(np.sqrt(found), x, output)
+    result = _sum_along_axes(x, None, mode, axes, first, np.square)
+    return store_result(np.sqrt(result), x, output)
 
 
 # ---- other separable filters ----
@@ -292,11 +292,11 @@ def uniform_filter(
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     given = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
-    found = x
+    result = x
     for axis, n, how, start in zip(chosen, *given, strict=True):
         if n > 1:
-            found = uniform_filter1d(found, n, axis, None, how, cval, start)
-    return store_result(found if found is not x else x.copy(), x, output)
+            result = uniform_filter1d(result, n, axis, None, how, cval, start)
+    return store_result(result if result is not x else x.copy(), x, output)
 
 
 def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
@@ -304,11 +304,11 @@ def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
     x = traced_or_array(input)
     modes = one_per_axis(mode, x.ndim)
     axis = operator.index(axis) % x.ndim
-    found = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)
+    result = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)
     for other in range(x.ndim):
         if other != axis:
-            found = correlate1d(found, smoothing, other, None, modes[other], cval, 0)
-    return store_result(found, x, output)
+            result = correlate1d(result, smoothing, other, None, modes[other], cval, 0)
+    return store_result(result, x, output)
 
 
 @drop_in("ndimage")

@@ -46,8 +46,8 @@ def _standardised_moment(a, axis: int, power: int):
 def skew(a: Any, axis: int | None = 0, bias: bool = True, **options: Any) -> Any:
     """The skewness of the samples."""
     a, axis = _floating_samples("skew", a, axis, options)
-    n, found = a.shape[axis], _standardised_moment(a, axis, 3)
-    return found if bias or n < 3 else found * np.sqrt((n - 1.0) * n) / (n - 2.0)
+    n, result = a.shape[axis], _standardised_moment(a, axis, 3)
+    return result if bias or n < 3 else result * np.sqrt((n - 1.0) * n) / (n - 2.0)
 
 
 @drop_in("stats")
@@ -56,11 +56,11 @@ def kurtosis(
 ) -> Any:
     """The kurtosis of the samples; with ``fisher`` minus 3, that of a normal distribution."""
     a, axis = _floating_samples("kurtosis", a, axis, options)
-    n, found = a.shape[axis], _standardised_moment(a, axis, 4)
+    n, result = a.shape[axis], _standardised_moment(a, axis, 4)
     if not bias and n > 3:
-        scaled = (n**2 - 1.0) * found - 3 * (n - 1) ** 2.0
-        found = 1.0 / (n - 2) / (n - 3) * scaled + 3.0
-    return found - 3 if fisher else found
+        scaled = (n**2 - 1.0) * result - 3 * (n - 1) ** 2.0
+        result = 1.0 / (n - 2) / (n - 3) * scaled + 3.0
+    return result - 3 if fisher else result
 
 
 @drop_in("stats")

@@ -35,9 +35,9 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
         raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
     if first.ndim == 1 and method != "fft":
         return _crop_to_mode(np.convolve(first, second), first.shape, second.shape, mode, (0,))
-    found = fftconvolve(first, second, mode)
+    result = fftconvolve(first, second, mode)
     kind = np.result_type(first.dtype, second.dtype)
-    return np.rint(found).astype(kind) if kind.kind in "iu" else found
+    return np.rint(result).astype(kind) if kind.kind in "iu" else result
 
 
 @drop_in("signal")

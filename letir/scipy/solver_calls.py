@@ -108,8 +108,8 @@ def _recorded_solver(
         copies = [np.copy(x)[()] for x in concrete_values(operands, name)]
         functions = [callback.as_function() for callback in callbacks]
         given, named = fill_form(form, iter(copies), functions)
-        found = in_state(QUIET, functools.partial(original, **named), *given)
-        results, _ = describe_result(found)
+        result = in_state(QUIET, functools.partial(original, **named), *given)
+        results, _ = describe_result(result)
     except (DTypeError, GuardError, _NotRecorded):
         results = None
     except Exception as error:  # whatever SciPy, or the function, raises
@@ -123,7 +123,7 @@ def _recorded_solver(
         return original(*args, **kwargs)
     captured = [value for callback in callbacks for value in callback.lifted]
     if first_traced([*operands, *captured]) is None:
-        return found
+        return result
     leaves = PRIMITIVES["scipy_solve"](
         *operands,
         *captured,
@@ -132,7 +132,7 @@ def _recorded_solver(
         results=results,
         **_attrs_of_callbacks(callbacks),
     )
-    return rebuilt(results, found, leaves)
+    return rebuilt(results, result, leaves)
 
 
 def _attrs_of_callbacks(callbacks: list["_Solved"]) -> dict[str, tuple]:

@@ -42,11 +42,11 @@ def logsumexp(
     total = (weights if b is None else b * weights).sum(axis=axis, keepdims=True)
     sign, is_zero = np.sign(total), total == 0
     size = np.abs(total) if return_sign else total
-    found = np.where(is_zero, -math.inf, np.log(np.where(is_zero, 1.0, size))) + most
+    result = np.where(is_zero, -math.inf, np.log(np.where(is_zero, 1.0, size))) + most
     if not keepdims:
         axes = tuple(range(a.ndim)) if axis is None else axis
-        found, sign = np.squeeze(found, axes), np.squeeze(sign, axes)
-    return (found, sign) if return_sign else found
+        result, sign = np.squeeze(result, axes), np.squeeze(sign, axes)
+    return (result, sign) if return_sign else result
 
 
 def _apply_along(name: str, x, axis):

@@ -40,8 +40,8 @@ class Distribution:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
-        found = getattr(find_in_scipy("stats", self.name), method)
-        return found if method not in METHODS else DistributionMethod(self, method)
+        result = getattr(find_in_scipy("stats", self.name), method)
+        return result if method not in METHODS else DistributionMethod(self, method)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with fixed parameters."""

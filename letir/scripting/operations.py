@@ -145,16 +145,16 @@ class _Operation:
         builder = next(value.emitter for value in operands if isinstance(value, Value))
         names = [param.name for param in bound.function.params]
         env = dict(zip(names, bound.values, strict=True))
-        found = plain_result(
+        result = plain_result(
             ScriptLowering(builder, bound.function, self.script.scripts, env).run()
         )
-        count = len(found) if isinstance(found, tuple) else 1
+        count = len(result) if isinstance(result, tuple) else 1
         if count != self.n_outs:
             raise ShapeError(
                 f"{self.name}: its body gives {count} results, not {self.n_outs}\n"
                 "  correct the script: the number of its results is fixed"
             )
-        return found
+        return result
 
     def vjp(self, cts, outs, *args, transform, **attrs) -> tuple:
         """The gradients by the inner function, for a cotangent or a tuple of them."""

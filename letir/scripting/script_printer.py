@@ -150,14 +150,14 @@ class LiftedPrinter:
     def constants_of(self, inner: ScriptFunction) -> list[Assign]:
         """The assignments of the constants that a backward uses."""
         needed = set(inner.captured)
-        found: list[Assign] = []
+        result: list[Assign] = []
         # from the last to the first: uses are seen before assignments, so that one pass is enough
         for statement in reversed(self.function.body):
             is_needed = needed.intersection(statement.targets)
             if type(statement) is Assign and is_needed and statement.targets[0] in self.constants:
-                found.append(statement)
+                result.append(statement)
                 needed.update(names_in(statement.value))
-        return found[::-1]
+        return result[::-1]
 
     def context_name(self, function: ScriptFunction) -> str:
         """The name ``context``, unless the user's code has that name."""
@@ -365,6 +365,6 @@ def lifted_text(function: ScriptFunction, scripts: Collection[str] = ()) -> str:
 
 def _names_of(function: ScriptFunction) -> set[str]:
     """The names that a function and its backward bind."""
-    found = {param.name for param in function.params}
-    found.update(names_bound(function.body))
-    return found if function.inner is None else found | _names_of(function.inner)
+    result = {param.name for param in function.params}
+    result.update(names_bound(function.body))
+    return result if function.inner is None else result | _names_of(function.inner)

@@ -270,14 +270,14 @@ def script_terms_in(block: Block) -> Iterator[Term]:
 
 def names_in(*terms: Term) -> list[str]:
     """The names that terms use, in order of first use."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     todo = list(reversed(terms))
     while todo:
         term = todo.pop()
         todo += reversed(parts_of(term))
         if type(term) is Name:
-            found[term.id] = None
-    return list(found)
+            result[term.id] = None
+    return list(result)
 
 
 def names_bound(statements: Iterable[Statement]) -> Iterator[str]:

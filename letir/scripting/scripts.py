@@ -143,23 +143,23 @@ class Script:
     @entry_point
     def backward(self) -> Lambda:
         """``backward(context, *gradients) -> gradients of the arguments``, without types."""
-        found = self._untyped().backward
-        if found is None:
+        result = self._untyped().backward
+        if result is None:
             raise LetirError(
                 f"{self.__name__} defines no backward: the script itself is differentiated\n"
                 "  write an inner def backward(grad) and return it last"
             )
-        return found
+        return result
 
     def _untyped(self) -> Closed:
         if len(self.overloads) > 1:
             raise LetirError(f"{self!r} has several overloads: see .at(*args)")
         (function,) = self.overloads
-        found = self._rules.get(function)  # the function alone is the key without types
-        if found is None:
+        result = self._rules.get(function)  # the function alone is the key without types
+        if result is None:
             spec = Spec(tuple(map(self._untyped_kind, function.params)))
-            found = self._rules[function] = closing.close_function(function, spec, self.scripts)
-        return found
+            result = self._rules[function] = closing.close_function(function, spec, self.scripts)
+        return result
 
     def _untyped_kind(self, param: Param):
         if param.kind == STATIC and param.default is None:
@@ -190,20 +190,20 @@ class Script:
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
         # a call on arrays keeps no residuals
         if made.backward is None or emitter is None:
-            found = run_flat(made.forward, operands)
+            result = run_flat(made.forward, operands)
         else:
-            found = emitter.apply(scripted, operands, self.attrs(made))
-        return made.results.unflatten(found[: made.n_outs])
+            result = emitter.apply(scripted, operands, self.attrs(made))
+        return made.results.unflatten(result[: made.n_outs])
 
     def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping) -> Any:
         """The results of a call on values of ``builder``, for calls from other scripts."""
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
         if made.backward is None:
-            found = builder.call(made.forward, operands)
+            result = builder.call(made.forward, operands)
         else:
-            found = builder.apply(scripted, operands, self.attrs(made))
-        return made.results.unflatten(found[: made.n_outs])
+            result = builder.apply(scripted, operands, self.attrs(made))
+        return made.results.unflatten(result[: made.n_outs])
 
     def attrs(self, made: Rule) -> Attrs:
         """The attributes of a ``scripted`` bind."""
@@ -215,10 +215,10 @@ class Script:
         """The rule for these arguments, cached by their types."""
         spec = _spec_of(bound)
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
-        found = self._rules.get(key)
-        if found is None:
-            found = self._rules[key] = closing.rule_of_function(bound.function, spec, self.scripts)
-        return found
+        result = self._rules.get(key)
+        if result is None:
+            result = self._rules[key] = closing.rule_of_function(bound.function, spec, self.scripts)
+        return result
 
     def pick(self, args: Sequence, kwargs: Mapping) -> _Bound:
         """The overload that fits these arguments best, the first one of several.
@@ -226,11 +226,11 @@ class Script:
         Raises DTypeError that lists the overloads if none fits.
         """
         tried = [self.bound(function, args, kwargs) for function in self.overloads]
-        found = [bound for bound in tried if type(bound) is _Bound]
-        if not found:
+        result = [bound for bound in tried if type(bound) is _Bound]
+        if not result:
             raise self.misfit(args, kwargs, [reason for reason in tried if type(reason) is str])
         # the worst fit counts; max takes the first
-        return max(found, key=lambda bound: min(bound.fit, default=_EXACT))
+        return max(result, key=lambda bound: min(bound.fit, default=_EXACT))
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
         """The error for arguments that no overload accepts."""

@@ -36,12 +36,14 @@ class Module:
 
     def helper(self, text: str) -> str:
         """The name of a function with this text, which is added once."""
-        found = self.known.get(text)  # by its text, which several binds may share
-        if found is None:
+        result = self.known.get(text)  # by its text, which several binds may share
+        if result is None:
             (wanted,) = _HEAD.findall(text)[:1]
-            found = self.known[text] = self.names.fresh(wanted)
-            self.functions.append(text.replace(f"def {wanted}(", f"def {found}(", 1).strip() + "\n")
-        return found
+            result = self.known[text] = self.names.fresh(wanted)
+            self.functions.append(
+                text.replace(f"def {wanted}(", f"def {result}(", 1).strip() + "\n"
+            )
+        return result
 
     def imported(self, module: str, name: str) -> str:
         """The name of an imported object."""

@@ -153,11 +153,11 @@ class Writer:
         self.write(fn)
         for local in wanted:
             del self.wanted[local]
-        found = tuple([self.arg(arg) for arg in fn.ret.args])
-        for text, name in zip(found, names, strict=True):
+        result = tuple([self.arg(arg) for arg in fn.ret.args])
+        for text, name in zip(result, names, strict=True):
             if name and text != name:
                 self.line(f"{name} = {text}")
-        return found
+        return result
 
     # ---- module functions and imports ----
 

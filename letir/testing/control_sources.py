@@ -189,10 +189,10 @@ class _Writer:
     def value(self, known: list[_Known], shape: tuple, dtype=None) -> str:
         """An expression of this shape, and of this dtype if one is given."""
         fitting = [v for v in known if v.shape == shape]
-        found = self.pick(fitting[::-1])
-        if dtype is None or found.dtype == dtype:
-            return found.name
-        return f"{found.name}.astype({dtype.char!r})"
+        result = self.pick(fitting[::-1])
+        if dtype is None or result.dtype == dtype:
+            return result.name
+        return f"{result.name}.astype({dtype.char!r})"
 
     def expression_of(self, known: list[_Known], shape: tuple, dtype, index: bool = False) -> str:
         """An expression of this type whose values are small."""

@@ -183,10 +183,10 @@ def random_direction(leaf: Any, rng: np.random.Generator) -> Any:
     """Random numbers of the dtype and shape of ``leaf``, of size about 1."""
     array = np.asarray(leaf)
     # away from zero: a small component would hide its partial derivative
-    found = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
+    result = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
     if array.dtype.kind == "c":
-        found = found + 1j * rng.uniform(-1.0, 1.0, array.shape)
-    return np.asarray(found, array.dtype)[()]
+        result = result + 1j * rng.uniform(-1.0, 1.0, array.shape)
+    return np.asarray(result, array.dtype)[()]
 
 
 # ---- differences ----

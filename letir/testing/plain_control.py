@@ -95,11 +95,11 @@ def reduce(op: Callable, init: Any, xs: Any) -> Any:
 
 def associative_scan(op: Callable, xs: Any, reverse: bool = False) -> Any:
     """``lt.associative_scan``: the combinations of all elements up to each one."""
-    found: list = []
+    result: list = []
     elements = _elements_of(xs)
     for x in elements[::-1] if reverse else elements:
-        found.append(op(found[-1], x) if found else x)
-    return _stack_trees(found[::-1] if reverse else found, lambda: _blank_element(xs))
+        result.append(op(result[-1], x) if result else x)
+    return _stack_trees(result[::-1] if reverse else result, lambda: _blank_element(xs))
 
 
 def reduce_by_index(dest: Any, op: Callable, ne: Any, indices: Any, values: Any) -> Any:

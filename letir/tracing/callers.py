@@ -95,12 +95,12 @@ def _called_attributes(code: CodeType) -> frozenset[int]:
     instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
     # an expression that is called starts where the call does
     calls = {x.positions[:1] + x.positions[2:3] for x in instructions if _is_call(x.opname)}
-    found = set()
+    result = set()
     for read, after in itertools.pairwise(instructions):
         starts_a_call = read.positions[:1] + read.positions[2:3] in calls
         if read.opcode in _READS and after.opcode not in _READS and starts_a_call:
-            found.add(read.offset)
-    return frozenset(found)
+            result.add(read.offset)
+    return frozenset(result)
 
 
 def _is_call(opname: str) -> bool:
@@ -110,10 +110,10 @@ def _is_call(opname: str) -> bool:
 def is_user_module(space: dict) -> bool:
     """Whether the module with these globals is a user's: its calls of NumPy are recorded."""
     name = space.get("__name__")
-    found = _users.get(name)
-    if found is None:
-        found = _users[name] = _is_users(name, space.get("__file__"))
-    return found
+    result = _users.get(name)
+    if result is None:
+        result = _users[name] = _is_users(name, space.get("__file__"))
+    return result
 
 
 def _is_users(name: str | None, file: str | None) -> bool:
@@ -150,10 +150,10 @@ def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     names = [getattr(constant, "co_name", None) for constant in code.co_consts]
     if _BUILD_LIST not in code.co_code[::2] and "<listcomp>" not in names:
         return frozenset()
-    found = _on_lists.get(id(code))
-    if found is None:
-        found = _on_lists[id(code)] = code, _attributes_called_on_lists(code)
-    return found[1]
+    result = _on_lists.get(id(code))
+    if result is None:
+        result = _on_lists[id(code)] = code, _attributes_called_on_lists(code)
+    return result[1]
 
 
 def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
@@ -162,7 +162,7 @@ def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     kept = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
     lists = [_span_of(x) for x in instructions if _makes_list(x) or _reads_one_of(kept, x)]
     calls = [_span_of(x) for x in instructions if _is_call(x.opname)]
-    found = set()
+    result = set()
     for read in instructions if lists else ():
         if read.opcode not in _READS or type(read.argval) is not str:
             continue
@@ -170,8 +170,8 @@ def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
         whole = [call for call in calls if call[0] == start and end < call[1]]
         innermost = min(whole, key=lambda call: call[1], default=None)
         if innermost and any(end < first and last <= innermost[1] for first, last in lists):
-            found.add(read.argval)
-    return frozenset(found)
+            result.add(read.argval)
+    return frozenset(result)
 
 
 def _reads_one_of(names: set[str], x: dis.Instruction) -> bool:
@@ -195,17 +195,17 @@ _MOST_OBJECTS = 10_000  # objects of a module that are searched
 
 def codes_in(values: list, space: dict) -> list[CodeType]:
     """The code of functions and classes with these globals, also inside of containers."""
-    found: list[CodeType] = []
+    result: list[CodeType] = []
     todo = list(values)
     for value in todo:  # containers append their items
         kind = type(value)
         if kind is FunctionType and value.__globals__ is space:
-            found.append(value.__code__)
+            result.append(value.__code__)
         elif isinstance(value, type) and value.__module__ == space.get("__name__"):
-            found += [part for member in vars(value).values() for part in _codes_of(member)]
+            result += [part for member in vars(value).values() for part in _codes_of(member)]
         elif kind in (list, tuple, dict, set) and len(todo) < _MOST_OBJECTS:
             todo += value.values() if kind is dict else value
-    return found
+    return result
 
 
 def _codes_of(member: Any) -> list[CodeType]:

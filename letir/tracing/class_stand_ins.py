@@ -82,13 +82,13 @@ def _convert_by_method(x: Any, kind: _NumberClass) -> Any:
     """``float(x)`` or ``complex(x)`` of an object; its method may give a traced number."""
     names = [f"__{kind.original.__name__}__", "__float__"]
     method = next((getattr(type(x), name) for name in names if hasattr(type(x), name)), None)
-    found = method(x) if type(method) is FunctionType else x
-    if found is x or type(found) is kind.original:  # not by a user's method, or not traced
-        return kind.original(found)
-    if isinstance(found, Value):
-        return _convert_traced(found, kind)
+    result = method(x) if type(method) is FunctionType else x
+    if result is x or type(result) is kind.original:  # not by a user's method, or not traced
+        return kind.original(result)
+    if isinstance(result, Value):
+        return _convert_traced(result, kind)
     # Python raises TypeError unless it is a number of this kind
-    return kind.original(type(x.__class__.__name__, (), {method.__name__: lambda _: found})())
+    return kind.original(type(x.__class__.__name__, (), {method.__name__: lambda _: result})())
 
 
 def _complex_of(real: Any, imag: Any) -> Any:
@@ -138,11 +138,11 @@ class _TypeClass(type):
         if cls is not _Type or len(args) != 1 or kwargs:
             return type.__call__(cls if cls is not _Type else type, *args, **kwargs)
         x = args[0]
-        found = x.__class__ if isinstance(x, Value | Size) else type(x)
-        if issubclass(found, LetirError):  # the class of the error that NumPy would raise
-            numpys = next(kind for kind in found.__mro__ if kind.__module__ != "letir.errors")
-            return found if numpys is Exception else numpys
-        return _class_seen(found) if isinstance(x, Value) else CLASSES_REPLACED.get(found, found)
+        result = x.__class__ if isinstance(x, Value | Size) else type(x)
+        if issubclass(result, LetirError):  # the class of the error that NumPy would raise
+            numpys = next(kind for kind in result.__mro__ if kind.__module__ != "letir.errors")
+            return result if numpys is Exception else numpys
+        return _class_seen(result) if isinstance(x, Value) else CLASSES_REPLACED.get(result, result)
 
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)

@@ -77,8 +77,8 @@ def _recorded_distribution(distribution: Any, names: frozenset[str]) -> Any:
     name, fixed = _VECTORS.get(type(distribution).__name__) or (distribution.name, None)
     if name not in names:
         return None
-    found = LATE_BOUND["scipy_recorded"]("stats", name)
-    return found if fixed is None else found(*[getattr(distribution, key) for key in fixed])
+    result = LATE_BOUND["scipy_recorded"]("stats", name)
+    return result if fixed is None else result(*[getattr(distribution, key) for key in fixed])
 
 
 def _code_template(*args, **kwargs):

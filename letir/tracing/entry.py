@@ -325,10 +325,10 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
         kind = type_of(leaf)
         if type(leaf) is not np.ndarray and is_lazy(leaf):  # no value is known while recording
             leaf = ShapeDtype(kind.shape, kind.dtype)
-        made = new.parameter(kind, name, leaf)
-        if not made.shape and isinstance(leaf, np.ndarray):
-            made.sharing = Memory(made.arg)  # marks an array, even without a value
-        return made
+        result = new.parameter(kind, name, leaf)
+        if not result.shape and isinstance(leaf, np.ndarray):
+            result.sharing = Memory(result.arg)  # marks an array, even without a value
+        return result
     except DTypeError as error:
         error.args = (f"argument {name}: {error}" if name else str(error),)
         raise

@@ -250,9 +250,9 @@ def _unless_ordinary(original, maker: Callable) -> Callable:
 
     def make(*args, **kwargs):
         if original in _CONVERSIONS and args and type(args[0]) is np.ndarray:
-            found = original(*args, **kwargs)
-            if np.may_share_memory(found, args[0]):
-                return found
+            result = original(*args, **kwargs)
+            if np.may_share_memory(result, args[0]):
+                return result
         return maker(*args, **kwargs)
 
     return make
@@ -333,10 +333,10 @@ def _of_coefficients(name: str, plain: Any) -> Callable:
             return plain.__func__(*args, **kwargs)
         count = 1 if name == "_der" else 2  # the further arguments are not coefficients
         polynomials = map(_as_coefficients, args[:count])
-        found = _ON_COEFFICIENTS[name](*polynomials, *args[count:], **kwargs)
-        while found.shape[0] > 1 and bool(found[-1] == 0):  # with a guard
-            found = found[:-1]
-        return found
+        result = _ON_COEFFICIENTS[name](*polynomials, *args[count:], **kwargs)
+        while result.shape[0] > 1 and bool(result[-1] == 0):  # with a guard
+            result = result[:-1]
+        return result
 
     return function
 

@@ -143,8 +143,8 @@ def set_local(value: R, local: Any) -> R:
         )
     arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
     pairs = zip(locals_, arrays, strict=True)
-    made: Any = spec.unflatten([Tracer(active, *pair) for pair in pairs])
-    return made
+    result: Any = spec.unflatten([Tracer(active, *pair) for pair in pairs])
+    return result
 
 
 def _active_trace(asked: str) -> Trace:

@@ -57,10 +57,12 @@ def _recording_function(name: str) -> Callable:
 
 def _log(x, base=None):
     """math.log, also with a base."""
-    found = _recording_function("log")(x)
+    result = _recording_function("log")(x)
     if base is None:
-        return found
-    return found / (_recording_function("log")(base) if isinstance(base, Value) else math.log(base))
+        return result
+    return result / (
+        _recording_function("log")(base) if isinstance(base, Value) else math.log(base)
+    )
 
 
 def _hypot(*coordinates):
@@ -160,12 +162,12 @@ def _math_stand_in(functions: dict[str, Callable], kind: type, original: Callabl
             return original(_without_trunc(args[0].__class__))  # raises Python's TypeError
         if name not in _OF_ANY_NUMBER:
             args = _python_numbers(args, kind)
-        found = recorded(*args, **kwargs)
+        result = recorded(*args, **kwargs)
         if name in _CONVERTED:
-            return _CONVERTED[name](found)
+            return _CONVERTED[name](result)
         if name in _OF_ANY_NUMBER:  # of NumPy's numbers the result is a NumPy number
-            return found
-        return tuple(map(python_number, found)) if type(found) is tuple else python_number(found)
+            return result
+        return tuple(map(python_number, result)) if type(result) is tuple else python_number(result)
 
     return stand_in
 
@@ -220,9 +222,9 @@ def _convert_one_element(ndim: int, called: str) -> None:
 
 def as_numpy_scalar(x: Value, kind: type) -> Any:
     """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
-    found = x.astype(kind, copy=False)
+    result = x.astype(kind, copy=False)
     is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
-    return found[()] if is_array else found
+    return result[()] if is_array else result
 
 
 def _power(base: Any, exp: Any, mod: Any = None) -> Any:

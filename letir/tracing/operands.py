@@ -92,14 +92,14 @@ def array_of_object(x: Any) -> Any:
     convert = getattr(type(x), "__array__", None)
     if type(convert) is not FunctionType or is_letirs(convert.__code__.co_filename):
         return x
-    found = convert(x)
-    return found if isinstance(found, Value) else x
+    result = convert(x)
+    return result if isinstance(result, Value) else x
 
 
 def array_of_operand(x: Any) -> Any:
     """The array or list to which NumPy converts an object, else ``x``."""
-    found = array_of_object(x)
-    return array_of_sequence(x) if found is x else found
+    result = array_of_object(x)
+    return array_of_sequence(x) if result is x else result
 
 
 def array_of_sequence(x: Any) -> Any:
@@ -169,14 +169,14 @@ def positive_int(value: Any, name: str) -> int:
     ``name``: the argument, for the message.
     """
     try:
-        found = operator.index(value)
+        result = operator.index(value)
     except TypeError:
-        found = 0
-    if found < 1:
+        result = 0
+    if result < 1:
         raise error_at_user_line(
             ShapeError(f"{name} must be 1 or more, found {value!r}\n  pass a whole number from 1")
         )
-    return found
+    return result
 
 
 def settled_attribute(name: str, value: Any) -> Any:

@@ -242,12 +242,12 @@ def _noting_stand_in(original: Callable, note: Callable) -> Callable:
     """The stand-in for a function that makes generators, or their seeds, which are noted."""
 
     def stand_in(*args):
-        made = original(*args)
+        result = original(*args)
         active, caller = ACTIVE.get(), sys._getframe(1)
         is_remade = caller.f_globals.get("__name__") == "letir.ops.random.generator_states"
         if type(active) is Trace and not (is_remade or is_importing(caller)):
-            note(active, made)
-        return made
+            note(active, result)
+        return result
 
     return stand_in
 
@@ -365,11 +365,13 @@ def _record_within(root: Trace, record: Callable) -> Any:
     before = ACTIVE.get()
     ACTIVE.set(root)
     try:
-        found = record()
+        result = record()
     finally:
         ACTIVE.set(before)
     return (
-        found.copy() if isinstance(found, Value) and found.shape and before is not root else found
+        result.copy()
+        if isinstance(result, Value) and result.shape and before is not root
+        else result
     )
 
 
@@ -378,11 +380,11 @@ def generators_of(lifted: tuple, is_possible: bool) -> tuple:
 
     Raises TraceError if there are some, but the plan cannot fill in their states.
     """
-    found = tuple([x.generator for x in lifted if type(x) is _CapturedState])
-    if found and not is_possible:
+    result = tuple([x.generator for x in lifted if type(x) is _CapturedState])
+    if result and not is_possible:
         what = "a generator that is not an argument of a function of Variables"
         raise drawn_from(what, ["random"])
-    return found
+    return result
 
 
 def generator_states(generators: tuple) -> list:

@@ -172,11 +172,11 @@ def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
     if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
         return None
     known = vars(error)
-    found = known.get("letir_numpys") or _raised_by_numpy(*known.get("letir_recorded", ()))
-    while found is None and isinstance(active, Trace):
+    result = known.get("letir_numpys") or _raised_by_numpy(*known.get("letir_recorded", ()))
+    while result is None and isinstance(active, Trace):
         active.reads_errors = True
         active = active.parent
-    return found
+    return result
 
 
 def _raised_by_numpy(op: Any = None, operands: tuple = (), attrs: Any = None) -> Exception | None:

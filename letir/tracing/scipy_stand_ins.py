@@ -50,15 +50,15 @@ _FASTER_IN_SCIPY = frozenset(
 def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule]:
     """The loaded modules of SciPy, except the ``known`` ones."""
     there = {library.module.__name__ for library in known}
-    found = []
+    result = []
     for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS, **MAKERS}:
         name = f"scipy.{part}"
         if name in sys.modules and name not in there and name not in LOADING:
-            found.append(LibraryModule(sys.modules[name], _stand_in_makers(part)))
+            result.append(LibraryModule(sys.modules[name], _stand_in_makers(part)))
     for name, methods in _METHODS.items():
         if name in sys.modules and name not in LOADING:
             _watch_methods(methods)
-    return found
+    return result
 
 
 def names_faster_in_scipy() -> frozenset[str]:

@@ -45,25 +45,25 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
         code = frame.f_code
         # by id: hash and equality of code objects compare all their constants and names
         key = (id(code), frame.f_lasti)
-        found = _places.get(key, _NOWHERE)
-        if found is _NOWHERE:
-            found = _look_up_place(code, frame.f_lasti, frame.f_lineno)
+        result = _places.get(key, _NOWHERE)
+        if result is _NOWHERE:
+            result = _look_up_place(code, frame.f_lasti, frame.f_lineno)
             if "catch_warnings" in code.co_names and not _RISKY.isdisjoint(
                 [constant for constant in code.co_consts if type(constant) in (str, tuple)]
             ):
                 LATE_BOUND["refuse_warnings_as_errors"](code, frame.f_lineno)
             else:  # other code is looked up each time
-                _places[key] = found
-        if found is not None:
-            return found
+                _places[key] = result
+        if result is not None:
+            return result
         frame = frame.f_back
     return _NOWHERE
 
 
 def place_of(code: CodeType, instruction: int, line: int) -> Source | None:
     """The source location of an instruction, None in code that is not the user's."""
-    found = _look_up_place(code, instruction, line)
-    return None if found is None else found[0]
+    result = _look_up_place(code, instruction, line)
+    return None if result is None else result[0]
 
 
 def instruction_at(frame: FrameType) -> int:

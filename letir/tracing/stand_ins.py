@@ -222,11 +222,11 @@ class LibraryModule:
 
     def stand_in(self, name: str) -> Any:
         """The stand-in for the function with this name."""
-        made = self.made.get(name)
-        if made is None:
+        result = self.made.get(name)
+        if result is None:
             maker = self.makers.get(name) or self.classes[name]
-            made = self.made[name] = maker(vars(self.module)[name])
-        return made
+            result = self.made[name] = maker(vars(self.module)[name])
+        return result
 
     def watch_calls(self, names: set[str], maker: Callable) -> None:
         """Also make stand-ins for functions of these names, in calls such as ``np.name(x)``."""
@@ -255,18 +255,18 @@ class LibraryModule:
 @functools.cache
 def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
     """{id of an original: its module and name}."""
-    found: dict[int, tuple[LibraryModule, str]] = {}
+    result: dict[int, tuple[LibraryModule, str]] = {}
     for library in _libraries or _load_libraries():
         space = vars(library.module)
         for name in library.makers:  # loops, not comprehensions, which are calls on Python 3.11
-            found[id(space[name])] = library, name
-    return found
+            result[id(space[name])] = library, name
+    return result
 
 
 def stand_in_of(original: Any) -> Any:
     """The stand-in for an original, None for other objects."""
-    found = _names_by_original().get(id(original))
-    return None if found is None else found[0].stand_in(found[1])
+    result = _names_by_original().get(id(original))
+    return None if result is None else result[0].stand_in(result[1])
 
 
 def _search_modules() -> None:

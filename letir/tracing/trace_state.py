@@ -298,12 +298,12 @@ class Trace(ChangesArguments, LetBuilder):
 
     def lifted_as(self, outer: Value) -> Local:
         """The parameter for a value from outside, created if there is none."""
-        found = self.lifted.get(outer.arg)
-        if found is None:
+        result = self.lifted.get(outer.arg)
+        if result is None:
             name = getattr(outer.arg, "name", None)
-            found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
-            self.known[found[1]] = outer  # a lazy trace takes the value from ``outer``
-        return found[1]
+            result = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
+            self.known[result[1]] = outer  # a lazy trace takes the value from ``outer``
+        return result[1]
 
     def sized_values(self) -> list[Value]:
         """The parameters of this trace and of those around it."""
@@ -312,11 +312,11 @@ class Trace(ChangesArguments, LetBuilder):
 
     def enclosing(self) -> list["Trace"]:
         """The enclosing traces, innermost first."""
-        found, trace = [], self.parent
+        result, trace = [], self.parent
         while trace is not None:
-            found.append(trace)
+            result.append(trace)
             trace = trace.parent
-        return found
+        return result
 
     def constant(self, array: Any) -> Local:
         """The local of an array constant; an unchanged array is bound only once."""
@@ -325,9 +325,9 @@ class Trace(ChangesArguments, LetBuilder):
     def frozen(self, array: Any) -> tuple[np.ndarray, Local]:
         """(read-only copy of an array constant, its local)."""
         key = id(array)
-        found = self._frozen.get(key)
-        if found is not None and found[0]() is array and same_bits(found[1], array):
-            return found[1:]
+        result = self._frozen.get(key)
+        if result is not None and result[0]() is array and same_bits(result[1], array):
+            return result[1:]
         check_array_type(array)
         frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
@@ -338,9 +338,9 @@ class Trace(ChangesArguments, LetBuilder):
 
     def _frozen_copy(self, array) -> np.ndarray:
         """The read-only copy of an array, shared by nested traces while the array is unchanged."""
-        found = self._copies.get(id(array))
-        if found is not None and found[0]() is array and same_bits(found[1], array):
-            return found[1]
+        result = self._copies.get(id(array))
+        if result is not None and result[0]() is array and same_bits(result[1], array):
+            return result[1]
         frozen = freeze(array.get() if hasattr(array, "get") else array)  # CuPy's arrays have get
         if isinstance(array, np.ndarray):
             self._copies[id(array)] = (weakref.ref(array), frozen)

@@ -112,9 +112,9 @@ class Tracer(PythonProtocols):
         """
         kind = self.type
         if kind.weak:
-            found, reader = PYTHON_TYPES[kind.dtype.kind], sys._getframe(1)
+            result, reader = PYTHON_TYPES[kind.dtype.kind], sys._getframe(1)
             is_named = "__class__" in reader.f_code.co_names
-            return LATE_BOUND["class_read"](found, reader) if is_named else found
+            return LATE_BOUND["class_read"](result, reader) if is_named else result
         if not self.is_scalar():
             return _NDARRAY
         return bool if self.arg in self.emitter.python_bools else kind.dtype.type
@@ -241,8 +241,8 @@ class Tracer(PythonProtocols):
             return written
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
             # TABLE[i]: results computed from integers have no derivative to lose
-            found = self.guarded(np.copy, "the elements") if self.shape else self.item()
-            return np.array(found, dtype)
+            result = self.guarded(np.copy, "the elements") if self.shape else self.item()
+            return np.array(result, dtype)
         raise into_ordinary_array() if is_write else conversion_error(self)
 
     def __reduce_ex__(self, protocol):
@@ -344,11 +344,11 @@ def _in_memory_order(base: Tracer, new: Tracer) -> Any:
         return new
     if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy has the same layout
         return base.at[...].set(new)
-    made = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
+    result = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
     lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
-    made.held_value = np.ndarray(old.shape, old.dtype, made.held_value, -lowest, old.strides)
-    made.held_value[...] = found
-    return made
+    result.held_value = np.ndarray(old.shape, old.dtype, result.held_value, -lowest, old.strides)
+    result.held_value[...] = found
+    return result
 
 
 def _steps_of(array) -> list:

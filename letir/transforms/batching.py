@@ -143,12 +143,12 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
     # the key has types instead of locals, so that many binds share one recorded rule
     key = (bind.op, attrs, size, there, *operands)
-    found = _bodies.get(key)
-    if found is None:
-        found = _record_batch_rule(bind, args, there, size)
+    result = _bodies.get(key)
+    if result is None:
+        result = _record_batch_rule(bind, args, there, size)
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
-            _bodies[key] = found
-    return found
+            _bodies[key] = result
+    return result
 
 
 def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:

@@ -100,8 +100,8 @@ def _as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None
     saved = _saved_locals(fn, policy)
     body = Lambda(fn.params, fn.binds, Ret((*fn.ret.args, *saved)))
     attrs = Attrs(body=body, saved=len(saved))
-    found = one_bind_program(checkpoint_op, attrs, fn.params, fn.ret, source)
-    return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+    result = one_bind_program(checkpoint_op, attrs, fn.params, fn.ret, source)
+    return Lambda(result.params, result.binds, result.ret, fn.in_tree, fn.out_tree)
 
 
 def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:

@@ -213,9 +213,9 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
         call = record_call(f, *with_own_generators(args, kwargs))
-        found = _jacobian_program(call, asked, blocks_of)
-        tree = found.out_tree or tree_of_results(len(found.ret.args))
-        return tree.unflatten(copy_shared_results(run_flat(found, list(call.leaves))))
+        result = _jacobian_program(call, asked, blocks_of)
+        tree = result.out_tree or tree_of_results(len(result.ret.args))
+        return tree.unflatten(copy_shared_results(run_flat(result, list(call.leaves))))
 
     return jacobian_of
 

@@ -171,15 +171,15 @@ def copy_shared_results(results: tuple, arguments: Sequence = ()) -> list:
         return [results[0] if results[0].flags.writeable else results[0].copy()]
     # ids are valid: the tuples keep arrays alive
     seen = {id(memory_owner(array)) for array in arguments if _is_array(array)}
-    found = []
+    result = []
     for array in results:
         if not _is_array(array):  # a traced value, whose memory is not known yet
-            found.append(array)
+            result.append(array)
             continue
         owner = id(memory_owner(array))
-        found.append(array.copy() if owner in seen or not array.flags.writeable else array)
+        result.append(array.copy() if owner in seen or not array.flags.writeable else array)
         seen.add(owner)
-    return found
+    return result
 
 
 def keep_residuals(captured: Sequence, exposed: Sequence) -> list:

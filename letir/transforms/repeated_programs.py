@@ -91,11 +91,11 @@ def _keep_plan(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
     """Keep the plan of the program ``made`` of ``fn`` under a key."""
     tree = made.out_tree or tree_of_results(len(made.ret.args))
     plan = Plan(_with_known_arrays(made))
-    found = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
+    result = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
     if sum([len(known.sources) for known in list(_plans.values())]) + len(fn.binds) > _ALL:
         _plans.clear()
-    _plans[key] = found
-    return found
+    _plans[key] = result
+    return result
 
 
 def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
@@ -178,6 +178,6 @@ def _known_array(bind: Bind, known: dict[Local, Any]) -> np.ndarray | None:
         return None
     if op.memory != "view" and (locals_ or kind.size > _SMALL):
         return None
-    found = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
-    is_small = isinstance(found, np.ndarray) and (found.base is not None or found.size <= _SMALL)
-    return found if is_small else None
+    result = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
+    is_small = isinstance(result, np.ndarray) and (result.base is not None or result.size <= _SMALL)
+    return result if is_small else None

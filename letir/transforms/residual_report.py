@@ -65,9 +65,9 @@ class Residual:
         kind = "unknown" if self.type is None else repr(self.type)
         size = "unknown" if self.nbytes is None else str(self.nbytes)
         place = self.source.short if self.source else ""
-        made = self.text if len(self.text) <= _WIDEST else self.text[:_WIDEST] + " ..."
-        made = " ".join(made.split())
-        return (label + shared, kind, size, _first_names(self.readers), made, place, self.instead)
+        result = self.text if len(self.text) <= _WIDEST else self.text[:_WIDEST] + " ..."
+        result = " ".join(result.split())
+        return (label + shared, kind, size, _first_names(self.readers), result, place, self.instead)
 
 
 @frozen(eq=False, repr=False)
@@ -194,12 +194,12 @@ def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
 
 def _view_bases(fn: Lambda) -> dict[Local, Local]:
     """{view: the value whose memory it shares}."""
-    found: dict[Local, Local] = {}
+    result: dict[Local, Local] = {}
     for bind in fn.binds:
         if is_view_or_identity(bind):
             base: Any = bind.args[0]
-            found.update(dict.fromkeys(bind.binders, found.get(base, base)))
-    return found
+            result.update(dict.fromkeys(bind.binders, result.get(base, base)))
+    return result
 
 
 def held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:

@@ -28,12 +28,12 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     (ShapeDtype(type=float32[n, 10]), ShapeDtype(type=int64*[]))
     """
     fn = record(as_program(f), args, kwargs, ABSTRACT, DISCARD_WRITES).fn
-    found = []
+    result = []
     for i, arg in enumerate(fn.ret.args):
         if arg.type is None:
             raise TraceError(
                 f"eval_shape: the shape of result {i} depends on values{at_user()}\n"
                 "  call the function, or return an array of a known shape"
             )
-        found.append(ShapeDtype(arg.type.shape, arg.type.dtype, arg.type.weak))
-    return ProgramCall(fn, fn.in_tree, []).out_tree.unflatten(found)
+        result.append(ShapeDtype(arg.type.shape, arg.type.dtype, arg.type.weak))
+    return ProgramCall(fn, fn.in_tree, []).out_tree.unflatten(result)

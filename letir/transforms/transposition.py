@@ -155,7 +155,7 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
     """
     terms: tuple[Bind | Ret, ...] = (*primal.binds, primal.ret)
     read = {local for term in terms for local in term.locals()}
-    made = []
+    result = []
     for local in inputs:
         if local in read:
             if not has_static_shape(local.type):
@@ -164,8 +164,8 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
                     "  give the program types with known sizes: letir.retype"
                 )
             attrs = {"shape": local.type.shape, "dtype": local.type.dtype}
-            made.append(Bind((local,), zeros, (), zeros.complete(attrs)))
-    return made
+            result.append(Bind((local,), zeros, (), zeros.complete(attrs)))
+    return result
 
 
 LATE_BOUND["transposed_program"] = transposed_program

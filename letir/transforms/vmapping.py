@@ -115,8 +115,8 @@ def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     # a symbolic size, so that one program serves any number of examples
     size = _fresh_size(fn) if axis_size is None and is_mapped else _common_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
-    found = _mapped_program(fn, axes, size, out_tree, out_axes)
-    return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+    result = _mapped_program(fn, axes, size, out_tree, out_axes)
+    return Lambda(result.params, result.binds, result.ret, fn.in_tree, fn.out_tree)
 
 
 def _with_known_types(fn: Lambda) -> Lambda:
@@ -153,19 +153,19 @@ class _Mapping:
     @classmethod
     def from_leaves(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
         """The mapping of these leaves. Raises ShapeError if sizes differ or an axis is missing."""
-        found: list[int | None] = []
+        result: list[int | None] = []
         sizes: dict[str, int | Size] = {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
             # bools and strings are static arguments, not operands
             if axis is None or is_static(leaf):
-                found.append(None)
+                result.append(None)
                 continue
             name = names[i] or f"argument {i}"
             shape = _argument_type(leaf, name).shape
             place = _axis_from_front(axis, len(shape), name, "in_axes")
-            found.append(place)
+            result.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
-        return cls(tuple(found), _common_size(sizes, axis_size))
+        return cls(tuple(result), _common_size(sizes, axis_size))
 
     def examples(self, leaves: list) -> list:
         """The arguments to record ``f`` with: the type of one example, or a shared value."""

@@ -29,8 +29,8 @@ def rename(fn: Lambda, names: Mapping[Local, str] | None = None) -> Lambda:
     fresh: dict[Local, Arg] = {}
 
     def copy(local):
-        fresh[local] = made = Local(local.type, names.get(local, local.name))
-        return made
+        fresh[local] = result = Local(local.type, names.get(local, local.name))
+        return result
 
     params = [copy(param) for param in fn.params]
     binds = []

@@ -71,14 +71,14 @@ class UseDef:
 
     @cached_property
     def _uses(self) -> dict[Local, list[tuple[int, int]]]:
-        found: dict[Local, list[tuple[int, int]]] = {}
+        result: dict[Local, list[tuple[int, int]]] = {}
         terms: tuple[Bind | Ret, ...] = (*self.binds, self.ret)
         for i, term in enumerate(terms):
             for position, arg in enumerate(term.args):
                 if type(arg) is Local:
                     # in ascending order: uses_left bisects
-                    found.setdefault(arg, []).append((i, position))
-        return found
+                    result.setdefault(arg, []).append((i, position))
+        return result
 
     def definition(self, local: Local) -> Bind | None:
         """The bind of ``local``; None for a parameter."""
@@ -100,8 +100,8 @@ class UseDef:
 
     def last_use(self, local: Local) -> int | None:
         """The index of the bind that uses ``local`` last, ``len(fn)`` for the return, or None."""
-        found = self._uses.get(local)
-        return found[-1][0] if found else None
+        result = self._uses.get(local)
+        return result[-1][0] if result else None
 
     def uses_left(self, local: Local, index: int) -> int:
         """The number of operand positions that use ``local`` at bind ``index`` or later."""

@@ -66,8 +66,8 @@ class Picture(View):
 
     def forms(self) -> dict[str, str]:
         """The texts of the files that ``save`` can write, by the ending of the file's name."""
-        found = {**View.forms(self), ".svg": self._repr_svg_()}
-        return {**found, ".dot": self.dot} if self.dot else found
+        result = {**View.forms(self), ".svg": self._repr_svg_()}
+        return {**result, ".dot": self.dot} if self.dot else result
 
     def _svg(self, style: str, attributes: str = "") -> str:
         width, height = round(self.width), round(self.height)

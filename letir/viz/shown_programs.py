@@ -86,9 +86,9 @@ def functions_in(file: str) -> list[tuple[int, int, str]]:
     except (SyntaxError, ValueError):
         return []
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    found = [
+    result = [
         (node.lineno, node.end_lineno or node.lineno, node.name)
         for node in ast.walk(tree)
         if isinstance(node, kinds)
     ]
-    return sorted(found, key=lambda one: one[1] - one[0])
+    return sorted(result, key=lambda one: one[1] - one[0])

@@ -67,10 +67,10 @@ def nominal_bytes(local: Local, op: Primitive | None = None) -> int:
     """``nbytes`` with ``_NOMINAL`` for each symbolic size; ``op``: the operation of the value."""
     if op is not None and op.reads_sizes_only:  # a few integers, even if the rank is unknown
         return 8
-    found = nbytes(local)
-    if type(found) is Size:
-        return found.evaluate(dict.fromkeys(found.names, _NOMINAL))
-    return 8 * _NOMINAL**2 if found is None else found  # a float64 matrix of nominal sides
+    result = nbytes(local)
+    if type(result) is Size:
+        return result.evaluate(dict.fromkeys(result.names, _NOMINAL))
+    return 8 * _NOMINAL**2 if result is None else result  # a float64 matrix of nominal sides
 
 
 def is_view_or_identity(bind: Bind) -> bool:

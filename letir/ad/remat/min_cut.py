@@ -48,16 +48,16 @@ def _reads_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     parts = choice.parts
     _, again = parts.needed(kept)
     place = {b: i // SEGMENT for i, bind in enumerate(parts.known) for b in bind.binders}
-    found: dict[int, dict[Local, None]] = {}
+    result: dict[int, dict[Local, None]] = {}
     for local in parts.read:
         if local in place:
-            found.setdefault(place[local], {})[local] = None
+            result.setdefault(place[local], {})[local] = None
     for bind in again.values():
         own = place[bind.binders[0]]
         for local in bind.locals():
             if place.get(local, own) < own:  # uses in the same segment are edges of its graph
-                found.setdefault(place[local], {})[local] = None
-    return found
+                result.setdefault(place[local], {})[local] = None
+    return result
 
 
 def _networkx_module():

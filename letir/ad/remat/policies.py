@@ -245,21 +245,21 @@ class ResidualChoice:
         """
         grades = {id(bind): grade for bind, grade in self.graded}
         lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}
-        kept, found, seen = set(kept), set(), set()
+        kept, result, seen = set(kept), set(), set()
         stack = list(self.parts.read)
         while stack:
             local = stack.pop()
             bind = self.parts.producers.get(local)
             if bind is None or local in kept:
-                found.add(local)
+                result.add(local)
             elif id(bind) not in seen:
                 seen.add(id(bind))
                 if not self.allows(grades[id(bind)]) or (id(bind) not in lifted and keeps(bind)):
                     kept.update(bind.binders)
-                    found.add(local)
+                    result.add(local)
                 else:
                     stack += bind.locals()
-        return found
+        return result
 
     def without_cotangent(self, kept: set[Local]) -> list[Local]:
         """The residuals in ``kept`` that are new floating temporaries without a cotangent."""

@@ -42,18 +42,18 @@ class Halves:
 
     def needed(self, kept: set[Local]) -> tuple[set[Local], dict[int, Bind]]:
         """(values of ``kept`` and parameters that are read, recomputed binds by id)."""
-        found: set[Local] = set()
+        result: set[Local] = set()
         again: dict[int, Bind] = {}
         stack = list(self.read)
         while stack:
             local = stack.pop()
             bind = self.producers.get(local)
             if bind is None or local in kept:
-                found.add(local)
+                result.add(local)
             elif id(bind) not in again:
                 again[id(bind)] = bind
                 stack += bind.locals()
-        return found, again
+        return result, again
 
 
 def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
@@ -197,12 +197,12 @@ class _Recomputing:
         Without it, common-subexpression elimination would merge the recomputed binds with those of
         the forward pass, and keep their results alive.
         """
-        found = self.recomputed_value(arg)
+        result = self.recomputed_value(arg)
         if type(arg) is not Local or arg not in self.kept:
-            return found
+            return result
         if arg not in self.behind:
             made = self.behind[arg] = Local(arg.type)
-            self.builder.binds.append(Bind((made,), barrier, (found,)))
+            self.builder.binds.append(Bind((made,), barrier, (result,)))
         return self.behind[arg]
 
     def recompute(self, local: Local) -> None:

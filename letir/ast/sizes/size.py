@@ -77,9 +77,9 @@ class Quotient(str):
 
     def __new__(cls, of: "Size", by: int) -> "Quotient":
         text = str(of) if len(of.terms) == 1 else f"({of})"
-        made = super().__new__(cls, f"({text}//{by})")
-        made.of, made.by = of, by
-        return made
+        result = super().__new__(cls, f"({text}//{by})")
+        result.of, result.by = of, by
+        return result
 
     def __reduce__(self):
         return Quotient, (self.of, self.by)
@@ -199,11 +199,11 @@ class Size:
     @property
     def names(self) -> frozenset[str]:
         """The names in the polynomial."""
-        found: set[str] = set()
+        result: set[str] = set()
         for names, _ in self.terms:
             for name in names:
-                found.update(name.of.names if type(name) is Quotient else (name,))
-        return frozenset(found)
+                result.update(name.of.names if type(name) is Quotient else (name,))
+        return frozenset(result)
 
     @property
     def is_internal(self) -> bool:
@@ -263,8 +263,8 @@ class Size:
 
     def __floordiv__(self, other):
         if type(other) is not int:
-            found = exact_quotient(self, other) if type(other) is Size else None
-            return _divide_numbers(self, other) if found is None else found
+            result = exact_quotient(self, other) if type(other) is Size else None
+            return _divide_numbers(self, other) if result is None else result
         if other == 0:
             raise ZeroDivisionError("integer division or modulo by zero")
         return _floor_quotient(-self, -other) if other < 0 else _floor_quotient(self, other)
@@ -367,7 +367,7 @@ def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
     if type(by) is int and type(size) is int:
         return None if by == 0 or size % by else size // by
     shared, factor = terms_of(by)[0]
-    found: dict = {}
+    result: dict = {}
     rest: Any = size
     while type(rest) is Size or rest != 0:  # long division: each step removes the highest term
         names, c = terms_of(rest)[0]
@@ -376,11 +376,11 @@ def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
             if name not in left:
                 return None
             left.remove(name)
-        if factor == 0 or c % factor or tuple(left) in found:
+        if factor == 0 or c % factor or tuple(left) in result:
             return None
-        found[tuple(left)] = c // factor
+        result[tuple(left)] = c // factor
         rest = rest - Size.from_coefficients({tuple(left): c // factor}) * by
-    return Size.from_coefficients(found)
+    return Size.from_coefficients(result)
 
 
 def terms_of(size: Size | int) -> tuple[tuple[tuple[str, ...], int], ...]:

@@ -78,12 +78,12 @@ def _polynomial_bound(size: Any, is_low: bool, is_rough: bool) -> Any:
             return None
         rest = size - c * Size.named(quotient)
         if (c > 0) != is_low:
-            found = by * rest + c * of
+            result = by * rest + c * of
         elif is_rough and compare_with_zero(ge, of):
-            found = rest
+            result = rest
         else:
-            found = by * rest + c * (of - (by - 1))
-        return _polynomial_bound(found, is_low, is_rough)
+            result = by * rest + c * (of - (by - 1))
+        return _polynomial_bound(result, is_low, is_rough)
     return size
 
 

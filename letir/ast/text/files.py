@@ -98,12 +98,12 @@ def load_programs(
 
 def _operation_versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """{operation name: version} for all operations in the programs, nested bodies included."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for bind in (bind for fn in programs for body in all_bodies(fn) for bind in body.binds):
-        found[bind.op.name] = bind.op.version
+        result[bind.op.name] = bind.op.version
         # the operation whose rule a grad_of holds
-        found.update({v.name: v.version for v in bind.attrs.values() if isinstance(v, Primitive)})
-    return dict(sorted(found.items()))  # sorted: the same bytes for equal programs
+        result.update({v.name: v.version for v in bind.attrs.values() if isinstance(v, Primitive)})
+    return dict(sorted(result.items()))  # sorted: the same bytes for equal programs
 
 
 def _checked_head(content: bytes) -> dict:

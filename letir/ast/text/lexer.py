@@ -55,10 +55,10 @@ class Reader:
 
     def take(self, literal: str) -> bool:
         """Skip ``literal`` if it is next, and return whether it was."""
-        found = self.text.startswith(literal, self.skip())
-        if found:
+        result = self.text.startswith(literal, self.skip())
+        if result:
             self.pos += len(literal)
-        return found
+        return result
 
     def expect(self, literal: str) -> None:
         """Skip ``literal``, which must be next."""
@@ -67,10 +67,10 @@ class Reader:
 
     def accept(self, pattern: re.Pattern) -> re.Match | None:
         """The match of ``pattern`` if it is next."""
-        found = pattern.match(self.text, self.skip())
-        if found:
-            self.pos = found.end()
-        return found
+        result = pattern.match(self.text, self.skip())
+        if result:
+            self.pos = result.end()
+        return result
 
     def need(self, pattern: re.Pattern, what: str) -> re.Match:
         """The match of ``pattern``, which must be next."""
@@ -78,21 +78,21 @@ class Reader:
 
     def items(self, close: str, item: Callable) -> tuple[list, bool]:
         """(list of items read by ``item`` up to ``close``, whether a trailing comma ends it)."""
-        found, comma = [], True  # comma: whether a further item may follow
+        result, comma = [], True  # comma: whether a further item may follow
         while not self.take(close):
             if not comma:
                 self.fail(f"',' or {close!r}")
-            found.append(item())
+            result.append(item())
             comma = self.take(",")
-        return found, comma
+        return result, comma
 
     def tuple_of(self, item: Callable) -> tuple:
         """A tuple of items read by ``item``, up to the closing parenthesis."""
         at = self.pos
-        found, comma = self.items(")", item)
-        if len(found) == 1 and not comma:
+        result, comma = self.items(")", item)
+        if len(result) == 1 and not comma:
             raise self.error("expected ',': a tuple of one is (x,)", at)
-        return tuple(found)
+        return tuple(result)
 
     def descend(self) -> None:
         """Count a level of nesting inside the block. An error ends reading, so it may stay."""

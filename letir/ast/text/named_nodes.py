@@ -57,8 +57,8 @@ def _record_class(name: str, fields: tuple[str, ...]) -> type[PlainRecord]:
 
     Raises ValueError for a name that cannot be a field.
     """
-    found = _known_classes.get((name, fields))
-    if found is None:
+    result = _known_classes.get((name, fields))
+    if result is None:
         for field in fields:
             is_own = field.startswith("__") or field in ("_fields", "_make", "_asdict")
             if is_own or not field.isidentifier() or iskeyword(field):
@@ -66,9 +66,9 @@ def _record_class(name: str, fields: tuple[str, ...]) -> type[PlainRecord]:
         # only public names enter the class: a special method would be called
         shown = {f: property(itemgetter(i)) for i, f in enumerate(fields) if f[0] != "_"}
         members = {**shown, "__slots__": (), "_fields": fields, "__qualname__": name}
-        found = type(name.rpartition(".")[2] or name, (PlainRecord,), members)
-        _known_classes[name, fields] = found
-    return found
+        result = type(name.rpartition(".")[2] or name, (PlainRecord,), members)
+        _known_classes[name, fields] = result
+    return result
 
 
 def classes_by_name(classes: Iterable[type]) -> dict[str, type]:

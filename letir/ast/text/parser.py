@@ -103,13 +103,13 @@ class _Scope:
 
     def find(self, key: str) -> Local | None:
         """The local with this text, None if there is none."""
-        found = self.bound.get(key)
-        if found is None and self.outer is not None:
+        result = self.bound.get(key)
+        if result is None and self.outer is not None:
             captured = self.outer.find(key)
             if captured is not None:
                 # at each level on the way: a grad_of captures only from its immediate outer scope
-                found = self.bound[key] = self.lifted[captured] = Local(captured.type)
-        return found
+                result = self.bound[key] = self.lifted[captured] = Local(captured.type)
+        return result
 
     def binds(self, key: str) -> bool:
         """Whether a local of this text is bound here or in an outer scope."""
@@ -154,7 +154,7 @@ class Parser(TreeReader):
 
     def binders(self) -> list[tuple[str, Local, int]]:
         """Binders, each as (text, local, position)."""
-        found = []
+        result = []
         while True:
             at = self.skip()
             match = self.need(_BINDER, "a local such as %0")
@@ -167,9 +167,9 @@ class Parser(TreeReader):
             if self.text.startswith(":", self.skip()):
                 self.pos += 1
                 self.fail("a name or a type such as float64[3]")
-            found.append((key, Local(self.type_at(kind, at), name), at))
+            result.append((key, Local(self.type_at(kind, at), name), at))
             if not self.take(","):
-                return found
+                return result
 
     def enter(self, binders: list[tuple[str, Local, int]]) -> None:
         """Bind locals in the scope."""
@@ -254,10 +254,10 @@ class Parser(TreeReader):
         if place is None:
             return None
         # text from the comment: a file of this name on this machine may be a different one
-        found = self.sources[comment] = Source(
+        result = self.sources[comment] = Source(
             place[1], int(place[2]), text=(place[3] or "").rstrip()
         )
-        return found
+        return result
 
     def primitive(self, name: str, at: int) -> Primitive:
         """The registered operation of this name; nothing is imported."""
@@ -334,10 +334,10 @@ class Parser(TreeReader):
         """The results after ``return`` or ``->``, in parentheses or not."""
         if self.take("("):
             return self.items(")", self.arg)[0]
-        found = [self.arg()]
+        result = [self.arg()]
         while self.take(","):
-            found.append(self.arg())
-        return found
+            result.append(self.arg())
+        return result
 
     def grad_of(self, name: str, at: int) -> tuple[Primitive, tuple[Arg, ...], Attrs]:
         """``grad_of[op](cts) { binds -> (results) }``: free locals become the captured operands."""

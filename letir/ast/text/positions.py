@@ -21,9 +21,9 @@ class _PlacedParser(Parser):
     def bind(self, expected: str) -> Bind:
         """The next bind, with its position noted."""
         at = self.skip()
-        found = super().bind(expected)
-        self.places[id(found)] = at
-        return found
+        result = super().bind(expected)
+        self.places[id(result)] = at
+        return result
 
 
 def error_in_text(error: LetirError, fn: Lambda) -> LetirError:

@@ -88,10 +88,10 @@ class ValueReader(Reader):
 
     def type_at(self, text: str | None, at: int) -> ArrayType | None:
         """The type with this text, cached."""
-        found = self.types.get(text)
-        if found is None and text is not None:
-            found = self.types[text] = self.convert(parse_type, text, at=at)
-        return found
+        result = self.types.get(text)
+        if result is None and text is not None:
+            result = self.types[text] = self.convert(parse_type, text, at=at)
+        return result
 
     def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE) -> Any:
         """A constant or an attribute."""
@@ -155,9 +155,9 @@ class ValueReader(Reader):
     def group(self, text: str, at: int) -> tuple:
         """A tuple of values."""
         self.descend()
-        found = self.tuple_of(self.value)
+        result = self.tuple_of(self.value)
         self.depth -= 1
-        return found
+        return result
 
 
 class TreeReader(ValueReader):
@@ -225,10 +225,10 @@ class TreeReader(ValueReader):
 
     def keyed(self, entries: list[tuple], at: int) -> dict:
         """The dict of entries whose keys differ."""
-        found = dict(entries)
-        if len(found) < len(entries):
+        result = dict(entries)
+        if len(result) < len(entries):
             raise self.error("a key appears twice", at)
-        return found
+        return result
 
     def named(self, at: int) -> Any:
         """None, a string, a static leaf, a container with a name, or a class with fields."""

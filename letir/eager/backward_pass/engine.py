@@ -175,14 +175,14 @@ class Backward(Direct):
         if notes is not None and notes.before:
             cts = self.run_node_hooks(notes.before, cts)
         # pre-hooks see the results' gradients, post-hooks also the operands' gradients
-        found = step.form.pull(rule, self.emitter, cts, captured)
+        result = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
-            found = self.run_post_hooks(notes.after, rule, step, found, cts)
+            result = self.run_post_hooks(notes.after, rule, step, result, cts)
         if not self.keeps:
             step.kept = FREED
         if self.finds_nan:
-            _check_nan(step, found)
-        return found
+            _check_nan(step, result)
+        return result
 
     def finish_cotangent(self, origin: GradEdge) -> Any:
         """The complete gradient of a value, after its hooks."""

@@ -141,7 +141,7 @@ def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[
                 "  pass a list with one for each output, None for a scalar"
             )
         )
-    found = []
+    result = []
     for output, ct in zip(outputs, given or [None] * len(outputs), strict=True):
         if not isinstance(output, Recorder.variable) or not output.requires_grad:
             raise error_at_user_line(
@@ -150,8 +150,8 @@ def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[
                     "  give the Variables that it depends on requires_grad=True, outside no_grad()"
                 )
             )
-        found.append((output.arg, _output_cotangent(output, ct, records)))
-    return found
+        result.append((output.arg, _output_cotangent(output, ct, records)))
+    return result
 
 
 def _output_cotangent(output, ct, records: bool):

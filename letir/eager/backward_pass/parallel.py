@@ -92,12 +92,12 @@ class _ParallelBackward(Backward):
 
     def nodes_made_ready(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
         """The nodes that become ready after ``step``: they were waiting for nothing else."""
-        found = []
+        result = []
         for made in self.operand_nodes(step):
             waits_for[made] -= 1
             if waits_for[made] == 0:
-                found.append(made)
-        return found
+                result.append(made)
+        return result
 
     def add_contribution(self, origin: GradEdge, place: tuple, ct) -> None:
         """Collect a contribution to the gradient of a value."""

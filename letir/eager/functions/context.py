@@ -47,10 +47,10 @@ class Context:
 
     def with_saved(self, values: Sequence[Any]) -> "Context":
         """A copy for one run of backward, with these saved values."""
-        found = object.__new__(Context)  # a copy: two threads may run the backward of one call
-        found.__dict__.update(self.__dict__)
-        found._saved = tuple(values)
-        return found
+        result = object.__new__(Context)  # a copy: two threads may run the backward of one call
+        result.__dict__.update(self.__dict__)
+        result._saved = tuple(values)
+        return result
 
     def __getattr__(self, name: str) -> Any:
         # __dict__: a missing plain attribute, as in a new copy, would end up here again

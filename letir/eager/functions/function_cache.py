@@ -128,15 +128,15 @@ class FunctionForm:
             for s, value in zip(self.saved, captured, strict=True)
         ]
         with recording_set(records and not once):  # once_differentiable: no history
-            found = self.function.backward(self.ctx.with_saved(saved), *grads)
-        found = _check_gradients(self, found if isinstance(found, tuple | list) else (found,))
+            result = self.function.backward(self.ctx.with_saved(saved), *grads)
+        result = _check_gradients(self, result if isinstance(result, tuple | list) else (result,))
         if not records:
-            return tuple([ct.array for ct in found])
+            return tuple([ct.array for ct in result])
         if not once:
-            return tuple(found)
+            return tuple(result)
         # the edges through which a second derivative would have flowed
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
-        return tuple([_refuse_derivative(self, ct, through) for ct in found])
+        return tuple([_refuse_derivative(self, ct, through) for ct in result])
 
     def gradient(self, i: int, ct: Any) -> Any:
         """The gradient of a result in the form for backward; zeros if it is missing."""
@@ -178,19 +178,19 @@ def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
     if ct is None:
         return Recorder.variable(form.xp.zeros(kind.shape, kind.dtype))
     if isinstance(ct, Recorder.variable):
-        found = ct
+        result = ct
     elif type(ct) in PYTHON_NUMBERS:
-        found = Recorder.variable(np.asarray(ct, kind.dtype))
+        result = Recorder.variable(np.asarray(ct, kind.dtype))
     else:
-        found = Recorder.variable(ct)
-    if found.type is not kind:
-        error = ShapeError if found.dtype == kind.dtype else DTypeError
+        result = Recorder.variable(ct)
+    if result.type is not kind:
+        error = ShapeError if result.dtype == kind.dtype else DTypeError
         raise error(
-            f"{form.function.__name__}: backward returned a gradient of type {found.type} for "
+            f"{form.function.__name__}: backward returned a gradient of type {result.type} for "
             f"argument {position}, expected {kind}\n"
             "  a gradient has the type of its argument: sum over axes that were broadcast"
         )
-    return found
+    return result
 
 
 class _NoRule:

@@ -44,10 +44,10 @@ def make_operation(function: type["Function"]) -> Primitive:
 
     def impl(xp, *arrays, arguments, types):
         with recording_set(False):
-            found, _ = call_function_at(function, arguments, arrays)
-        found = tuple([out.array for out in found])
-        _check_result_types(name, tuple(map(type_of, found)), types)
-        return found
+            result, _ = call_function_at(function, arguments, arrays)
+        result = tuple([out.array for out in result])
+        _check_result_types(name, tuple(map(type_of, result)), types)
+        return result
 
     named: Any = impl  # Any, because functions have no declared attributes
     named.function = function  # called instead in eager mode, see ``function_behind``
@@ -56,8 +56,8 @@ def make_operation(function: type["Function"]) -> Primitive:
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
         places = tuple([i for i, arg in enumerate(args) if takes_gradient(arg)])
         kinds = tuple([ArrayType(args[i].dtype, args[i].shape) for i in places])
-        found = backward(*args, *cts, arguments=arguments, places=places, types=kinds)
-        given = dict(zip(places, found, strict=True))
+        result = backward(*args, *cts, arguments=arguments, places=places, types=kinds)
+        given = dict(zip(places, result, strict=True))
         return tuple([given.get(i) for i in range(len(args))])
 
     return primitive(
@@ -137,9 +137,9 @@ def _check_result_types(name: str, found: tuple, expected: tuple) -> None:
 
 def call_attributes(function: type["Function"], arguments: Sequence, types: tuple) -> Attrs:
     """The attributes of a call. Raises DTypeError for an argument that a program cannot hold."""
-    found = Attrs(arguments=tuple(arguments), types=types)
+    result = Attrs(arguments=tuple(arguments), types=types)
     try:
-        hash(found.token)
+        hash(result.token)
     except (LetirError, TypeError) as error:
         raise error_at_user_line(
             DTypeError(
@@ -147,7 +147,7 @@ def call_attributes(function: type["Function"], arguments: Sequence, types: tupl
                 "  pass arrays as Variables, others as strings, numbers or tuples"
             )
         ) from None
-    return found
+    return result
 
 
 # ---- in a trace ----
@@ -175,8 +175,8 @@ def call_traced(function: type["Function"], args: tuple) -> Any:
         binders[0].name = name
     # without concrete values the results were computed from zeros, only for their types
     values = [out.array if active.mode is EAGER else ABSENT for out in outs]
-    made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
-    return made if several else made[0]
+    result = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
+    return result if several else result[0]
 
 
 def _compute_call(function, arguments: list, operands: list, active: Paused | None) -> Any:

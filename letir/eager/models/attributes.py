@@ -84,7 +84,7 @@ def _instance_attributes(value) -> Iterator[tuple[str, object]]:
 
 def places_by_path(root: Any, name: str) -> dict[str, AttributeValue]:
     """All parts of ``root``, at any depth, by path from ``name``; shared parts appear once."""
-    found: dict[str, AttributeValue] = {}
+    result: dict[str, AttributeValue] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
@@ -94,8 +94,8 @@ def places_by_path(root: Any, name: str) -> dict[str, AttributeValue]:
                     continue
                 seen.add(id(part))
                 todo.append((owner + text, part))
-            found[owner + text] = AttributeValue(owner + text, owner, key, part)
-    return found
+            result[owner + text] = AttributeValue(owner + text, owner, key, part)
+    return result
 
 
 def has_no_parts(value: Any) -> bool:

@@ -76,26 +76,26 @@ class RecordedModel:
         """The program that a call with these arguments would replay. Raises TraceError if there is
         none yet.
         """
-        found = self._trace_for(args, kwargs)
-        if found is None:
+        result = self._trace_for(args, kwargs)
+        if result is None:
             raise error_at_user_line(
                 TraceError(
                     "jit_model: there is no program for these arguments and attributes\n"
                     "  call the model with them once, which records it"
                 )
             )
-        return found.program
+        return result.program
 
     def _trace_for(self, args: tuple, kwargs: dict) -> _RecordedForward | None:
         """The recorded program whose guards hold for these arguments."""
         held = places_by_path(self.model, "model")
         arrays = distinct_arrays(held)
-        for found in self._recorded.get(_program_key(held, arrays, args, kwargs), ()):
+        for result in self._recorded.get(_program_key(held, arrays, args, kwargs), ()):
             try:
-                found.program.memo(_guards_of)(arrays, *args, **kwargs)
+                result.program.memo(_guards_of)(arrays, *args, **kwargs)
             except GuardError:
                 continue
-            return found
+            return result
         return None
 
     def parameters(self) -> Any:
@@ -120,18 +120,18 @@ class RecordedModel:
         """(program, results) of the first recorded program whose guards hold."""
         # a tuple, replaced as a whole: forward itself and other threads may call the model
         known = self._recorded.get(key, ())
-        for found in known:
+        for result in known:
             try:
-                results = found.program(arrays, *args, **kwargs)
+                results = result.program(arrays, *args, **kwargs)
             except GuardError:  # recorded for another outcome of a Python branch
                 continue
             # move it to the front: the same branch is likely to run again
-            if found is not known[0]:
-                self._recorded[key] = (found, *[one for one in known if one is not found])
-            return found, results
-        found = self._record(arrays, args, kwargs)
-        self._recorded[key] = (found, *known[: _MOST - 1])
-        return found, found.program(arrays, *args, **kwargs)
+            if result is not known[0]:
+                self._recorded[key] = (result, *[one for one in known if one is not result])
+            return result, results
+        result = self._record(arrays, args, kwargs)
+        self._recorded[key] = (result, *known[: _MOST - 1])
+        return result, result.program(arrays, *args, **kwargs)
 
     def _record(self, arrays: list, args: tuple, kwargs: dict) -> _RecordedForward:
         """``forward`` as a program of the model's arrays."""
@@ -169,7 +169,7 @@ def changed_places(
 
     Raises TraceError if an attribute that is not an array changed: a replay would not change it.
     """
-    found = {}
+    result = {}
     for path, place in after.items():
         old = before.get(path, _NOTHING)
         if old.value is place.value or not has_no_parts(place.value):
@@ -178,8 +178,8 @@ def changed_places(
             _check_attributes(old, place)
             continue
         known = _known_place(place, before, after)
-        found[known.path] = known
-    return found
+        result[known.path] = known
+    return result
 
 
 def _known_place(

@@ -128,9 +128,9 @@ def _single_part(bind: Bind, making: GraphCompiler) -> _Part:
 
 def _apply_function(bind: Bind, operands: list, records: bool) -> tuple:
     """Run a Function and record its own backward on the tape."""
-    found, _ = call_function_at(function_behind(bind.op), bind.attrs["arguments"], operands)
+    result, _ = call_function_at(function_behind(bind.op), bind.attrs["arguments"], operands)
     operands.clear()
-    return found
+    return result
 
 
 def _record_bind(bind: Bind, operands: list, records: bool) -> tuple:
@@ -186,6 +186,6 @@ def compile_differentiable(
         partial(optimize_program, optimize=optimize, exact=exact), Differentiable
     )
     made = making.optimize(fn, requires_grad=requires_grad)
-    found = Differentiable(fn, made, requires_grad, making)
-    found.reason = reason
-    return found
+    result = Differentiable(fn, made, requires_grad, making)
+    result.reason = reason
+    return result

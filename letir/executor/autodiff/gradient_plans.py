@@ -52,13 +52,13 @@ class BackwardPrograms:
 
     def plan(self, requires: tuple | None) -> Any:
         """The callable that runs the gradient program, made once."""
-        found = self.made.get(requires)
-        if found is None:
+        result = self.made.get(requires)
+        if result is None:
             with self.locks.setdefault(requires, new_lock(threading.RLock)):
-                found = self.made.get(requires)
-                if found is None:
-                    found = self.made[requires] = self.making.plan(self.program, requires)
-        return found
+                result = self.made.get(requires)
+                if result is None:
+                    result = self.made[requires] = self.making.plan(self.program, requires)
+        return result
 
 
 @frozen(eq=False)
@@ -117,11 +117,11 @@ class DifferentiableGraph:
     def backward(self, mask: tuple, requires: tuple) -> BackwardPrograms:
         """The gradient program for these results with a gradient, made once."""
         key = mask, requires
-        found = self.backwards.get(key)
-        if found is None:
+        result = self.backwards.get(key)
+        if result is None:
             # setdefault: concurrent threads use the same object, which compiles once
-            found = self.backwards.setdefault(key, self.new_backward(mask, requires))
-        return found
+            result = self.backwards.setdefault(key, self.new_backward(mask, requires))
+        return result
 
     def new_backward(self, mask: tuple, requires: tuple) -> BackwardPrograms:
         """Make the gradient program that ``backward`` caches."""

@@ -79,21 +79,21 @@ def _bind_levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
     its hooks see its full gradient. Effects keep their order: later ones have the same level or a
     higher one.
     """
-    found, floor = [_Level()], 0
+    result, floor = [_Level()], 0
     above: dict[Local, int] = {}
     returned = needs.intersection(fn.ret.locals())
     for bind in fn.binds:
         level = max([floor, *[above.get(arg, 0) for arg in bind.args if type(arg) is Local]])
-        while len(found) <= level:
-            found.append(_Level())
+        while len(result) <= level:
+            result.append(_Level())
         is_in = _is_groupable(bind, needs)
-        (found[level].group if is_in else found[level].others).append(bind)
+        (result[level].group if is_in else result[level].others).append(bind)
         if has_effect(bind):
             floor = level + (not is_in)
         if level or not is_in or not returned.isdisjoint(bind.binders):
             for binder in bind.binders:
                 above[binder] = level + (not is_in or binder in returned)
-    return found
+    return result
 
 
 # ---- cutting out ----
@@ -149,13 +149,13 @@ def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
 def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
     """For each level, the locals of its group that are read outside of it or returned."""
     home = {b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders}
-    found: list[set[Local]] = [set() for _ in parts]
+    result: list[set[Local]] = [set() for _ in parts]
 
     def note(args, level: int) -> None:
         for arg in args:
             at = home.get(arg, level) if type(arg) is Local else level
             if at != level:
-                found[at].add(arg)
+                result[at].add(arg)
 
     for i, part in enumerate(parts):
         for bind in part.group:
@@ -163,7 +163,7 @@ def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
         for bind in part.others:
             note(bind.args, -1)
     note(fn.ret.args, -1)
-    return found
+    return result
 
 
 def _as_graph(

@@ -64,14 +64,14 @@ class _GraphForm(OpSpecialization):
     def origins(self, rule: Any, step: TapeNode) -> list[GradEdge | None]:
         """The grad edges of these values; None for constants, even if the graph returns them."""
         count, flows = len(step), self.graph.flows
-        found: list = []
+        result: list = []
         for place in rule.captured:
             n = place - count
             if n < 0:
-                found.append(step[place])
+                result.append(step[place])
             else:
-                found.append(ResultEdge.for_result(self.types[n], step, n) if n in flows else None)
-        return found
+                result.append(ResultEdge.for_result(self.types[n], step, n) if n in flows else None)
+        return result
 
     def pull(self, rule: Any, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The gradients of the operands in ``rule.results``."""
@@ -122,35 +122,35 @@ class GraphStep:
         step = new_node(order, [getattr(x, "arg", None) for x in operands])
         step.set_fields(form, form.keep([*values, *outs]), order, self.graph.bind.source)
         del values
-        made = self.wrap_results(step, form, outs[: self.graph.count], operands)
+        result = self.wrap_results(step, form, outs[: self.graph.count], operands)
         operands.clear()
-        return made
+        return result
 
     def wrap_results(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
-        made, seen = [], {id(x.array) for x in operands if isinstance(x, Variable)}
+        result, seen = [], {id(x.array) for x in operands if isinstance(x, Variable)}
         for i, out in enumerate(outs):
             if not is_array(out):
-                made.append(out)
+                result.append(out)
                 continue
             kind = form.types[i]
             arg = ResultEdge.for_result(kind, step, i) if i in self.graph.flows else Constant(kind)
-            made.append(RECORDER.new_variable(out, arg))
+            result.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:
-                share_with_operand(made[-1], [*operands, *made[:-1]], form)
+                share_with_operand(result[-1], [*operands, *result[:-1]], form)
             seen.add(id(out))
-        return tuple(made)
+        return tuple(result)
 
     def find_form(self, requires: tuple, outs: tuple) -> _GraphForm:
         """The form for operands with these ``requires_grad`` flags."""
         types = self.types
         if types is None:  # sizes are symbolic: take the types of this call
             types = tuple([array_type(out) for out in outs])
-        found = self.forms.get((requires, types))
-        if found is None:
-            found = self.forms[requires, types] = self.new_form(requires, types)
-        return found
+        result = self.forms.get((requires, types))
+        if result is None:
+            result = self.forms[requires, types] = self.new_form(requires, types)
+        return result
 
     def new_form(self, requires: tuple, types: tuple) -> _GraphForm:
         """A new form for operands with these ``requires_grad`` flags."""

@@ -185,8 +185,8 @@ class TestWriter:
 def define_function(name: str, text: str, names: dict) -> Callable:
     """The function ``name`` of a text."""
     exec(compile(text, __file__, "exec"), names)
-    made: Callable = names.pop(name)  # else the function's globals would contain the function
-    return made
+    result: Callable = names.pop(name)  # else the function's globals would contain the function
+    return result
 
 
 def tests_of_call(

@@ -94,10 +94,10 @@ def _is_constant(value: Any) -> bool:
 
 def _codes_of(code: CodeType) -> list[CodeType]:
     """A code object and those of the functions defined in it."""
-    found = [code]
-    for one in found:
-        found += [constant for constant in one.co_consts if type(constant) is CodeType]
-    return found
+    result = [code]
+    for one in result:
+        result += [constant for constant in one.co_consts if type(constant) is CodeType]
+    return result
 
 
 def _is_of_library(value: Any) -> bool:

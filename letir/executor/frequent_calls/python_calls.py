@@ -43,8 +43,7 @@ def call_of_python(
     """
     args, kwargs = call
     raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
-    is_whole = type(of_plan) is WholeCall
-    numbers = is_whole and of_plan.gives_numbers and not version.changed
+    numbers = isinstance(of_plan, WholeCall) and of_plan.gives_numbers and not version.changed
     if not raises and not numbers and not _may_be_timed(version):
         return None
     outside = LATE_BOUND["values_read"](executor.f)
@@ -58,10 +57,10 @@ def call_of_python(
     is_exact = raises or numbers or (not is_scipy and _has_same_bits(version))
     for place in outside.places:
         tests.add_outside_value(*place)
-    found = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
+    result = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
     if raises or (numbers and branches):
-        return found
-    return found if is_exact and _is_faster(found, of_plan, call) else None
+        return result
+    return result if is_exact and _is_faster(result, of_plan, call) else None
 
 
 def _is_faster(found: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
@@ -72,6 +71,7 @@ def _is_faster(found: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool
     except Exception:
         return False
     is_whole = type(of_plan) is WholeCall
+    is_whole = isinstance(of_plan, WholeCall)
     time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
     try:
         return time < time_plan(*call)

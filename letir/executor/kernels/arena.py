@@ -61,10 +61,10 @@ class _Arena:
             found = self.free_block(size)
             if found is None and size <= MOST:
                 found = self.new_block(size)
-            made = None if found is None else found.view(dtype).reshape(shape)
+            result = None if found is None else found.view(dtype).reshape(shape)
         finally:
             lock.release()
-        return np.empty(shape, dtype) if made is None else made
+        return np.empty(shape, dtype) if result is None else result
 
     def free_block(self, size: int) -> np.ndarray | None:
         """A block of this size that nothing refers to."""

@@ -40,10 +40,10 @@ def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -
     sizes = batch_sizes(fn)
     if not sizes:
         return fn
-    found = without_groups(fn)
+    result = without_groups(fn)
     for n in sizes:
-        found = _with_parts(found, n, is_exact)
-        clusters = batch_clusters(found, n, is_exact, worth)
+        result = _with_parts(result, n, is_exact)
+        clusters = batch_clusters(result, n, is_exact, worth)
 
         def make(
             cluster: BatchCluster,
@@ -57,8 +57,8 @@ def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -
             source = body.binds[-1].source
             return kernel_bind(results, operands, body, BatchCall(kernel, body), source)
 
-        found = regroup_clusters(found, clusters, make) if clusters else found
-    return fused_level(found) if any(b.op.role == "kernel" for b in found.binds) else fn
+        result = regroup_clusters(result, clusters, make) if clusters else result
+    return fused_level(result) if any(b.op.role == "kernel" for b in result.binds) else fn
 
 
 def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
@@ -112,16 +112,16 @@ class BatchCall:
         given = [
             self.flatten_operand(x, kind) for x, kind in zip(operands, self.kinds, strict=True)
         ]
-        found = [
+        result = [
             self.new_result(start, kind, operands)
             for start, kind in zip(self.made.starts, self.results, strict=True)
         ]
-        flat = [y.reshape(-1) for y in found]
+        flat = [y.reshape(-1) for y in result]
         threads = threads_of_call() if self.cut else 1
         outside = self.run_cut(given, flat, threads) if threads > 1 else self.run(given, flat)
         if outside:
             raise KernelError("an index out of bounds")
-        return tuple(found) if len(found) > 1 else found[0]
+        return tuple(result) if len(result) > 1 else result[0]
 
     def flatten_operand(self, x: Any, kind: ArrayType) -> np.ndarray:
         """An operand as the kernel reads it. Raises LayoutError and KernelError."""
@@ -140,10 +140,10 @@ class BatchCall:
         """The array of a result, before the kernel writes or adds to it."""
         if start is not None and start < 0 and self.new_array is np.empty:
             return np.zeros(kind.shape, kind.dtype)
-        made = self.new_array(kind.shape, kind.dtype)
+        result = self.new_array(kind.shape, kind.dtype)
         if start is not None:
-            made[...] = 0 if start < 0 else operands[start]
-        return made
+            result[...] = 0 if start < 0 else operands[start]
+        return result
 
     def run(self, given: list, results: list) -> bool:
         """Compute all items; returns whether an index was out of bounds."""

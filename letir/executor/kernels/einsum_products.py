@@ -90,8 +90,8 @@ def _products_of(bind: Bind) -> "Products | None":
         return None
     if any((label in a) + (label in b) + (label in out) < 2 for label in sizes):
         return None
-    made = Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
-    return made if made.is_faster else None
+    result = Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
+    return result if result.is_faster else None
 
 
 @define(eq=False)
@@ -153,9 +153,9 @@ class Products:
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
-            made = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
-            self.found.order = _axis_order(made)
-            return made
+            result = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
+            self.found.order = _axis_order(result)
+            return result
         batch, left, right, inner = self.batch, self.left, self.right, self.inner
         order = self.order(*map(_numpys_order, (x, y), self.like))
         if self.is_free:
@@ -167,10 +167,10 @@ class Products:
         columns = _transpose_view(*b, batch + inner + right)
         rows = rows.reshape(*self.shape(batch + left), self.size(inner))
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
-        made = self.new_array(self.shape(order), self.dtype)
+        result = self.new_array(self.shape(order), self.dtype)
         with float_errors(all="ignore"):  # np.einsum has no floating-point errors
-            _multiply_blocks(rows, columns, _transpose_view(made, order, batch + left + right))
-        return _transpose_view(made, order, self.out)
+            _multiply_blocks(rows, columns, _transpose_view(result, order, batch + left + right))
+        return _transpose_view(result, order, self.out)
 
     def order(self, *orders: tuple[int, ...]) -> str:
         """The labels of the result in the order in which ``np.einsum`` lays out its axes.

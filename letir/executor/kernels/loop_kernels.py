@@ -90,8 +90,8 @@ def _kernel_for(bind: Bind, is_exact: bool) -> tuple[LoopKernel | ArrayLoop, int
     if steps is not None and steps < least:
         return None
     own = bind if loop.test is None else _with_own_carry(bind)
-    made = None if own is None else loop_kernel(own, is_exact) or array_loop(own, is_exact)
-    return None if made is None else (made, least)
+    result = None if own is None else loop_kernel(own, is_exact) or array_loop(own, is_exact)
+    return None if result is None else (result, least)
 
 
 def _count_calls(body: Lambda) -> int:
@@ -260,8 +260,8 @@ class ArrayCall:
         given += [np.empty(size, dtype) for size, dtype in self.scratch]
         made = [np.empty(shape, dtype) for shape, dtype in self.results]
         self.ufunc(*given, out=tuple([y.reshape(-1) for y in made]))
-        found = tuple([y if y.shape else y[()] for y in made])  # [()]: NumPy's scalar
-        return found if len(found) > 1 else found[0]
+        result = tuple([y if y.shape else y[()] for y in made])  # [()]: NumPy's scalar
+        return result if len(result) > 1 else result[0]
 
 
 @frozen(eq=False)

@@ -141,10 +141,10 @@ def _kernel_of(bind: Bind) -> PlanKernel:
 
 def _ufunc_of(call: Callable) -> np.ufunc:
     """The ufunc that a kernel's call runs, after preparing its operands."""
-    found: Any = call
-    while hasattr(found, "ufunc"):
-        found = found.ufunc
-    return found
+    result: Any = call
+    while hasattr(result, "ufunc"):
+        result = result.ufunc
+    return result
 
 
 def kernel_lines(kernels: Sequence[PlanKernel]) -> Iterator[str]:

@@ -52,11 +52,11 @@ class RowCut:
 
         Blocks depend on sizes alone, not on how many operations the kernel has.
         """
-        found = cls._of_sizes(made)
+        result = cls._of_sizes(made)
         is_small = math.prod(made.space.shape) < least_size(body)
-        if found is None or not is_small:
-            return found
-        return evolve(found, most_threads=1) if found.blocks else None
+        if result is None or not is_small:
+            return result
+        return evolve(result, most_threads=1) if result.blocks else None
 
     @classmethod
     def _of_sizes(cls, made: RowKernel) -> "RowCut | None":
@@ -71,14 +71,14 @@ class RowCut:
             return cls.cut_along(made, names, lengths[axis], 0, ("",) * len(made.results))
         if space.rows > 1:
             blocks = min(most, space.rows // _BLOCK_ROWS)
-            found = cls.cut_along(made, ("m", 0), space.rows, blocks, made.combines)
+            result = cls.cut_along(made, ("m", 0), space.rows, blocks, made.combines)
         elif space.columns <= SHORT:  # the kernel's code fixes the number of columns
             return None
         elif made.row_combines and not any(made.combines) and not made.scratch:
-            found = cls.cut_along(made, ("n", 0), space.columns, most, made.row_combines)
+            result = cls.cut_along(made, ("n", 0), space.columns, most, made.row_combines)
         else:
             return None
-        return found if found.blocks > 1 else None
+        return result if result.blocks > 1 else None
 
     @classmethod
     def _of_stack(cls, made: RowKernel, blocks: int) -> "RowCut | None":

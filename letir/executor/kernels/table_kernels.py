@@ -97,8 +97,8 @@ def _usual_dtype(fn: Lambda) -> np.dtype | None:
     """The dtype of most results, if tables support it."""
     kinds = [bind.binders[0].type for bind in fn.binds if len(bind.binders) == 1]
     counts = Counter([kind.dtype for kind in kinds if type(kind) is ArrayType])
-    found = max(counts, key=counts.__getitem__, default=None)
-    return found if found in _DTYPES else None
+    result = max(counts, key=counts.__getitem__, default=None)
+    return result if result in _DTYPES else None
 
 
 def _is_repetitive(fn: Lambda) -> bool:
@@ -247,11 +247,11 @@ class TableCall:
         memory[start : start + len(values)] = values
         made = np.empty(_total_size(table.results), table.dtype)
         self.ufunc(table.rows, memory, out=(made,))
-        found = []
+        result = []
         for (first, shape), order in zip(table.results, table.orders, strict=True):
             like = operands[order] if type(order) is int else None
-            found.append(_result_from_memory(made, first, shape, like))
-        return tuple(found) if len(found) > 1 else found[0]
+            result.append(_result_from_memory(made, first, shape, like))
+        return tuple(result) if len(result) > 1 else result[0]
 
     def put(self, memory: np.ndarray, x: Any, start: int, shape: tuple[int, ...]) -> None:
         """Copy an operand to its place. Raises KernelError for operands of other sizes."""
@@ -273,9 +273,9 @@ def _result_from_memory(made: np.ndarray, start: int, shape: tuple[int, ...], li
     part = made[start : start + math.prod(shape)].reshape(shape)
     if like is None or like.flags.c_contiguous:
         return part.copy()
-    found = np.empty_like(like)
-    found[...] = part
-    return found
+    result = np.empty_like(like)
+    result[...] = part
+    return result
 
 
 def _total_size(results: Sequence[tuple[int, tuple[int, ...]]]) -> int:

@@ -55,8 +55,8 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
             made[id(body)] = like
         binds.append(Bind(binders, like.op, args, like.attrs, source))
         binds += unit.after
-    found = fn.with_binds(binds)
-    return fused_level(found) if is_flat else found
+    result = fn.with_binds(binds)
+    return fused_level(result) if is_flat else result
 
 
 LATE_BOUND["with_unrolled_kernels"] = with_unrolled_kernels

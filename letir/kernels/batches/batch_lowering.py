@@ -179,17 +179,17 @@ class _BatchLowering(Unrolling):
             self.places[param] = np.arange(start, start + size).reshape(shape)
 
     def element(self, place: int) -> Operand:
-        found = self.elements[place]
-        if found is None:
+        result = self.elements[place]
+        if result is None:
             at = int(np.searchsorted(self.starts, place, "right")) - 1
             start = self.starts[at]
             array, size, is_item = self.batch[start]
             index = self.index(place - start)
             if is_item:
                 index = self.place_in(self.item, size, place - start)
-            found = self.builder.load(array, (self.zero, index), is_first=not is_item)
-            self.elements[place] = found
-        return found
+            result = self.builder.load(array, (self.zero, index), is_first=not is_item)
+            self.elements[place] = result
+        return result
 
     # ---- loops ----
 
@@ -275,8 +275,8 @@ class _BatchLowering(Unrolling):
                 names[arg] = Local(arg.type.with_shape((1, *arg.type.shape[1:])))
                 self.places[names[arg]] = self.places[arg]
         args = tuple([arg if type(arg) is Const else names.get(arg, arg) for arg in bind.args])
-        found = Bind(self.made, bind.op, args, attrs, bind.source)
-        return axes_sum_of(found) if is_sum_to_shape(bind) else found
+        result = Bind(self.made, bind.op, args, attrs, bind.source)
+        return axes_sum_of(result) if is_sum_to_shape(bind) else result
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
         return form(self.builder, *operands)  # inline: LLVM does not vectorise calls
@@ -315,7 +315,7 @@ class _BatchLowering(Unrolling):
             else:
                 rest = rest[..., None] + np.arange(n)[entry] * step
         spread = np.broadcast_arrays(*[places for places, _, _ in steps])
-        found = []
+        result = []
         for own in zip(*[places.ravel() for places in spread], strict=True):
             at: Operand | None = None
             for place, (_, n, size) in zip(own, steps, strict=True):
@@ -323,8 +323,8 @@ class _BatchLowering(Unrolling):
                 index = index if size == 1 else b.let("mul", index, self.index(size))
                 at = index if at is None else b.add(at, index)
             assert at is not None
-            found.append(at)
-        return found, tuple(rest.ravel().tolist())
+            result.append(at)
+        return result, tuple(rest.ravel().tolist())
 
     def checked_index(self, place: int, n: int) -> Operand:
         """An index below ``n``, counted from the start; 0 for an index out of bounds."""
@@ -337,9 +337,9 @@ class _BatchLowering(Unrolling):
         kinds = [b.bits(x, "u8") for x in (wrapped, length)]
         is_outside = b.let("ge", *kinds)
         self.outside = b.let("or", self.outside, is_outside)
-        found = b.select(is_outside, self.zero, wrapped)
-        self.known_indices[id(given), n] = found
-        return found
+        result = b.select(is_outside, self.zero, wrapped)
+        self.known_indices[id(given), n] = result
+        return result
 
     def scatter(self, bind: Bind) -> None:
         """Store the parts and indices of an item; ``add_parts`` adds them."""

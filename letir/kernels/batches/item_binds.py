@@ -125,10 +125,10 @@ def _is_itemwise(bind: Bind, n: int) -> bool:
     places = tuple([is_batch(arg.type, n) for arg in bind.args])
     values = tuple([arg.value if type(arg) is Const else None for arg in bind.args])
     key = (bind.op.name, attrs.token, given, kinds, places, repr(values))
-    found = _tried.get(key)
-    if found is None:
-        found = _tried[key] = _agrees(bind, n, attrs, given)
-    return found
+    result = _tried.get(key)
+    if result is None:
+        result = _tried[key] = _agrees(bind, n, attrs, given)
+    return result
 
 
 def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:

@@ -31,10 +31,10 @@ class ElementwiseCall:
         values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
         shape = np.broadcast_shapes(*[x.shape for x in values])
         order = _order_of([x for x in values if x.ndim])
-        made = [xp.empty(shape, array.dtype, order) for array in arrays[len(values) :]]
-        spread = [Argument(x, _broadcast_strides(x, shape)) for x in (*values, *made)]
+        result = [xp.empty(shape, array.dtype, order) for array in arrays[len(values) :]]
+        spread = [Argument(x, _broadcast_strides(x, shape)) for x in (*values, *result)]
         self.launcher.launch(xp, shape, spread)
-        return made[0] if len(made) == 1 else tuple(made)
+        return result[0] if len(result) == 1 else tuple(result)
 
 
 def _order_of(arrays: list) -> str:
@@ -70,15 +70,15 @@ class ChainCall:
         known = zip(results, out or [None] * len(results), strict=True)
         sizes = _axis_lengths(zip(arrays, values, strict=False))
         sizes |= _axis_lengths([pair for pair in known if pair[1] is not None])
-        made = list(out) or [None] * len(results)
+        result = list(out) or [None] * len(results)
         for n, array in enumerate(results):
-            if made[n] is None:
+            if result[n] is None:
                 shape = tuple([_axis_length(name, sizes) for name in array.extents[1:]])
-                made[n] = xp.empty(shape, array.dtype)
-        given = [Argument(x, (0,), x.strides) for x in (*values, *made)]
+                result[n] = xp.empty(shape, array.dtype)
+        given = [Argument(x, (0,), x.strides) for x in (*values, *result)]
         extents = {one.name: _axis_length(one.name, sizes) for one in self.kernel.extents[1:]}
         self.launcher.launch(xp, (1,), given, extents)
-        return made[0] if len(made) == 1 else tuple(made)
+        return result[0] if len(result) == 1 else tuple(result)
 
 
 @define(eq=False)
@@ -107,20 +107,20 @@ class ArrayLoopCall:
             is_number = isinstance(value, np.generic)
             given.append(value if is_number else xp.ascontiguousarray(value).reshape(-1))
         given += [xp.empty(size, dtype) for size, dtype in self.scratch]
-        made = [xp.empty(shape, dtype) for shape, dtype in self.results]
-        self.call(xp, *given, out=[y.reshape(-1) for y in made])
-        return made[0] if len(made) == 1 else tuple(made)
+        result = [xp.empty(shape, dtype) for shape, dtype in self.results]
+        self.call(xp, *given, out=[y.reshape(-1) for y in result])
+        return result[0] if len(result) == 1 else tuple(result)
 
 
 def _axis_lengths(pairs: Iterable[tuple[Array, Any]]) -> dict[str, int]:
     """The lengths of the axes of arrays by name. Raises KernelError if two differ."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for array, x in pairs:
         shape = [1] * (len(array.extents) - 1) if isinstance(x, np.generic) else x.shape
         for name, size in zip(array.extents[1:], shape, strict=True):
-            if found.setdefault(name, size) != size:
+            if result.setdefault(name, size) != size:
                 raise KernelError("operands of other sizes")
-    return found
+    return result
 
 
 def _axis_length(name: str, sizes: dict[str, int]) -> int:

@@ -102,12 +102,12 @@ class Launcher:
     def function(self, xp: Any, form: LaunchForm) -> Any:
         """The entry on the current device. Raises KernelError if it cannot be loaded."""
         key = (xp.cuda.get_device_id(), form)
-        found = self.functions.get(key)
-        if found is None:
-            found = self.functions[key] = self.load_function(xp, form)
-        if isinstance(found, Exception):
-            raise KernelError("not loaded") from found
-        return found
+        result = self.functions.get(key)
+        if result is None:
+            result = self.functions[key] = self.load_function(xp, form)
+        if isinstance(result, Exception):
+            raise KernelError("not loaded") from result
+        return result
 
     def load_function(self, xp: Any, form: LaunchForm) -> Any:
         """The entry, or the error of the driver, which is logged."""

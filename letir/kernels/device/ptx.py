@@ -62,14 +62,14 @@ def ptx_text(kernel: Kernel, form: LaunchForm = LaunchForm()) -> str:
     ``entry_parameters``.
     """
     key = (str(kernel), form)
-    found = _ptx_texts.get(key)
-    if found is None:
+    result = _ptx_texts.get(key)
+    if result is None:
         text = device_llvm_text(kernel, form)
         code = cached_code(
             (text, _TRIPLE, _OLDEST, version("llvmlite")), lambda: _compile_module(text)
         )
-        found = _ptx_texts[key] = code.decode()
-    return found
+        result = _ptx_texts[key] = code.decode()
+    return result
 
 
 def device_llvm_text(kernel: Kernel, form: LaunchForm) -> str:
@@ -96,20 +96,20 @@ class Parameter:
 def entry_parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
     """The parameters of the entry, in order."""
     given = [array for array in kernel.arrays if array.name not in form.numbers]
-    found = []
+    result = []
     for array in kernel.arrays:
         if array in given:
-            found.append(Parameter("array", "ptr", array))
+            result.append(Parameter("array", "ptr", array))
         else:
             kind = "i8" if array.dtype.kind == "b" else type_text(array.dtype)
-            found.append(Parameter("number", kind, array))
-    found.append(Parameter("total", "i64"))
-    found += [Parameter("length", "i32", axis=axis) for axis in range(1, form.rank)]
-    found += [Parameter("extent", "i64", name=extent.name) for extent in kernel.extents[1:]]
+            result.append(Parameter("number", kind, array))
+    result.append(Parameter("total", "i64"))
+    result += [Parameter("length", "i32", axis=axis) for axis in range(1, form.rank)]
+    result += [Parameter("extent", "i64", name=extent.name) for extent in kernel.extents[1:]]
     for array in given:
         axes = form.rank + len(array.extents) - 1
-        found += [Parameter("stride", "i64", array, axis) for axis in range(axes)]
-    return found
+        result += [Parameter("stride", "i64", array, axis) for axis in range(axes)]
+    return result
 
 
 @define(eq=False)
@@ -158,22 +158,22 @@ class _DeviceModule(ModuleText):
 
     def parameter_register(self, one: Parameter, n: int) -> str:
         """The register of the parameter at place ``n``, noted for its use."""
-        found, rank = f"%a{n}", self.form.rank
+        result, rank = f"%a{n}", self.form.rank
         if one.role in ("array", "number"):
-            self.bases[one.array] = found
+            self.bases[one.array] = result
         elif one.role == "total":
-            self.total = found
-            self.names[self.kernel.extents[0]] = found
+            self.total = result
+            self.names[self.kernel.extents[0]] = result
         elif one.role == "length":
-            self.lengths.append(found)
+            self.lengths.append(result)
         elif one.role == "extent":
             (extent,) = [e for e in self.kernel.extents if e.name == one.name]
-            self.names[extent] = found
+            self.names[extent] = result
         elif one.axis < rank:
-            self.axis_strides[one.array, one.axis] = found
+            self.axis_strides[one.array, one.axis] = result
         else:
-            self.strides[one.array, one.axis - rank + 1] = found
-        return found
+            self.strides[one.array, one.axis - rank + 1] = result
+        return result
 
     # ---- threads ----
 
@@ -241,12 +241,12 @@ class _DeviceModule(ModuleText):
 
     def combined_scalar(self, name: str, own: Scalar) -> str:
         """The scalars of all lanes combined, to the same bits in each lane."""
-        found = self.names[own]
+        result = self.names[own]
         for distance in (16, 8, 4, 2, 1):
             x, y = Scalar(own.dtype, "x"), Scalar(own.dtype, "y")
-            self.names[x], self.names[y] = found, self.exchange_scalar(found, own.dtype, distance)
-            found = self.let(Let(own, name, (x, y)))
-        return found
+            self.names[x], self.names[y] = result, self.exchange_scalar(result, own.dtype, distance)
+            result = self.let(Let(own, name, (x, y)))
+        return result
 
     def exchange_scalar(self, x: str, dtype: np.dtype, distance: int) -> str:
         """The scalar of the lane whose number differs in one bit, passed in words of 32 bits."""
@@ -256,14 +256,14 @@ class _DeviceModule(ModuleText):
         if bits < 64:
             word = x if bits == 32 else self.value(f"zext i{bits} {x} to i32")
             word = self.shuffle_word(word, distance)
-            found = word if bits == 32 else self.value(f"trunc i32 {word} to i{bits}")
+            result = word if bits == 32 else self.value(f"trunc i32 {word} to i{bits}")
         else:
             low, high = self.value(f"trunc i64 {x} to i32"), self.value(f"lshr i64 {x}, 32")
             words = low, self.value(f"trunc i64 {high} to i32")
             low, high = [self.shuffle_word(word, distance) for word in words]
             low, high = [self.value(f"zext i32 {word} to i64") for word in (low, high)]
-            found = self.value(f"or i64 {low}, {self.value(f'shl i64 {high}, 32')}")
-        return self.value(f"bitcast i{bits} {found} to {kind}") if dtype.kind == "f" else found
+            result = self.value(f"or i64 {low}, {self.value(f'shl i64 {high}, 32')}")
+        return self.value(f"bitcast i{bits} {result} to {kind}") if dtype.kind == "f" else result
 
     def shuffle_word(self, word: str, distance: int) -> str:
         full = "llvm.nvvm.shfl.sync.bfly.i32"
@@ -294,11 +294,11 @@ class _DeviceModule(ModuleText):
             return super().offset(array, axis, index)
         if self.outer is None or index is not self.outer.index:
             return "0"  # a kernel that runs once
-        found = "0"
+        result = "0"
         for n, part in enumerate(self.parts):
             along = self.value(f"mul i64 {part}, {self.axis_strides[array, n]}")
-            found = self.value(f"add i64 {found}, {along}")
-        return found
+            result = self.value(f"add i64 {result}, {along}")
+        return result
 
     def load(self, one: Load, bases: dict, group: str | None) -> str:
         if one.array.name not in self.form.numbers:

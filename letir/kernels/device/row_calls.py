@@ -55,10 +55,10 @@ class RowsCall:
     @cached_property
     def only_row(self) -> "OnlyRow | None":
         """How the only row is cut into parts."""
-        made = self.made
-        cut = made.row_combines and not any(made.combines) and not made.scratch
+        result = self.made
+        cut = result.row_combines and not any(result.combines) and not result.scratch
         warps = math.prod(self.lead) * self.rows
-        return OnlyRow(made, self.launcher) if cut and warps == 1 else None
+        return OnlyRow(result, self.launcher) if cut and warps == 1 else None
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
         if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
@@ -94,8 +94,8 @@ class RowsCall:
 
     def reshape_results(self, results: list) -> Any:
         """The results in their shapes: a single array, or a tuple of several."""
-        found = [x.reshape(shape) for x, shape in zip(results, self.shapes, strict=True)]
-        return found[0] if len(found) == 1 else tuple(found)
+        result = [x.reshape(shape) for x, shape in zip(results, self.shapes, strict=True)]
+        return result[0] if len(result) == 1 else tuple(result)
 
     def argument(self, x: Any, kind: str) -> Argument:
         """The argument for an array; of kind "part" it has one element or row for each part."""

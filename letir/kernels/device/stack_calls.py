@@ -55,11 +55,11 @@ class StackCall:
             results.append(xp.empty((parts, *shape) if name else shape, array.dtype))
             given.append(_of_part(results[-1]) if name else self.argument(results[-1], kind))
         self.launcher.launch(xp, (parts,), given, {**space.sizes, "l": self.part})
-        found = []
+        result = []
         for x, name, shape in zip(results, made.combines, self.shapes, strict=True):
             total = getattr(xp, name)(x, axis=0).astype(x.dtype, copy=False) if name else x
-            found.append(total.reshape(shape))
-        return found[0] if len(found) == 1 else tuple(found)
+            result.append(total.reshape(shape))
+        return result[0] if len(result) == 1 else tuple(result)
 
     def argument(self, x: Any, kind: str) -> Argument:
         """The argument for an operand, or for a result with an entry for each matrix."""

@@ -40,10 +40,10 @@ def polynomial(
     ``precision``: "d" or "f", the key of the table, if it is not the dtype of x.
     """
     *rest, first = table[precision or x.dtype.char]
-    found = x.number(first)
+    result = x.number(first)
     for coefficient in reversed(rest):
-        found = found.times_plus(x, coefficient)
-    return found
+        result = result.times_plus(x, coefficient)
+    return result
 
 
 def fast_two_sum(x: Expression, y: Expression) -> Pair:

@@ -122,11 +122,11 @@ def _relevant_words(shift: Expression) -> list[Expression]:
         words = [_select_word(is_ahead, words, k, step) for k in range(min(count, len(words)))]
     within = position & 63
     after = 63 - within
-    found = []
+    result = []
     for word, following in pairwise(words):
         aligned = (word << within) | ((following >> 1) >> after)
-        found += [aligned >> 32, aligned & _LOW]
-    return found
+        result += [aligned >> 32, aligned & _LOW]
+    return result
 
 
 def _select_word(condition: Expression, words: list, k: int, step: int):
@@ -196,12 +196,12 @@ def _chunks_of_inverse_two_pi() -> list[tuple[float, ...]]:
     turns = sum(
         (w % (1 << 64)) << (64 * (_WORDS - 1 - n)) for n, w in enumerate(_bits_of_inverse_two_pi())
     )
-    total, found = 64 * _WORDS, []
+    total, result = 64 * _WORDS, []
     for k in range(5):
         pieces, start = [], 26 * k
         for count in (26, 26, 80):
             bits = (turns >> (total - start - count)) & ((1 << count) - 1)
             pieces.append(math.ldexp(bits, -start - count))
             start += count
-        found.append(tuple(pieces))
-    return found
+        result.append(tuple(pieces))
+    return result

@@ -28,11 +28,11 @@ def _of_any_angle(function: Callable) -> Callable:
 
     @wraps(function)
     def of_angle(x: Expression) -> Expression:
-        found = function(x, reduced_angle)
+        result = function(x, reduced_angle)
         if x.dtype != _DOUBLE:
-            return found
+            return result
         name = f"{function.__name__}_of_large"
-        return found.replaced_rarely(
+        return result.replaced_rarely(
             name, is_large_angle, lambda x: function(x, reduced_large_angle), x
         )
 

@@ -307,9 +307,9 @@ class _ArrayLowering(Memory):
         """A value in C order, copied if it is in another order."""
         if place.is_flat:
             return place
-        made = self.scratch_place(place.array.dtype, place.shape)
-        self.copy(place, made)
-        return made
+        result = self.scratch_place(place.array.dtype, place.shape)
+        self.copy(place, result)
+        return result
 
     def reduce(self, bind: Bind) -> None:
         """Write a reduction along any axes."""

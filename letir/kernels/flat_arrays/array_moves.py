@@ -25,12 +25,12 @@ def view_of(bind: Bind, shape: tuple[int, ...], strides: tuple[int, ...]) -> lis
     found = bind.op.impl(np, memory, **bind.attrs)
     views = list(found) if bind.op.results is not None else [found]
     first = memory.__array_interface__["data"][0]
-    made = []
+    result = []
     for view in views:
         if type(view) is not np.ndarray or not np.may_share_memory(view, memory):
             return None
-        made.append((view.__array_interface__["data"][0] - first, view.shape, view.strides))
-    return made
+        result.append((view.__array_interface__["data"][0] - first, view.shape, view.strides))
+    return result
 
 
 @frozen

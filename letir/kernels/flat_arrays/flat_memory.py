@@ -110,14 +110,14 @@ class Memory:
 
     def index_of(self, place: FlatPlace, index: Sequence[Operand]) -> tuple[Operand, Operand]:
         """The position of an element in a value's flat array; ``index`` is broadcast."""
-        b, found = self.builder, place.start
+        b, result = self.builder, place.start
         for i, step, n in zip(
             index[len(index) - len(place.shape) :], place.strides, place.shape, strict=True
         ):
             if n == 1 or step == 0:
                 continue
-            found = b.add(found, i if step == 1 else b.let("mul", i, b.number(step, _INDEX)))
-        return b.number(0, _INDEX), found
+            result = b.add(result, i if step == 1 else b.let("mul", i, b.number(step, _INDEX)))
+        return b.number(0, _INDEX), result
 
     def get(self, place: FlatPlace, index: Sequence[Operand]) -> Operand:
         return self.builder.load(place.array, self.index_of(place, index))

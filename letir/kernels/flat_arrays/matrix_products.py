@@ -25,12 +25,12 @@ class Matrix:
         return Matrix(self.array, self.start, self.shape[::-1], self.strides[::-1])
 
     def place(self, b: Builder, i: Operand, j: Operand) -> tuple[Operand, Operand]:
-        found = self.start
+        result = self.start
         for index, n, step in zip((i, j), self.shape, self.strides, strict=True):
             if n > 1 and step:
                 part = index if step == 1 else b.let("mul", index, b.number(step, _INDEX))
-                found = b.add(found, part)
-        return b.number(0, _INDEX), found
+                result = b.add(result, part)
+        return b.number(0, _INDEX), result
 
     def get(self, b: Builder, i: Operand, j: Operand) -> Operand:
         return b.load(self.array, self.place(b, i, j))

@@ -62,11 +62,11 @@ class _CompileThreads:
 
     def begin(self, task: Callable[[], Any]) -> Compilation:
         """The compilation of ``task``, which starts as soon as a thread is free."""
-        made = Compilation(task)
+        result = Compilation(task)
         with self.lock:
-            self.waiting.append(weakref.ref(made))
+            self.waiting.append(weakref.ref(result))
             self.start()
-        return made
+        return result
 
     def start(self) -> None:
         """Start a thread if one is missing; the caller holds the lock."""

@@ -141,9 +141,9 @@ class StatementText:
 
     def value(self, line: str) -> str:
         """A new register with the value of this instruction."""
-        found = f"%r{next(self.numbers)}"
-        self.emit(f"{found} = {line}")
-        return found
+        result = f"%r{next(self.numbers)}"
+        self.emit(f"{result} = {line}")
+        return result
 
     def open(self, block: str) -> None:
         self.block = block
@@ -224,8 +224,8 @@ class StatementText:
             access += f", !invariant.load {self.note('!{}')}"
         # NumPy passes arrays to inner loops that are aligned for their dtype
         align = dtype.itemsize
-        found = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
-        return self.value(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+        result = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
+        return self.value(f"icmp ne i8 {result}, 0") if dtype.kind == "b" else result
 
     def store(self, one: Store, bases: dict, group: str | None) -> None:
         dtype = one.value.dtype

@@ -98,11 +98,11 @@ class _HostModule(ModuleText):
 
     def vector_of(self, operands: list[Operand], dtype: np.dtype) -> str:
         """A register with these scalars."""
-        kind, found = vector_type(dtype, len(operands)), "poison"
+        kind, result = vector_type(dtype, len(operands)), "poison"
         for n, x in enumerate(operands):
             value = f"{type_text(dtype)} {self.operand(x)}"
-            found = self.value(f"insertelement {kind} {found}, {value}, i64 {n}")
-        return found
+            result = self.value(f"insertelement {kind} {result}, {value}, i64 {n}")
+        return result
 
     def function_notes(self, function: Function) -> str:
         if self.lanes > 1 or function not in self.vectorised:
@@ -138,11 +138,11 @@ class _HostModule(ModuleText):
         # known strides do not speed up loops that carry scalars from step to step
         if not loops or not (kernel.takes_contiguous or any(one.is_parallel for one in loops)):
             return [None]
-        found: list[dict | None] = [self.contiguous_strides()]
+        result: list[dict | None] = [self.contiguous_strides()]
         if kernel.takes_contiguous:
-            return found
+            return result
         full = {key: str(key[0].dtype.itemsize) for key in self.contiguous_strides()}
-        return [*found, *([full] if kernel.is_elementwise and full != found[0] else []), None]
+        return [*result, *([full] if kernel.is_elementwise and full != result[0] else []), None]
 
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
@@ -150,18 +150,18 @@ class _HostModule(ModuleText):
             return {(array, 1): str(array.dtype.itemsize) for array in self.kernel.arrays}  # flat
         depth = max(len(array.extents) for array in self.kernel.arrays)
         innermost = self.kernel.extents[-1].name
-        found = {}
+        result = {}
         for array in self.kernel.arrays:
             last = len(array.extents) - 1
             if array.extents[last] == innermost:
-                found[array, last] = str(array.dtype.itemsize)
+                result[array, last] = str(array.dtype.itemsize)
             elif last == depth - 1 and not array.extents[last]:
-                found[array, last] = "0"
+                result[array, last] = "0"
             if self.kernel.columns and "m" in array.extents:  # rows lie side by side
                 axis = array.extents.index("m")
                 length = self.kernel.columns if last > axis else 1
-                found[array, axis] = str(length * array.dtype.itemsize)
-        return found
+                result[array, axis] = str(length * array.dtype.itemsize)
+        return result
 
     def side_by_side(self, loop: Loop) -> int:
         is_short = type(loop.extent) is Number
@@ -171,19 +171,19 @@ class _HostModule(ModuleText):
 
     def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
         """Whether the arrays have these strides."""
-        found = "true"
+        result = "true"
         for key, expected in strides.items():
             same = self.value(f"icmp eq i64 {self.strides[key]}, {expected}")
-            found = self.value(f"and i1 {found}, {same}")
-        return found
+            result = self.value(f"and i1 {result}, {same}")
+        return result
 
 
 def _functions_in_loops(body: tuple[Statement, ...]) -> dict[Function, None]:
     """The functions that innermost parallel loops call, in a fixed order."""
-    found: dict = {}
+    result: dict = {}
     for one in body:
         if type(one) is Loop and one.is_parallel:
-            found |= {x.function: None for x in one.body if type(x) is FunctionCall}
+            result |= {x.function: None for x in one.body if type(x) is FunctionCall}
         if isinstance(one, Loop | While):
-            found |= _functions_in_loops(one.body)
-    return found
+            result |= _functions_in_loops(one.body)
+    return result

@@ -67,16 +67,16 @@ def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np
         pending = _pending[key] = begin_compilation(code.object_code)
 
     def finished() -> np.ufunc:
-        found = _ufuncs.get(key)
-        if found is None:
+        result = _ufuncs.get(key)
+        if result is None:
             try:
-                found = _ufuncs[key] = code.ufunc(pending.result())
+                result = _ufuncs[key] = code.ufunc(pending.result())
             except Exception as error:
                 error.add_note(f"letir: while {kernel.name} was compiled")
                 raise
             finally:
                 _pending.pop(key, None)
-        return found
+        return result
 
     return finished
 
@@ -154,11 +154,11 @@ class MachineCode:
         self.tables = (functions, data, types, name, signature)
         common = (functions, data, types, 1, len(arrays) - n_out, n_out, -1, name, b"", 0)
         plain, general = _ufunc_constructors()
-        made = plain(*common) if self.signature is None else general(*common, signature)
-        owner = ctypes.c_void_p.from_address(id(made) + _owner_offset())
+        result = plain(*common) if self.signature is None else general(*common, signature)
+        owner = ctypes.c_void_p.from_address(id(result) + _owner_offset())
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
         owner.value = id(self)  # NumPy releases it with the ufunc
-        return made
+        return result
 
 
 def code_of(ufunc: np.ufunc) -> MachineCode:
@@ -166,8 +166,8 @@ def code_of(ufunc: np.ufunc) -> MachineCode:
     if not isinstance(ufunc, np.ufunc):
         return ufunc.code  # an ``InterpretedCall``
     owner: Any = ctypes.py_object.from_address(id(ufunc) + _owner_offset())
-    found: MachineCode = owner.value
-    return found
+    result: MachineCode = owner.value
+    return result
 
 
 @cache

@@ -26,11 +26,11 @@ def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
     if folder is None:
         return compiled()
     file = folder / hashlib.sha256("\0".join(key).encode()).hexdigest()
-    found = _read_file(file)
-    if found is None:
-        found = compiled()
-        _write_file(file, found)
-    return found
+    result = _read_file(file)
+    if result is None:
+        result = compiled()
+        _write_file(file, result)
+    return result
 
 
 @cache

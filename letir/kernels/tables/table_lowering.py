@@ -219,19 +219,19 @@ class _Lowering(TableRows):
         """The places of a bind's results."""
         if len(bind.binders) == 1:
             return [self.value(bind)]
-        found = view_places(bind, self.operand(bind.args[0]))
-        if found is None:
+        result = view_places(bind, self.operand(bind.args[0]))
+        if result is None:
             raise NoKernel
-        return found
+        return result
 
     def value(self, bind: Bind) -> TablePlace:
         """The place of a bind's only result."""
         op, shape = bind.op, bind.binders[0].type.shape
         if not bind.args:
-            found = np.asarray(op.impl(np, **bind.attrs))
-            if found.dtype != self.dtype or not found.flags.c_contiguous:
+            result = np.asarray(op.impl(np, **bind.attrs))
+            if result.dtype != self.dtype or not result.flags.c_contiguous:
                 raise NoKernel
-            return self.constant(found)
+            return self.constant(result)
         operands = [self.operand(arg) for arg in bind.args]
         if op.role == "index":
             return index_place(operands[0], bind.attrs["item"])

@@ -44,12 +44,12 @@ def broadcast_strides(place: TablePlace, shape: tuple[int, ...]) -> tuple[int, .
     lead = len(shape) - len(place.shape)
     if lead < 0:
         raise NoKernel
-    found = [0] * lead
+    result = [0] * lead
     for n, step, length in zip(place.shape, place.strides, shape[lead:], strict=True):
         if n != length and n != 1:
             raise NoKernel
-        found.append(0 if n == 1 else step)
-    return tuple(found)
+        result.append(0 if n == 1 else step)
+    return tuple(result)
 
 
 def merged_loops(

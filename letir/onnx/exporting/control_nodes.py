@@ -184,8 +184,8 @@ def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
     captured = [g.operand(arg) for arg in bind.args[len(types) :]]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
-        found = inner.emitter.body(inner, body, [*carry, *captured])
-        return _loop_test(inner, test, [*found, *captured]), found, []
+        result = inner.emitter.body(inner, body, [*carry, *captured])
+        return _loop_test(inner, test, [*result, *captured]), result, []
 
     first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
     going = _loop_test(g, test, [*[name for name, _ in first], *captured])
@@ -243,14 +243,14 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
         xs = [_reverse_rows(g, x, arg.type) for x, arg in zip(xs, rows, strict=True)]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
-        found = emit(inner, carry, _rows_at(inner, xs, rows, number))
-        return "", found[:n_carry], found[n_carry:]
+        result = emit(inner, carry, _rows_at(inner, xs, rows, number))
+        return "", result[:n_carry], result[n_carry:]
 
-    found = _loop_node(g, first, step, kinds[n_carry:], count=count)
+    result = _loop_node(g, first, step, kinds[n_carry:], count=count)
     if is_reverse:
-        stacked = zip(found[n_carry:], kinds[n_carry:], strict=True)
-        found[n_carry:] = [_reverse_rows(g, name, kind) for name, kind in stacked]
-    return found
+        stacked = zip(result[n_carry:], kinds[n_carry:], strict=True)
+        result[n_carry:] = [_reverse_rows(g, name, kind) for name, kind in stacked]
+    return result
 
 
 def _reverse_rows(g: Graph, name: str, kind: ArrayType) -> str:

@@ -41,9 +41,9 @@ def node_on(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, made: np
     if wide == dtype:
         return g(kind, *names)
     # wrapping around is the same in the wider type, after the cast back
-    found = g(kind, *[g.cast(name, dtype, wide) for name in names])
+    result = g(kind, *[g.cast(name, dtype, wide) for name in names])
     is_test = kind in _COMPARISONS or made.kind == "b"
-    return found if is_test else g.cast(found, wide, made)
+    return result if is_test else g.cast(result, wide, made)
 
 
 def _runtime_dtype(dtype: np.dtype) -> np.dtype:
@@ -112,8 +112,8 @@ def _imag(g: Graph, bind: Bind) -> str:
 @exports_as(equal="Equal", not_equal="Not")
 def _equal(g: Graph, bind: Bind, word: str) -> str:
     names, dtype = loop_operands(g, bind)
-    found = node_on(g, "Equal", names, dtype, np.dtype(bool))
-    return found if word == "Equal" else g("Not", found)
+    result = node_on(g, "Equal", names, dtype, np.dtype(bool))
+    return result if word == "Equal" else g("Not", result)
 
 
 @exports_op("where")
@@ -255,10 +255,10 @@ def _remainder_of(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
 def _divmod(g: Graph, bind: Bind) -> tuple[str, ...]:
     dtype = bind.binders[0].type.dtype
     x, y = g.operands(bind, dtype)
-    found = floor_quotient(g, x, y, dtype)
+    result = floor_quotient(g, x, y, dtype)
     if dtype.kind == "f":
-        return found, _remainder_of(g, x, y, dtype)
-    return found, _integer_mod(g, x, y, dtype, 0)
+        return result, _remainder_of(g, x, y, dtype)
+    return result, _integer_mod(g, x, y, dtype, 0)
 
 
 # ---- powers, minima and maxima ----

@@ -13,10 +13,10 @@ from letir.onnx.exporting.node_graph import Graph, exports_as, exports_op
 @exports_as(fmax="Max", fmin="Min")
 def _fmax(g: Graph, bind: Bind, word: str) -> str:
     (x, y), dtype = loop_operands(g, bind)
-    found = node_on(g, word, [x, y], dtype, dtype)
+    result = node_on(g, word, [x, y], dtype, dtype)
     if dtype.kind != "f":
-        return found
-    return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, found))
+        return result
+    return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, result))
 
 
 @exports_as(maximum="Max", minimum="Min")
@@ -31,16 +31,16 @@ def _maximum(g: Graph, bind: Bind, word: str) -> str:
 
 def extremum_node(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype) -> str:
     """The larger or smaller of two operands; nan if one of them is nan."""
-    found = node_on(g, kind, names, dtype, dtype)
+    result = node_on(g, kind, names, dtype, dtype)
     if dtype.kind != "f":
-        return found
+        return result
     # ONNX leaves Max and Min of nan undefined
     unsure = [name for name in names if _known_number(g, name) is None]
     if len(unsure) == 1:
-        return g("Where", g("IsNaN", unsure[0]), unsure[0], found)
+        return g("Where", g("IsNaN", unsure[0]), unsure[0], result)
     # the sum of the operands is nan if one is
     x, y = names
-    return g("Where", g("Or", g("IsNaN", x), g("IsNaN", y)), g("Add", x, y), found)
+    return g("Where", g("Or", g("IsNaN", x), g("IsNaN", y)), g("Add", x, y), result)
 
 
 def _known_number(g: Graph, name: str) -> Any:
@@ -61,5 +61,5 @@ def _clip(g: Graph, bind: Bind) -> str:
     is_plain = made.kind == "f" or made in (np.int32, np.int64)
     if is_plain and least is not None and most is not None and least <= most:
         return g("Clip", x, low, high)
-    found = extremum_node(g, "Max", [x, low], made) if low else x
-    return extremum_node(g, "Min", [found, high], made) if high else found
+    result = extremum_node(g, "Max", [x, low], made) if low else x
+    return extremum_node(g, "Min", [result, high], made) if high else result

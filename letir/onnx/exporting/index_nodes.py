@@ -264,8 +264,8 @@ def _write_item(
     grid = _index_grid(g, place, axes, shape)
     if how == "none" and any(arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays):
         new = _last_writes(g, g.transpose(name, order), grid, new, (shape, len(axes)))
-    made = _scatter_node(g, g.transpose(name, order), grid, new, how, kind.dtype)
-    return g.transpose(made, np.argsort(order).tolist())
+    result = _scatter_node(g, g.transpose(name, order), grid, new, how, kind.dtype)
+    return g.transpose(result, np.argsort(order).tolist())
 
 
 def _scatter_node(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype) -> str:

@@ -167,8 +167,8 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
         return _by_parts(g, bind)
     name, mean, variance, weight, bias = g.operands(bind)
     epsilon = float(bind.attrs["eps"])
-    found = g("BatchNormalization", name, weight, bias, mean, variance, epsilon=epsilon)
-    return found, mean, variance
+    result = g("BatchNormalization", name, weight, bias, mean, variance, epsilon=epsilon)
+    return result, mean, variance
 
 
 @exports_op("attention")
@@ -181,8 +181,8 @@ def _attention(g: Graph, bind: Bind) -> Any:
         names[:3] = [g.unsqueeze(name, [1]) for name in names[:3]]
     scale, is_causal = bind.attrs["scale"], int(bind.attrs["causal"])
     scale = None if scale is None else float(scale)
-    found = g("Attention", *names, is_causal=is_causal, scale=scale)
-    return found if has_heads else g.squeeze(found, [1])
+    result = g("Attention", *names, is_causal=is_causal, scale=scale)
+    return result if has_heads else g.squeeze(result, [1])
 
 
 def _is_attention_node(bind: Bind) -> bool:
@@ -215,10 +215,10 @@ def _embedding(g: Graph, bind: Bind) -> Any:
 def _window_attributes(attrs: dict) -> dict:
     """The attributes of a convolution or a pool."""
     pads = [pair[0] for pair in attrs["padding"]] + [pair[1] for pair in attrs["padding"]]
-    found = {"strides": list(attrs["stride"]), "pads": pads}
+    result = {"strides": list(attrs["stride"]), "pads": pads}
     if "dilation" in attrs:
-        found["dilations"] = list(attrs["dilation"])
-    return found
+        result["dilations"] = list(attrs["dilation"])
+    return result
 
 
 def _is_static(bind: Bind, *names: str) -> bool:
@@ -312,8 +312,8 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
         found.append(
             np.einsum("ngop,ngip->goi", y, seen.reshape(*seen.shape[:3], math.prod(seen.shape[3:])))
         )
-    made = np.stack(found, axis=-1)
-    return made.reshape(made.shape[0] * made.shape[1], made.shape[2], *kernel)
+    result = np.stack(found, axis=-1)
+    return result.reshape(result.shape[0] * result.shape[1], result.shape[2], *kernel)
 
 
 def _spatial(x, kernel, stride, dilation) -> tuple:
@@ -376,8 +376,8 @@ def _pool(g: Graph, bind: Bind) -> Any:
     attrs = {"kernel_shape": list(window), **_window_attributes(bind.attrs)}
     if not is_max:
         attrs["count_include_pad"] = int(bind.attrs["count_padding"])
-    found = g("MaxPool" if is_max else "AveragePool", name, **attrs)
-    return g.squeeze(found, list(range(2 - lead)))
+    result = g("MaxPool" if is_max else "AveragePool", name, **attrs)
+    return g.squeeze(result, list(range(2 - lead)))
 
 
 @exports_op("pad")

@@ -93,8 +93,8 @@ class Emission:
 
     def results(self, g: Graph, bind: Bind) -> Sequence[str]:
         """The names of the results of a bind, after its nodes were appended."""
-        found = self.emitted(g, bind)
-        return (found,) if type(found) is str else found
+        result = self.emitted(g, bind)
+        return (result,) if type(result) is str else result
 
     def emitted(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The name of the result of a bind, or the names of its results."""
@@ -115,9 +115,9 @@ class Emission:
         if callable(op.onnx):
             return _checked_names(bind, op.onnx(g, bind))
         for way in (self._in_place, self._sized, self._by_program, self._as_value):
-            found = way(g, bind)
-            if found is not None:
-                return found
+            result = way(g, bind)
+            if result is not None:
+                return result
         if op.is_users and self.custom_domain is not None:
             self.uses_domain = True
             return custom_node(g, bind, self.custom_domain)
@@ -141,13 +141,13 @@ class Emission:
 
     def _on_pairs(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The results of an operation on complex numbers, pairs of real ones."""
-        found = emit_pairs(g, bind)
-        if found is not None:
-            return found
+        result = emit_pairs(g, bind)
+        if result is not None:
+            return result
         for way in (self._in_place, self._sized):
-            found = way(g, bind)
-            if found is not None:
-                return found
+            result = way(g, bind)
+            if result is not None:
+                return result
         if bind.op.decompose is None:
             raise Unexportable(f"{bind.op.name} of {COMPLEX}")
         return self.parts(g, bind)
@@ -251,12 +251,12 @@ def _record_program(program: Callable, types: tuple, bind: Bind) -> Lambda:
         for kind in types
     ]
     key = (program, tuple(types), bind.attrs)
-    found = None if holds_arrays(bind.attrs) else _recordings.get(key)
-    if found is None:
-        found = trace(partial(program, **bind.attrs), *given)
+    result = None if holds_arrays(bind.attrs) else _recordings.get(key)
+    if result is None:
+        result = trace(partial(program, **bind.attrs), *given)
         if not holds_arrays(bind.attrs):
-            _recordings[key] = found
-    return found
+            _recordings[key] = result
+    return result
 
 
 def _operand_dtype(kind: Any, bind: Bind, made: Any) -> np.dtype:

@@ -318,9 +318,9 @@ class Graph:
             return self("Div", self.number(name.of), self.array(name.by, np.int64))
         for local, value in self.top.inputs:
             for axis, n in enumerate(local.type.shape):
-                found = self._solved(name, n, value, axis)
-                if found is not None:
-                    return found
+                result = self._solved(name, n, value, axis)
+                if result is not None:
+                    return result
         raise Unexportable(f"the size {name} is not a size of an input")
 
     def _solved(self, name: str, n: Any, value: str, axis: int) -> str | None:
@@ -328,11 +328,11 @@ class Graph:
         match n.terms if type(n) is Size else ():
             case (((only,), factor),) | (((only,), factor), ((), _)) if only == name:
                 shape = self("Shape", value)
-                found = self("Gather", shape, self.array(axis, np.int64))
+                result = self("Gather", shape, self.array(axis, np.int64))
                 rest = dict(n.terms).get((), 0)
                 if rest:
-                    found = self("Sub", found, self.array(rest, np.int64))
-                return found if factor == 1 else self("Div", found, self.array(factor, np.int64))
+                    result = self("Sub", result, self.array(rest, np.int64))
+                return result if factor == 1 else self("Div", result, self.array(factor, np.int64))
         return None
 
     # ---- shapes ----

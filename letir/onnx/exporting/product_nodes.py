@@ -32,10 +32,10 @@ def _dot(g: Graph, bind: Bind) -> str:
 
 @exports_op("einsum")
 def _einsum(g: Graph, bind: Bind) -> str:
-    (made,) = result_types(bind)
-    is_static = all(is_static_shape(kind.shape) for kind in (made, *[a.type for a in bind.args]))
+    (result,) = result_types(bind)
+    is_static = all(is_static_shape(kind.shape) for kind in (result, *[a.type for a in bind.args]))
     if is_static and any(0 in arg.type.shape for arg in bind.args):
-        return g.array(np.zeros(made.shape, made.dtype))  # onnxruntime would divide by 0
+        return g.array(np.zeros(result.shape, result.dtype))  # onnxruntime would divide by 0
     return _product(g, bind, "Einsum", equation=_without_ellipsis(bind))
 
 
@@ -66,12 +66,12 @@ def _product(g: Graph, bind: Bind, kind: str, **attrs) -> str:
     wide = wide_dtype(made)
     names, ranks = g.operands(bind, wide), [arg.type.ndim for arg in bind.args]
     if kind == "MatMul" and 1 in ranks:
-        found = _vector_product(g, names, ranks)
+        result = _vector_product(g, names, ranks)
     else:
-        found = g(kind, *names, **attrs)
+        result = g(kind, *names, **attrs)
     if made.kind == "b":
-        return is_not(g, found, wide, 0)
-    return g.cast(found, wide, np.dtype(made))
+        return is_not(g, result, wide, 0)
+    return g.cast(result, wide, np.dtype(made))
 
 
 def _vector_product(g: Graph, names: list[str], ranks: list[int]) -> str:

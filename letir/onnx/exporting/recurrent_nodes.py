@@ -101,17 +101,17 @@ def _match_template(template: Lambda, body: Lambda) -> dict[Local, Local] | None
     """The local of ``body`` for each local of ``template``; None if their binds differ."""
     if len(template.binds) != len(body.binds):
         return None
-    found: dict[Local, Local] = {}
+    result: dict[Local, Local] = {}
     for ours, theirs in zip(template.binds, body.binds, strict=True):
         same = ours.op is theirs.op and ours.attrs == theirs.attrs
         if not same or len(ours.args) != len(theirs.args):
             return None
         for x, y in zip(ours.args, theirs.args, strict=True):
-            if not _is_same_operand(x, y, found):
+            if not _is_same_operand(x, y, result):
                 return None
-        found.update(zip(ours.binders, theirs.binders, strict=True))
-    is_one_to_one = len(set(found.values())) == len(found)
-    return found if is_one_to_one and all(p in found for p in template.params) else None
+        result.update(zip(ours.binders, theirs.binders, strict=True))
+    is_one_to_one = len(set(result.values())) == len(result)
+    return result if is_one_to_one and all(p in result for p in template.params) else None
 
 
 def _is_same_operand(x: Arg, y: Arg, found: dict[Local, Local]) -> bool:

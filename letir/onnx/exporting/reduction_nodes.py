@@ -48,11 +48,11 @@ def _sum(g: Graph, bind: Bind, word: str) -> str:
     made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
     wide = wide_dtype(made)
     name = _masked_operand(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
-    found = _reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
+    result = _reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
-        found = g("Add" if is_sum else "Mul", found, first)
-    return g.cast(found, wide, made)
+        result = g("Add" if is_sum else "Mul", result, first)
+    return g.cast(result, wide, made)
 
 
 @exports_op("mean")
@@ -61,8 +61,8 @@ def _mean(g: Graph, bind: Bind) -> str:
     wide = np.dtype(np.float32) if made == np.float16 else made
     name, keeps = g.operand(bind.args[0], wide), bind.attrs["keepdims"]
     if not _has_mask(bind):
-        found = _reduction_node(g, "ReduceMean", name, axes, keeps)
-        return g.cast(found, wide, made)
+        result = _reduction_node(g, "ReduceMean", name, axes, keeps)
+        return g.cast(result, wide, made)
     mask = g.cast(as_truth(g, bind.args[1]), np.dtype(bool), wide)
     total = _reduction_node(g, "ReduceSum", _masked_operand(g, bind, name, 0, wide), axes, keeps)
     shape = g("Shape", _masked_operand(g, bind, name, 0, wide))
@@ -76,26 +76,26 @@ def _max(g: Graph, bind: Bind, word: str) -> str:
     wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
     name = _masked_operand(g, bind, name, dtype_bounds(made)[0 if is_max else 1], wide)
-    found = _extremum_along_axes(g, word, name, axes, keeps, wide)
+    result = _extremum_along_axes(g, word, name, axes, keeps, wide)
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
-        found = extremum_node(g, word, [found, first], wide)
-    return g.cast(found, wide, made)
+        result = extremum_node(g, word, [result, first], wide)
+    return g.cast(result, wide, made)
 
 
 def _extremum_along_axes(
     g: Graph, kind: str, name: str, axes: list[int], keeps: bool, dtype: np.dtype
 ) -> str:
     """The largest or smallest along axes, nan if an element is nan."""
-    found = _reduction_node(g, f"Reduce{kind}", name, axes, keeps)
+    result = _reduction_node(g, f"Reduce{kind}", name, axes, keeps)
     if dtype.kind != "f" or not axes:
-        return found
+        return result
     # ONNX leaves the result for nan undefined
     is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
     some = g(
         "Greater", _reduction_node(g, "ReduceMax", is_nan, axes, keeps), g.array(0, np.float32)
     )
-    return g("Where", some, g.array(np.nan, dtype), found)
+    return g("Where", some, g.array(np.nan, dtype), result)
 
 
 @exports_as(any="any", all="all")
@@ -115,8 +115,8 @@ def _any(g: Graph, bind: Bind, word: str) -> str:
 @exports_op("count_nonzero")
 def _count_nonzero(g: Graph, bind: Bind) -> str:
     counted = g.cast(as_truth(g, bind.args[0]), np.dtype(bool), np.int64)
-    found = _reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
-    return found
+    result = _reduction_node(g, "ReduceSum", counted, reduced_axes(bind), bind.attrs["keepdims"])
+    return result
 
 
 @exports_as(argmax="ArgMax", argmin="ArgMin")
@@ -129,13 +129,13 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
     else:
         axis, keeps = axis % x.ndim if x.ndim else 0, int(bind.attrs["keepdims"])
         name = name if x.ndim else g.unsqueeze(name, [0])
-    found = g(word, name, axis=axis, keepdims=keeps)
+    result = g(word, name, axis=axis, keepdims=keeps)
     if dtype.kind == "f":  # the first nan, where there is one
         is_nan = g.cast(g("IsNaN", name), np.dtype(bool), np.float32)
         some = _reduction_node(g, "ReduceMax", is_nan, [axis], bool(keeps))
         first = g("ArgMax", is_nan, axis=axis, keepdims=keeps)
-        found = g("Where", g("Greater", some, g.array(0, np.float32)), first, found)
-    return g.reshape(found, made.shape) if bind.attrs["axis"] is None else found
+        result = g("Where", g("Greater", some, g.array(0, np.float32)), first, result)
+    return g.reshape(result, made.shape) if bind.attrs["axis"] is None else result
 
 
 @exports_op("cumsum")
@@ -145,8 +145,8 @@ def _cumsum(g: Graph, bind: Bind) -> str:
     name = g.operand(bind.args[0], wide)
     if axis is None or not bind.args[0].type.ndim:
         name, axis = g("Reshape", name, g.array([-1], np.int64)), 0
-    found = g("CumSum", name, g.array(axis % max(made.ndim, 1), np.int64))
-    return g.cast(g.reshape(found, made.shape), wide, made.dtype)
+    result = g("CumSum", name, g.array(axis % max(made.ndim, 1), np.int64))
+    return g.cast(g.reshape(result, made.shape), wide, made.dtype)
 
 
 # ---- sorting ----

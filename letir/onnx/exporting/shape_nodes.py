@@ -32,8 +32,8 @@ def _size(g: Graph, bind: Bind) -> str:
 @exports_op("length")
 def _length(g: Graph, bind: Bind) -> str:
     axis = bind.attrs["axis"]
-    found = g("Shape", g.operand(bind.args[0]), start=axis, end=axis + 1)
-    return g.squeeze(found, [0])
+    result = g("Shape", g.operand(bind.args[0]), start=axis, end=axis + 1)
+    return g.squeeze(result, [0])
 
 
 @exports_op("reshape")
@@ -234,8 +234,8 @@ def _arange(g: Graph, bind: Bind) -> str:
     numbers = [0 if start is None else start, stop, 1 if step is None else step]
     if not any(type(n) is Size for n in numbers):
         return g.array(np.arange(*numbers, dtype=kind.dtype))
-    found = g("Range", *[g.number(n) for n in numbers])
-    return g.cast(found, np.dtype(np.int64), kind.dtype)
+    result = g("Range", *[g.number(n) for n in numbers])
+    return g.cast(result, np.dtype(np.int64), kind.dtype)
 
 
 @exports_op("eye")

@@ -17,9 +17,9 @@ def _shift(g: Graph, bind: Bind, word: str) -> str:
     is_usual, count = _usual_count(g, count, dtype, 8 * dtype.itemsize)
     bits = g.cast(g.cast(x, dtype, _WIDE), _WIDE, _BITS) if dtype.kind == "i" else x
     bits = g.cast(x, dtype, _BITS) if dtype.kind == "u" else bits
-    found = g("BitShift", bits, g.cast(count, _WIDE, _BITS), direction=word)
-    found = g("Where", is_usual, g.cast(found, _BITS, _WIDE), g.array(0, _WIDE))
-    return g.cast(found, _WIDE, dtype)
+    result = g("BitShift", bits, g.cast(count, _WIDE, _BITS), direction=word)
+    result = g("Where", is_usual, g.cast(result, _BITS, _WIDE), g.array(0, _WIDE))
+    return g.cast(result, _WIDE, dtype)
 
 
 def _shifted_with_sign(g: Graph, x: str, count: str, dtype: np.dtype) -> str:

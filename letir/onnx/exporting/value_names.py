@@ -24,11 +24,11 @@ def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str
     """
     if given is None:
         return _result_names(fn.ret.args, fn.out_tree, taken)
-    found = _checked_names("output_names", given, len(fn.ret.args))
-    both = sorted(set(found) & set(taken))
+    result = _checked_names("output_names", given, len(fn.ret.args))
+    both = sorted(set(result) & set(taken))
     if both:
         raise ExportError(f"export: {', '.join(both)} would name an input and an output")
-    return found
+    return result
 
 
 def names_of_joined(gradient: Gradient, joined: Lambda) -> tuple[list[str], list[str]]:
@@ -56,25 +56,25 @@ def _names_in_structure(tree: Any, count: int) -> list[str | None]:
     """For each result its keys and fields, joined by dots; None if its path has only positions."""
     if tree is None or tree.arrays != count:
         return [None] * count
-    static, found = dict(tree.statics), []
+    static, result = dict(tree.statics), []
     for place, path in enumerate(leaf_paths(tree.spec)):
         if place in static:
             continue
         parts = [re.sub(r"\W", "_", str(part)) for part in path]
         if parts and type(path[0]) is int:
             parts[0] = f"output_{parts[0]}"
-        found.append(".".join(parts) if any(type(part) is str for part in path) else None)
-    return found
+        result.append(".".join(parts) if any(type(part) is str for part in path) else None)
+    return result
 
 
 def _checked_names(option: str, given: Sequence[str], count: int) -> list[str]:
-    found = list(given)
-    if len(found) != count or len(set(found)) != count or not all(map(_is_name, found)):
+    result = list(given)
+    if len(result) != count or len(set(result)) != count or not all(map(_is_name, result)):
         raise ExportError(
-            f"export: {option} are {count} different names, found {found!r}\n"
+            f"export: {option} are {count} different names, found {result!r}\n"
             "  give one name for each array, in their order"
         )
-    return found
+    return result
 
 
 def _is_name(name: Any) -> bool:
@@ -83,11 +83,11 @@ def _is_name(name: Any) -> bool:
 
 def _make_unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
     """The names, numbered where they repeat."""
-    seen, found = set(taken), []
+    seen, result = set(taken), []
     for name in names:
         number, new = 1, name
         while new in seen:
             new, number = f"{name}_{number}", number + 1
         seen.add(new)
-        found.append(new)
-    return found
+        result.append(new)
+    return result

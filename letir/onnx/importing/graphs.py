@@ -293,7 +293,7 @@ def versions_of(imports: Any) -> dict[str, int]:
     """The version of each domain of operators. Raises ParseError for one that is not known."""
     onnx = onnx_package()
     newest = onnx.defs.onnx_opset_version()
-    found = {}
+    result = {}
     for declared in imports:
         domain = "" if declared.domain == "ai.onnx" else declared.domain
         if declared.version < 1 or (not domain and declared.version > newest):
@@ -302,8 +302,8 @@ def versions_of(imports: Any) -> dict[str, int]:
                 f"{domain or 'ai.onnx'!r}, but the installed onnx knows 1 to {newest}\n"
                 "  upgrade the package onnx, or convert the model with onnx.version_converter"
             )
-        found[domain] = declared.version
-    return found
+        result[domain] = declared.version
+    return result
 
 
 @lru_cache(maxsize=1024)

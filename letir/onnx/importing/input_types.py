@@ -60,34 +60,34 @@ def declared_arguments(
     """
     kinds = [InputType.from_proto(declared) for declared in inputs]
     _check_names("sequence", lengths, {kind.name for kind in kinds if kind.is_sequence})
-    found: list = []
+    result: list = []
     known: set[str] = set()
     for kind in kinds:
         length = _length_of(kind, lengths)
         elements = [None] if length is None else range(length)
         types = [_array_type(kind, element, sizes, known) for element in elements]
-        found.append(types[0] if length is None else types)
+        result.append(types[0] if length is None else types)
     _check_names("size", sizes, known)
-    return found
+    return result
 
 
 def _length_of(kind: InputType, lengths: Mapping[str, int]) -> int | None:
     """The number of elements of a sequence; None for an array."""
     if not kind.is_sequence:
         return None
-    found = lengths.get(kind.name)
-    if found is None:
+    result = lengths.get(kind.name)
+    if result is None:
         raise ParseError(
             f"the input {kind.name!r} is a sequence, and a program has a fixed number of arrays\n"
             f"  pass it: letir.onnx.load(model, sequence_lengths={{{kind.name!r}: 3}}), or example "
             "inputs"
         )
-    if type(found) is not int or not 0 <= found <= _MOST_ELEMENTS_OF_A_SEQUENCE:
+    if type(result) is not int or not 0 <= result <= _MOST_ELEMENTS_OF_A_SEQUENCE:
         raise ParseError(
-            f"letir.onnx.load: the length of the sequence {kind.name!r} is {found!r}, not a number "
-            f"from 0 to {_MOST_ELEMENTS_OF_A_SEQUENCE}"
+            f"letir.onnx.load: the length of the sequence {kind.name!r} is {result!r}, not a "
+            f"number from 0 to {_MOST_ELEMENTS_OF_A_SEQUENCE}"
         )
-    return found
+    return result
 
 
 def _check_names(what: str, given: Mapping[str, int], known: set[str]) -> None:

@@ -54,12 +54,12 @@ def array_of_tensor(tensor: Any, folder: str | None) -> np.ndarray:
             "  the file is damaged"
         )
     try:
-        found = onnx.numpy_helper.to_array(tensor)
+        result = onnx.numpy_helper.to_array(tensor)
     except Exception as error:
         raise ParseError(
             f"the data of {name} do not fit its shape {tuple(dims)}: {error}"
         ) from None
-    return found.astype(np.str_) if found.dtype == object else found
+    return result.astype(np.str_) if result.dtype == object else result
 
 
 def array_of_sparse(sparse: Any, folder: str | None) -> np.ndarray:
@@ -73,15 +73,15 @@ def array_of_sparse(sparse: Any, folder: str | None) -> np.ndarray:
             "be stored densely"
         )
     indices = array_of_tensor(sparse.indices, folder)
-    made = np.zeros(dims, values.dtype)
+    result = np.zeros(dims, values.dtype)
     try:
         flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dims)
-        made.reshape(-1)[flat] = values
+        result.reshape(-1)[flat] = values
     except (IndexError, ValueError, TypeError) as error:
         raise ParseError(
             f"the indices of {name} do not fit its shape {tuple(dims)}: {error}"
         ) from None
-    return made
+    return result
 
 
 def _external_data(tensor: Any, folder: str | None, most: int) -> bytes:

@@ -60,9 +60,9 @@ def is_shape(value: Any) -> bool:
 def vector_of_sizes(sizes: Sequence) -> np.ndarray:
     """A shape as a vector: of int64, or of objects if a size is symbolic."""
     if any(type(n) is Size for n in sizes):
-        made = np.empty(len(sizes), object)
-        made[:] = sizes
-        return made
+        result = np.empty(len(sizes), object)
+        result[:] = sizes
+        return result
     return np.array([int(n) for n in sizes], np.int64)
 
 
@@ -79,8 +79,8 @@ def as_traced(array: np.ndarray) -> Tracer:
     """A known array as a constant of the program."""
     trace = model_trace()
     value = array if trace.mode is EAGER else None
-    made = Tracer(trace, trace.constant(array))
-    return made if value is None else Tracer(trace, made.arg, array)
+    result = Tracer(trace, trace.constant(array))
+    return result if value is None else Tracer(trace, result.arg, array)
 
 
 def known_array(value: Any, what: str) -> np.ndarray:
@@ -117,10 +117,10 @@ def known_sizes(value: Any, what: str) -> list:
 
 def known_int(value: Any, what: str) -> Any:
     """The only element of a value as an int or a symbolic size."""
-    found = known_sizes(value, what)
-    if len(found) != 1:
-        raise ShapeError(f"{what} is one number, found {len(found)}\n  pass an array of shape ()")
-    return found[0]
+    result = known_sizes(value, what)
+    if len(result) != 1:
+        raise ShapeError(f"{what} is one number, found {len(result)}\n  pass an array of shape ()")
+    return result[0]
 
 
 def axis_of(axis: int, rank: int, what: str = "axis") -> int:
@@ -132,10 +132,10 @@ def axis_of(axis: int, rank: int, what: str = "axis") -> int:
 
 def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
     """Axes counted from the front. Raises ShapeError for one that occurs twice."""
-    found = tuple(axis_of(axis, rank) for axis in known_sizes(axes, "axes"))
-    if len(set(found)) != len(found):
-        raise ShapeError(f"axes {found} contain an axis twice\n  name each axis once")
-    return found
+    result = tuple(axis_of(axis, rank) for axis in known_sizes(axes, "axes"))
+    if len(set(result)) != len(result):
+        raise ShapeError(f"axes {result} contain an axis twice\n  name each axis once")
+    return result
 
 
 def check_elements(shape: Sequence, what: str) -> None:

@@ -37,11 +37,11 @@ def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
     if write.is_array(0):
         return f"{x}.astype({write.literal(dtype)})"
     kind, to = write.type(0), write.literal(dtype)
-    made = f"np.asarray({x}, dtype={to})[()]"
+    result = f"np.asarray({x}, dtype={to})[()]"
     if kind is not None and kind.weak:
-        return made
+        return result
     # the type is unknown: the written source tests it at run time, as impl does
-    return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
+    return f"{x}.astype({to}) if hasattr({x}, 'astype') else {result}"
 
 
 def weaken(write: Any, x: str) -> str | tuple[str]:

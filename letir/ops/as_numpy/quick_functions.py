@@ -40,10 +40,10 @@ def _cross_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """``np.cross`` of two float64 arrays of one shape, whose last axis has three elements."""
     a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
     b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
-    found = np.empty(a.shape)
+    result = np.empty(a.shape)
     for n, (x, y, z, w) in enumerate(((a1, b2, a2, b1), (a2, b0, a0, b2), (a0, b1, a1, b0))):
-        np.subtract(x * y, z * w, found[..., n])
-    return found
+        np.subtract(x * y, z * w, result[..., n])
+    return result
 
 
 def _cross_of_vectors(a: np.ndarray, b: np.ndarray) -> np.ndarray:

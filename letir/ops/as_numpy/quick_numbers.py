@@ -67,15 +67,15 @@ def casts_for_stack(steps: Sequence[tuple], results: Iterable[int]) -> frozenset
     the results in the end. Linear time.
     """
     used = set(results)  # the slots that later steps read in another way
-    found = []
+    result = []
     for n in range(len(steps) - 1, -1, -1):
         name, read, written = steps[n]
         if name == "cast" and used.isdisjoint(written):
-            found.append(n)
+            result.append(n)
         used.difference_update(written)
         if name != "stack":
             used.update(read)
-    return frozenset(found)
+    return frozenset(result)
 
 
 def makes_array(bind: Bind) -> bool:

@@ -33,17 +33,17 @@ def _scripted_vjp(
 
     Captured values have cotangents only when the backward program is differentiated again.
     """
-    found: list = [None] * len(args)
+    result: list = [None] * len(args)
     if any(ct is not None for ct in cts[:n_outs]):
         given = emit_backward(cts[:n_outs], outs, (*args, *outs), backward, context)
         for position, ct in zip(gradients, given, strict=True):
-            found[position] = ct
+            result[position] = ct
     # the script defines cotangents of the function's results only, not of captured values
     late = [None] * n_outs + list(cts[n_outs:])
     if any(ct is not None for ct in late):
         further = transform(forward, list(args), late)
-        found = [add_terms(pair) for pair in zip(found, further, strict=True)]
-    return tuple(found)
+        result = [add_terms(pair) for pair in zip(result, further, strict=True)]
+    return tuple(result)
 
 
 def emit_backward(

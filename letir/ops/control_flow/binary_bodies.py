@@ -149,9 +149,9 @@ def compute_prefixes(combine: PairwiseBody, elements: list[Value]) -> list[Value
 
 def _interleave_elements(even: Sequence[Value], odd: Sequence[Value]) -> list[Value]:
     """The elements of ``even`` and ``odd`` alternating; ``even`` may have one element more."""
-    found = []
+    result = []
     for a, b in zip(even, odd, strict=True):
         n, shape = b.shape[0], b.shape[1:]
         both = reshape(stack([a[:n], b], 1), (2 * n, *shape))
-        found.append(concatenate([both, a[n:]]) if a.shape[0] > n else both)
-    return found
+        result.append(concatenate([both, a[n:]]) if a.shape[0] > n else both)
+    return result

@@ -54,8 +54,8 @@ def _choose_once(name: str, args, mapped, programs, kinds) -> tuple:
     places = zip(*[axes for _, axes in programs], strict=True)
     out = [any(axis is not None for axis in axes) for axes in places]
     bodies = [_with_batched_results(fn, axes, out, mapped[1:], kinds) for fn, axes in programs]
-    found = emit_op(name, args, **choice_attrs(name, bodies))
-    return found, tuple([0 if there else None for there in out])
+    result = emit_op(name, args, **choice_attrs(name, bodies))
+    return result, tuple([0 if there else None for there in out])
 
 
 def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> Lambda:

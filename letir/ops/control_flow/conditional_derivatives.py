@@ -172,7 +172,7 @@ def _assign_slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
 
     Where no place of its type is free, the type is appended to ``kinds``.
     """
-    found: dict[int, Local] = {}
+    result: dict[int, Local] = {}
     free: dict[ArrayType, list[int]] = {}
     for place in reversed(range(len(kinds))):  # reversed, so that pop() takes the lowest first
         free.setdefault(kinds[place], []).append(place)
@@ -181,8 +181,8 @@ def _assign_slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
         if not places:
             places = [len(kinds)]
             kinds.append(local.type)
-        found[places.pop()] = local
-    return found
+        result[places.pop()] = local
+    return result
 
 
 def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:

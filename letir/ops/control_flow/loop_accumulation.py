@@ -48,7 +48,7 @@ class _Product:
 
 def split_products(total: Arg, made: dict[Arg, Bind]) -> tuple[list[_Product], list[Arg]]:
     """(products, other terms) whose sum is ``total``; ``made`` maps locals to their binds."""
-    found, rest, todo = [], [], [total]
+    result, rest, todo = [], [], [total]
     while todo:
         local = todo.pop()
         bind = made.get(local)
@@ -59,8 +59,8 @@ def split_products(total: Arg, made: dict[Arg, Bind]) -> tuple[list[_Product], l
         if product is None:
             rest.append(local)
         else:
-            found.append(product)
-    return found, rest
+            result.append(product)
+    return result, rest
 
 
 def _keeps_type(bind: Bind) -> bool:

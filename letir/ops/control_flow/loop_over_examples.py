@@ -106,8 +106,8 @@ def _looped_batch(args, axes, *, body, mapped, transform):
         for arg, axis, inner in zip(args, axes, mapped, strict=True)
     ]
     program, out_axes = transform(body, [None if axis is None else 0 for axis in axes], n)
-    found = emit_op("looped", operands, body=program, mapped=mapped)
-    return found, tuple([None if axis is None else 1 for axis in out_axes])
+    result = emit_op("looped", operands, body=program, mapped=mapped)
+    return result, tuple([None if axis is None else 1 for axis in out_axes])
 
 
 looped = define(

@@ -254,12 +254,12 @@ def _scan_decompose(*args: Value, body, n_xs, reverse, batched):
         xs = [flip(x, 0) for x in xs]
     ufunc = known_ufunc(body, n_xs)
     if ufunc is not None:
-        found = [_accumulate_elements(ufunc, xs[0])]
+        result = [_accumulate_elements(ufunc, xs[0])]
     elif batched and is_number(n):
-        found = compute_prefixes(PairwiseBody(body, n_xs, captured), xs)
+        result = compute_prefixes(PairwiseBody(body, n_xs, captured), xs)
     else:
-        found = _scan_elements(body, xs, captured)
-    return tuple([flip(x, 0) for x in found] if reverse else found)
+        result = _scan_elements(body, xs, captured)
+    return tuple([flip(x, 0) for x in result] if reverse else result)
 
 
 def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:

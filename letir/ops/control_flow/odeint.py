@@ -203,12 +203,12 @@ def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, method, transform)
     given = [g for g in by_args if g is not None]
     state = concatenate([y0, dy])
     options = _derivative_tolerances(rtol, atol, method)
-    found = odeint(state, t, *args, *given, body=forward, **options)
-    found = found[:, y0.shape[0] :]
+    result = odeint(state, t, *args, *given, body=forward, **options)
+    result = result[:, y0.shape[0] :]
     if by_t is None:
-        return found
+        return result
     slopes = [emitter.call(body, [ys[i], t[i], *args])[0] for i in range(t.shape[0])]
-    return found + stack(slopes) * by_t[:, None]
+    return result + stack(slopes) * by_t[:, None]
 
 
 def _odeint_source(write, y0, t, *args, body, rtol, atol, method):

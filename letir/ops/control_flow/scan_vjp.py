@@ -59,11 +59,11 @@ class StepDerivative:
 
     def stacked(self) -> dict[Local, int]:
         """The locals that the loop stacks, each with its position among the results."""
-        found: dict[Local, int] = {}
+        result: dict[Local, int] = {}
         for i, arg in enumerate(self.f.ret.args[: len(self.body.ret.args)]):
             if i >= self.n_carry and type(arg) is Local:
-                found.setdefault(arg, i)
-        return found
+                result.setdefault(arg, i)
+        return result
 
     def constant(self) -> set[Local]:
         """The loop-invariant locals."""
@@ -354,12 +354,12 @@ class _SharedCotangents:
     def totals(self, carried: Sequence[Value], rows: Sequence[Value]) -> dict[int, Value]:
         """The sum for each operand, from the last carry and the stacked rows of the loop."""
         stacked = self.stacked | dict(zip(self.missing, rows, strict=True))
-        found: dict = dict(zip(self.carried, carried, strict=True))
+        result: dict = dict(zip(self.carried, carried, strict=True))
         for i, terms in self.products.items():
             if terms:
                 total = sum_products(terms, stacked)
-                found[i] = found[i] + total if i in found else total
-        return found
+                result[i] = result[i] + total if i in result else total
+        return result
 
 
 def residual_params(
@@ -393,8 +393,8 @@ def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callab
     """(inputs that have a tangent in any step, ``program(body, inputs)``): a fixpoint."""
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     while True:
-        made = program(body, inputs)
-        grown = sorted({*inputs, *[i for i in made[1] if i < n_carry]})
+        result = program(body, inputs)
+        grown = sorted({*inputs, *[i for i in result[1] if i < n_carry]})
         if grown == inputs:
-            return inputs, made
+            return inputs, result
         inputs = grown

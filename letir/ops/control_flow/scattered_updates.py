@@ -67,12 +67,12 @@ def _scatter_decompose(*args: Value, n_xs):
     """A write into copies with one more element, for writes outside of the destination."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
     place = _clip_indices(indices, Sizes.from_value(dests[0])[0])
-    found = []
+    result = []
     for dest, value in zip(dests, values, strict=True):
         rest = dest.emitter.apply(zeros, (), _zeros_attrs((), dest, zeros))
         whole = _append_element(dest, broadcast_to(rest, dest.shape[1:]))
-        found.append(index_set(whole, place, value)[:-1])
-    return tuple(found)
+        result.append(index_set(whole, place, value)[:-1])
+    return tuple(result)
 
 
 def _zeros_attrs(shape: tuple, like: Value, op):

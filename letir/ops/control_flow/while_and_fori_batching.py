@@ -49,11 +49,11 @@ def while_batch(
     """The batching rule of ``while_loop``."""
     loop = _BatchedLoop(args, axes, test, body, len(body.ret.args), transform)
     if not loop.is_masked:
-        found = emit_op("while_loop", loop.operands, test=loop.test, body=loop.body)
-        return found, _result_axes(loop.out)
+        result = emit_op("while_loop", loop.operands, test=loop.test, body=loop.body)
+        return result, _result_axes(loop.out)
     test, body, operands = loop.masked_loop(stacks=False, numbered=False)
-    found = emit_op("while_loop", operands, test=test, body=body)
-    return found[1:], _result_axes(loop.out)
+    result = emit_op("while_loop", operands, test=test, body=body)
+    return result[1:], _result_axes(loop.out)
 
 
 def while_scan_batch(
@@ -71,12 +71,12 @@ def while_scan_batch(
     carry, rows = _result_axes(loop.out[:n_carry]), _result_axes(loop.out[n_carry:], 1)
     if not loop.is_masked:
         attrs = {"test": loop.test, "body": loop.body, "n_carry": n_carry, "numbered": numbered}
-        found = emit_op("while_scan", loop.operands, **attrs)
-        return found, (*carry, *([] if numbered else [None]), *rows)
+        result = emit_op("while_scan", loop.operands, **attrs)
+        return result, (*carry, *([] if numbered else [None]), *rows)
     test, body, operands = loop.masked_loop(stacks=True, numbered=numbered)
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": True}
-    _, *found = emit_op("while_scan", operands, **attrs)
-    return tuple(found), (*carry, 1, *rows[numbered:])
+    _, *result = emit_op("while_scan", operands, **attrs)
+    return tuple(result), (*carry, 1, *rows[numbered:])
 
 
 class _BatchedLoop:

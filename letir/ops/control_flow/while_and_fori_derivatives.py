@@ -156,11 +156,11 @@ def fori_with_residuals(
     bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
 ) -> Bind:
     """The ``fori_loop`` as a loop that stacks the residuals of the backward pass."""
-    made, n_carry = _as_stacking_loop(bind), len(bind.binders)
+    result, n_carry = _as_stacking_loop(bind), len(bind.binders)
     flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
-    flags += [False] * (len(made.args) - len(flags))
-    more = [False] * (len(made.binders) - len(defined))
-    return made.op.with_residuals(made, flags, [*defined, *more], differentiate)
+    flags += [False] * (len(result.args) - len(flags))
+    more = [False] * (len(result.binders) - len(defined))
+    return result.op.with_residuals(result, flags, [*defined, *more], differentiate)
 
 
 def _as_stacking_loop(bind: Bind) -> Bind:
@@ -295,13 +295,13 @@ class _LoopWithTangents:
         inputs, (program, outputs) = _tangent_program(
             body, leading, n_carry, given, transform.program
         )
-        made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
+        result = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
         emitter = next(t.emitter for t in tangents if t is not None)
-        pairs = [(tangents[i], args[i]) for i in made.moving]
+        pairs = [(tangents[i], args[i]) for i in result.moving]
         along = [_zero_tangent(arg, emitter) if t is None else t for t, arg in pairs]
-        captured = [tangents[i] for i in made.shared]
-        made.operands = (*args[:n_carry], *along, *args[n_carry:], *captured)
-        return made
+        captured = [tangents[i] for i in result.shared]
+        result.operands = (*args[:n_carry], *along, *args[n_carry:], *captured)
+        return result
 
     def sort_params(self, params: Sequence) -> tuple[list, list]:
         """(values, tangents): the parameters of the loop's body, sorted."""
@@ -362,8 +362,8 @@ def _tangent_program(
         return tangent_body(body, n_carry, tangents, program)
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     while True:
-        made = program(body, inputs)
-        grown = sorted({*inputs, *[leading + i for i in made[1] if i < n_carry]})
+        result = program(body, inputs)
+        grown = sorted({*inputs, *[leading + i for i in result[1] if i < n_carry]})
         if grown == inputs:
-            return inputs, made
+            return inputs, result
         inputs = grown

@@ -97,9 +97,9 @@ def shape_of(arg: Any, is_mapped: bool = False) -> tuple[int | Size, ...]:
 
 def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
     """The first operand with a batch axis. Raises MissingRule if its rank is unknown."""
-    found = next(arg for arg, there in zip(args, mapped, strict=True) if there)
-    rank_of(found)
-    return found
+    result = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    rank_of(result)
+    return result
 
 
 # ---- ranks and sizes ----

@@ -29,15 +29,15 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
     The type of an operand that is None is None, and the program has no parameter for it.
     """
     key = (decompose, types, Attrs(attrs))  # Attrs distinguishes 1 from True
-    found = _decompositions.get(key)
-    if found is None:
-        found = _decomposition_of(key, attrs)
-    if found is _TOO_LARGE:
+    result = _decompositions.get(key)
+    if result is None:
+        result = _decomposition_of(key, attrs)
+    if result is _TOO_LARGE:
         raise ShapeError(
             f"an operation stands for more than {_MOST_BINDS} others, on operands of this size"
             "\n  write a loop, such as letir.scan"
         )
-    return found
+    return result
 
 
 def _decomposition_of(key: tuple, attrs: dict) -> Any:
@@ -48,10 +48,10 @@ def _decomposition_of(key: tuple, attrs: dict) -> Any:
         # forever
         bodies = bodies_in(attrs.values())
         table = bodies[0].memo(_own_decompositions) if bodies else {}
-    found = table.get(key)
-    if found is None:
-        found = table[key] = _record_decomposition(key[0], key[1], attrs)
-    return found
+    result = table.get(key)
+    if result is None:
+        result = table[key] = _record_decomposition(key[0], key[1], attrs)
+    return result
 
 
 class _TooManyBinds(Exception):
@@ -115,8 +115,8 @@ def composite_numerics(
         return out if several else out[0]
 
     def aval(*types, **attrs):
-        found = tuple(out.type for out in stands_for(types, attrs).ret.args)
-        return found if several else found[0]
+        result = tuple(out.type for out in stands_for(types, attrs).ret.args)
+        return result if several else result[0]
 
     return impl, aval
 
@@ -145,13 +145,13 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
         # a number is a parameter of the decomposition too, but nothing reads its cotangent
         needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
         program = stands_for(args, attrs)
-        found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
-        return tuple(None if arg is None else next(found) for arg in args)
+        result = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
+        return tuple(None if arg is None else next(result) for arg in args)
 
     def decomposed_jvp(tangents, out, *args, transform, **attrs):
         directions = [t for t, arg in zip(tangents, args, strict=True) if arg is not None]
-        found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
-        return found if several else found[0]
+        result = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
+        return result if several else result[0]
 
     return decomposed_vjp, decomposed_jvp
 

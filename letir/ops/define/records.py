@@ -121,11 +121,11 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
             return _python_integer_result(xp, name, int(x), int(y))
         return getattr(xp, name)(x, y)
 
-    made: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
+    result: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
     if getattr(np, name, None) is ufunc:
         # a plan calls the ufunc itself on NumPy arrays, unless all operands may be Python integers
-        made.ufunc, made.exact_integers = ufunc, exact
-    return made
+        result.ufunc, result.exact_integers = ufunc, exact
+    return result
 
 
 def _python_integer_result(xp, name: str, *numbers: int) -> Any:
@@ -138,14 +138,14 @@ def _python_integer_result(xp, name: str, *numbers: int) -> Any:
     # refused before it is computed: 9**9**9 would take forever
     grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
     is_huge = grows and numbers[1] > 64
-    found = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
-    if found is None or not -(2**63) <= found < 2**63:
+    result = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
+    if result is None or not -(2**63) <= result < 2**63:
         listed = ", ".join(map(str, numbers))
         raise OverflowError(
             f"{name}({listed}): the result does not fit the 64 bits in which Python integers are "
             "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
         )
-    return xp.asarray(found, "int64")[()]  # [()]: a scalar, as the ufunc gives
+    return xp.asarray(result, "int64")[()]  # [()]: a scalar, as the ufunc gives
 
 
 # ---- cotangents and tangents ----

@@ -37,13 +37,13 @@ def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     """
     inner = LetBuilder()
     stand_ins = [inner.param(v.type) if isinstance(v, Value) else v for v in values]
-    found = tuple(rule(*stand_ins))
-    program = inner.build([answer for answer in found if isinstance(answer, Value)])
+    result = tuple(rule(*stand_ins))
+    program = inner.build([answer for answer in result if isinstance(answer, Value)])
     if not program.ret.args:
-        return found
+        return result
     given = [v for v in values if isinstance(v, Value)]
     results = iter(emit_op("errstate", given, body=program, **state))
-    return tuple(next(results) if isinstance(answer, Value) else answer for answer in found)
+    return tuple(next(results) if isinstance(answer, Value) else answer for answer in result)
 
 
 def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):

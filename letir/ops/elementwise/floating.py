@@ -47,8 +47,8 @@ from letir.ops.shape.transpose import normalize_axes
 def _angle_decompose(x, *, deg=False):
     """arctan2 of the imaginary and the real part."""
     parts = (imag(x), real(x)) if x.dtype.kind == "c" else (0, stop_gradient(x))
-    found = arctan2(*parts)
-    return found * (180 / math.pi) if deg else found
+    result = arctan2(*parts)
+    return result * (180 / math.pi) if deg else result
 
 
 angle = composite(

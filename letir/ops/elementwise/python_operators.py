@@ -43,16 +43,16 @@ def compute_operator(name: str, x: Any, y: Any, xp: Any = np) -> Any:
 def _python_operator_impl(xp, x, y, *, operator, kind):
     """The result. Raises GuardError if it is of another type than ``kind``."""
     x, y = [n.item() if hasattr(n, "item") else n for n in (x, y)]
-    found = compute_operator(operator, x, y, xp)
-    if type(found).__name__ != kind:
+    result = compute_operator(operator, x, y, xp)
+    if type(result).__name__ != kind:
         text = _python_text(operator, repr(x), repr(y))
         raise GuardError(
             f"the program was recorded where this was {_noun_with_article(kind)}, now it is "
-            f"{_noun_with_article(type(found).__name__)}: {text}\n"
+            f"{_noun_with_article(type(result).__name__)}: {text}\n"
             "  trace again, or pass numbers whose result has one type: floats for integers, "
             "complex numbers for floats"
         )
-    return found
+    return result
 
 
 def _python_text(operator: str, x: str, y: str) -> str:

@@ -97,12 +97,14 @@ def _replace_by_values(x, nan, posinf, neginf):
         parts = [_replace_by_values(part(x), nan, posinf, neginf) for part in (real, imag)]
         return parts[0] + 1j * parts[1]
     is_nan, is_most, is_least = isnan(x), x == np.inf, x == -np.inf
-    found = nan_to_num(x)
+    result = nan_to_num(x)
     for mask, fill in ((is_nan, nan), (is_most, posinf), (is_least, neginf)):
         if fill is not None:
             is_traced = isinstance(fill, Value)
-            found = where(mask, (cast_cotangent if is_traced else np.asarray)(fill, x.dtype), found)
-    return found if x.shape else found[()]
+            result = where(
+                mask, (cast_cotangent if is_traced else np.asarray)(fill, x.dtype), result
+            )
+    return result if x.shape else result[()]
 
 
 nan_to_num = define(

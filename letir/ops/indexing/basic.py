@@ -150,13 +150,13 @@ def _has_index_arrays(x, arrays) -> bool:
 
 def added_aval(x: ArrayType, new: ArrayType, *arrays: ArrayType, item: Any) -> ArrayType:
     """The type rule of ``x[item] += new``, in which ``new`` cannot have more axes than the part."""
-    found, shape = _written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
+    result, shape = _written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
     if new.ndim > len(shape):
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}\n"
             "  write an array of that shape, or one number"
         )
-    return found
+    return result
 
 
 def _index_set_impl(xp, x, new, *arrays, item):
@@ -351,10 +351,10 @@ def _assemble_aval(*operands, items, shape):
 def _assemble_vjp(ct, y, *operands, items, shape):
     """The part of the cotangent at each item."""
     sizes, rest = split_sizes(operands, shape)
-    found: list = [None] * len(sizes)
+    result: list = [None] * len(sizes)
     for item, part, arrays in group_parts(items, rest):
-        found += [unbroadcast(index(ct, item, arrays), part), *[None] * len(arrays)]
-    return tuple(found)
+        result += [unbroadcast(index(ct, item, arrays), part), *[None] * len(arrays)]
+    return tuple(result)
 
 
 def _assemble_jvp(tangents, y, *operands, items, shape):

@@ -210,8 +210,8 @@ first_places = define(
 def _isin_decompose(element, test_elements, *, invert=False):
     """Every element compared with every test element. NumPy, which computes it, sorts instead."""
     element = reshape(element, (*element.shape, 1))
-    found = any_(element == reshape(test_elements, -1), -1)
-    return logical_not(found) if invert else found
+    result = any_(element == reshape(test_elements, -1), -1)
+    return logical_not(result) if invert else result
 
 
 isin = composite(

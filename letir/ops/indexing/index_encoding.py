@@ -57,11 +57,11 @@ def _divided_by_sizes(indices: Value, shape: tuple, order: str) -> tuple:
     count = math.prod(shape)
     if not bool(((indices >= 0) & (indices < count)).all()):
         raise ValueError(f"an index is out of bounds for array with size {count}")
-    rest, found = indices.astype(np.intp), []
+    rest, result = indices.astype(np.intp), []
     for n in reversed(shape) if order == "C" else shape:
-        found.append(rest % n)
+        result.append(rest % n)
         rest = rest // n
-    return tuple(found[::-1] if order == "C" else found)
+    return tuple(result[::-1] if order == "C" else result)
 
 
 unravel_index = define(

@@ -45,10 +45,10 @@ def _entry_with_places(entry, arrays: list) -> Any:
         entry = entry.number()
     if isinstance(entry, Value):
         entry = entry.as_constant()  # a buffer of known contents
-    found = entry if isinstance(entry, np.ndarray | Value) else _index_array(entry)
-    if type(found) is int:
-        return found
-    if found is None or found.dtype.kind not in "biu":
+    result = entry if isinstance(entry, np.ndarray | Value) else _index_array(entry)
+    if type(result) is int:
+        return result
+    if result is None or result.dtype.kind not in "biu":
         error: Any = BoundsError(
             "an index is made of integers, slices, None, ... and integer or boolean arrays, "
             f"found {entry!r}\n"
@@ -61,9 +61,9 @@ def _entry_with_places(entry, arrays: list) -> Any:
             "integer or boolean arrays are valid indices"
         )
         raise error
-    arrays.append(found)
+    arrays.append(result)
     # __index__ of a traced mask's count records a guard
-    return Here(found.sum().__index__() if found.dtype.kind == "b" else None)
+    return Here(result.sum().__index__() if result.dtype.kind == "b" else None)
 
 
 def _index_array(entry: Any) -> Any:
@@ -76,11 +76,11 @@ def _index_array(entry: Any) -> Any:
     if hasattr(type(entry), "__index__") and not isinstance(entry, bool | np.bool_):
         return operator.index(entry)
     try:
-        found = np.asarray(entry)
+        result = np.asarray(entry)
     except (TypeError, ValueError):
         return None
     # the indices may be an empty sequence, of which NumPy would make a floating array
-    return found if found.size or found.dtype.kind in "biu" else found.astype(np.intp)
+    return result if result.size or result.dtype.kind in "biu" else result.astype(np.intp)
 
 
 def array_of_indices(entry: list | tuple) -> Any:

@@ -124,8 +124,8 @@ def _derivatives_at(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
 def _ufunc_at_vjp(ct, y, x, *rest, ufunc, item):
     """The cotangent times the derivatives; for ``new`` the cotangent is read at the index."""
     by_x, by_new, arrays = _derivatives_at(y, x, rest, ufunc, item)
-    found = cotangent_of_written(index(ct, item, arrays) * by_new, rest[0])
-    return unbroadcast(ct * by_x, x), found, *[None] * len(arrays)
+    result = cotangent_of_written(index(ct, item, arrays) * by_new, rest[0])
+    return unbroadcast(ct * by_x, x), result, *[None] * len(arrays)
 
 
 def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):

@@ -45,8 +45,8 @@ def _tensordot_prepare(a, b, axes=2):
 
 def _in_tuple(axis) -> tuple:
     """One axis or several as a tuple."""
-    found = int_or_tuple(axis.tolist() if isinstance(axis, np.ndarray) else axis)
-    return found if type(found) is tuple else (found,)
+    result = int_or_tuple(axis.tolist() if isinstance(axis, np.ndarray) else axis)
+    return result if type(result) is tuple else (result,)
 
 
 def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:

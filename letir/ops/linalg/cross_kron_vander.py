@@ -43,12 +43,12 @@ def _cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
     if len(a) == len(b) == 2:
         return third
     if len(a) == 2:
-        found = [a[1] * b[2], -(a[0] * b[2]), third]
+        result = [a[1] * b[2], -(a[0] * b[2]), third]
     elif len(b) == 2:
-        found = [-(a[2] * b[1]), a[2] * b[0], third]
+        result = [-(a[2] * b[1]), a[2] * b[0], third]
     else:
-        found = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], third]
-    return stack(found, axisc)
+        result = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], third]
+    return stack(result, axisc)
 
 
 def _cross_prepare(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
@@ -113,8 +113,8 @@ def vander_decompose(x: Value, *, n: Any = None, increasing: bool = False) -> Va
     factors = broadcast_to(x[:, None], (x.shape[0], count - 1 if count > 0 else 0))
     if count > 0:
         factors = concatenate([ones_like(x[:, None]), factors], 1)
-    found = cumprod(factors, 1)
-    return found if increasing else flip(found, 1)
+    result = cumprod(factors, 1)
+    return result if increasing else flip(result, 1)
 
 
 vander = composite(

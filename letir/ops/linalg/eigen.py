@@ -247,10 +247,10 @@ def _source_of(text: str):
     """
 
     def source(write, x, *, real):
-        found = text.format(x)
+        result = text.format(x)
         if not (real and _ALWAYS_COMPLEX):
-            return found
-        return f"tuple(map(np.real, {found}))" if ".eig(" in text else f"np.real({found})"
+            return result
+        return f"tuple(map(np.real, {result}))" if ".eig(" in text else f"np.real({result})"
 
     return source
 

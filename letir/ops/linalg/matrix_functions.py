@@ -31,10 +31,10 @@ from letir.ops.special.densities import LOG_ROOT_TWO_PI
 
 def _lapack_dtype(*operands) -> np.dtype:
     """The dtype in which SciPy computes with these arrays or types; single precision stays."""
-    found = np.result_type(*[x.dtype for x in operands])
-    if found.kind in "biu":
+    result = np.result_type(*[x.dtype for x in operands])
+    if result.kind in "biu":
         return np.dtype(float)
-    return np.dtype(np.float32) if found == np.float16 else found
+    return np.dtype(np.float32) if result == np.float16 else result
 
 
 # ---- analytic functions ----
@@ -92,8 +92,8 @@ def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=F
     if not b.size:  # SciPy does not take an empty batch
         return xp.zeros(b.shape, _lapack_dtype(a, b))
     solve = by_scipy(xp, "linalg", "solve_triangular")
-    found = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
-    return found.astype(_lapack_dtype(a, b), copy=False)
+    result = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
+    return result.astype(_lapack_dtype(a, b), copy=False)
 
 
 def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
@@ -187,8 +187,8 @@ def _normal_logpdf_decompose(x, mean, cov):
     centred = swap_last_axes((x - mean).reshape((-1, n)))
     whitened = solve_triangular(factor, centred, lower=True)
     determinant = log(PRIMITIVES["diagonal"](factor)).sum()
-    found = -0.5 * (whitened * whitened).sum(0) - (determinant + n * LOG_ROOT_TWO_PI)
-    return found.reshape(x.shape[:-1])
+    result = -0.5 * (whitened * whitened).sum(0) - (determinant + n * LOG_ROOT_TWO_PI)
+    return result.reshape(x.shape[:-1])
 
 
 multivariate_normal_logpdf = composite(

@@ -99,8 +99,8 @@ def named_tuple(function: Callable) -> type:
 
 def known_value(x: Any) -> Any:
     """The array that ``x`` is or stands for; None for a traced value without a concrete one."""
-    found = x.concrete_value() if hasattr(x, "concrete_value") else getattr(x, "array", x)
-    return found if hasattr(found, "dtype") and not isinstance(found, Value) else None
+    result = x.concrete_value() if hasattr(x, "concrete_value") else getattr(x, "array", x)
+    return result if hasattr(result, "dtype") and not isinstance(result, Value) else None
 
 
 # ---- batching ----

@@ -162,16 +162,16 @@ def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
         return _euclidean_norm(x, (-2, -1), keepdims)
     start = {"initial": 0} if ord in (1, math.inf, 2) else {}
     if ord in _BY_SINGULAR_VALUES:
-        found = _BY_SINGULAR_VALUES[ord](svdvals(x), axis=-1, **start)
+        result = _BY_SINGULAR_VALUES[ord](svdvals(x), axis=-1, **start)
     elif ord in _BY_SUMS:
         axis, reduce = _BY_SUMS[ord]
-        found = reduce(sum_(abs_(x), axis=axis), axis=-1, **start)
+        result = reduce(sum_(abs_(x), axis=axis), axis=-1, **start)
     else:
         raise ShapeError(
             f"norm: {ord!r} is not an order of a matrix norm\n"
             "  matrix norms are 'fro', 'nuc', 1, -1, 2, -2, np.inf, -np.inf"
         )
-    return expand_dims(found, (-2, -1)) if keepdims else found
+    return expand_dims(result, (-2, -1)) if keepdims else result
 
 
 matrix_norm = _with_euclidean_rules(
@@ -215,8 +215,8 @@ def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
     kept, last = normalize_axes(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
     matrices = x if kept == last else move_axes(x, axis, (-2, -1))
-    found = matrix_norm(matrices, ord="fro" if ord is None else ord)
-    return expand_dims(found, kept) if keepdims else found
+    result = matrix_norm(matrices, ord="fro" if ord is None else ord)
+    return expand_dims(result, kept) if keepdims else result
 
 
 def _norm_place(x, *, ord, axis, keepdims):

@@ -93,8 +93,8 @@ def _svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
 def _svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
     """np.linalg.svd, with the results as a tuple. CuPy's function has no ``hermitian``."""
     flags = {"hermitian": True} if hermitian else {}
-    found = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
-    return tuple(found) if compute_uv else (found,)
+    result = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
+    return tuple(result) if compute_uv else (result,)
 
 
 def _inverse_square_differences(s: Value) -> Value:
@@ -359,8 +359,8 @@ def _matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
     """np.linalg.matrix_rank, which returns a Python number for a vector."""
     flags = {"hermitian": True} if hermitian else {}
     named = {"rtol" if relative else "tol": cutoff[0]} if cutoff else {}
-    found = xp.linalg.matrix_rank(x, **named, **flags)
-    return xp.asarray(found)[()] if xp.ndim(x) < 2 else found
+    result = xp.linalg.matrix_rank(x, **named, **flags)
+    return xp.asarray(result)[()] if xp.ndim(x) < 2 else result
 
 
 def _matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):

@@ -37,24 +37,24 @@ from letir.ops.define.records import (
 
 def _product(xp, sizes):
     """The product of integers."""
-    found = 1
+    result = 1
     for n in sizes:
-        found *= n
-    return found
+        result *= n
+    return result
 
 
 def _taps(places, n, k, s, low, d):
     """For each element of a kernel along an axis: the places whose element is not padding, and the
     elements that they read, of ``n``.
     """
-    found = []
+    result = []
     for j in range(k):
         offset = j * d - low  # place p reads element p * s + offset
         first, last = max(0, -(offset // s)), min(places, (n - 1 - offset) // s + 1)
         if first < last:
             read = slice(first * s + offset, (last - 1) * s + offset + 1, s)
-            found.append((j, slice(first, last), read))
-    return found
+            result.append((j, slice(first, last), read))
+    return result
 
 
 def _patches(xp, x, lead, kernel, stride, padding, dilation):
@@ -88,8 +88,8 @@ def _conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
     places = patches.shape[2 + len(kernel) :]
     rows = channels // groups * _product(xp, kernel)
     columns = patches.reshape(examples, groups, rows, _product(xp, places))
-    found = xp.matmul(w.reshape(groups, w.shape[0] // groups, rows), columns)
-    return found.reshape(examples, w.shape[0], *places)
+    result = xp.matmul(w.reshape(groups, w.shape[0] // groups, rows), columns)
+    return result.reshape(examples, w.shape[0], *places)
 
 
 def _conv_weight_impl(xp, x, y, *, kernel, stride, padding, dilation, groups=1):
@@ -129,7 +129,7 @@ def output_sizes(
     sizes: Sequence, kernel: Sequence, stride: Sequence, padding: Sequence, dilation: Sequence
 ) -> tuple:
     """The number of places of a kernel along each axis. Raises ShapeError if it does not fit."""
-    found = []
+    result = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
         if s < 1 or d < 1:
             raise ShapeError(
@@ -143,8 +143,8 @@ def output_sizes(
                 f"{tuple(sizes)}, padded by {padding}\n"
                 "  pad more, or take a smaller kernel"
             )
-        found.append(room // s + 1)
-    return tuple(found)
+        result.append(room // s + 1)
+    return tuple(result)
 
 
 def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:

@@ -56,9 +56,9 @@ def _logsumexp_decompose(x, *, axis=-1, keepdims=False):
     finite = where(isfinite(most), most, 0)
     total = sum_(exp(x - finite), axis=axis, keepdims=True)
     # the sum is 0 if all elements are -inf: log would warn
-    found = where(equal(total, 0), -math.inf, log(where(equal(total, 0), 1, total)) + finite)
+    result = where(equal(total, 0), -math.inf, log(where(equal(total, 0), 1, total)) + finite)
     axes = tuple(range(x.ndim)) if axis is None else axis
-    return found if keepdims else squeeze(found, axes)
+    return result if keepdims else squeeze(result, axes)
 
 
 def _logsumexp_weights(y, x, axis, keepdims):

@@ -46,8 +46,8 @@ class TracedRandomState(TracedGenerator):
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         """Integers from ``low`` up to, but not including, ``high``."""
         low, high = (0, low) if high is None else (low, high)
-        found = self.draw("randint", (low, high), size, dtype)
-        return as_number(found, size) if dtype is int else found
+        result = self.draw("randint", (low, high), size, dtype)
+        return as_number(result, size) if dtype is int else result
 
     @property  # type: ignore[override]
     def integers(self) -> Any:  # hasattr(x, "integers") is False, as for a RandomState
@@ -129,9 +129,9 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
             traced = next((x for x in operands if isinstance(x, Value)), None)
             given = (np.array(state_of(generator)), *operands)
             if traced is None:
-                found, state = LATE_BOUND["compute"](generator_draw, given, attrs)
+                result, state = LATE_BOUND["compute"](generator_draw, given, attrs)
             else:
-                found, new = traced.emitter.apply(generator_draw, given, attrs)
+                result, new = traced.emitter.apply(generator_draw, given, attrs)
                 state = new.concrete_value()
                 if not isinstance(state, np.ndarray):
                     raise TraceError(
@@ -139,7 +139,7 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
                         "  make the generator an argument of the recorded function"
                     )
             state_array(generator)[...] = state
-            return found
+            return result
 
         def seed(self, seed: Any = None) -> None:
             """Seed the generator itself; a traced number is guarded."""

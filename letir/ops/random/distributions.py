@@ -56,15 +56,15 @@ def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
 
     Raises DTypeError unless it is floating.
     """
-    found = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
-    if dtype is None and found.kind in "biu":
+    result = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
+    if dtype is None and result.kind in "biu":
         return np.dtype(float)
-    if found.kind != "f":
+    if result.kind != "f":
         raise DTypeError(
-            f"random numbers must have a floating dtype, found {found}\n"
+            f"random numbers must have a floating dtype, found {result}\n"
             "  write dtype=np.float64, or leave it out"
         )
-    return found
+    return result
 
 
 def draw_numbers(key: Any, distribution: str, sizes: tuple, shape: Any, dtype: Any) -> Value:

@@ -117,8 +117,8 @@ random_key = define(
 
 def _new_keys(key, count: int) -> np.ndarray:
     """``count`` new keys for each key of a batch, from counters that draws never reach."""
-    found = [_philox_words(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
-    return np.array(found, np.uint64).reshape(len(found), count, 2)
+    result = [_philox_words(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
+    return np.array(result, np.uint64).reshape(len(result), count, 2)
 
 
 def _split_impl(xp, key, *, num):
@@ -160,11 +160,11 @@ def _fold_in(key, data) -> np.ndarray:
     lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
     keys = np.broadcast_to(_words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
     counters = np.broadcast_to(numbers, lead).reshape(-1).tolist()
-    found = [
+    result = [
         _philox_words(words, (counter, 0, 0, _FOLDING), 2)
         for words, counter in zip(keys, counters, strict=True)
     ]
-    return np.array(found, np.uint64).reshape(*lead, 2)
+    return np.array(result, np.uint64).reshape(*lead, 2)
 
 
 def _fold_in_aval(key, data):

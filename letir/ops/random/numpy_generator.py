@@ -114,8 +114,8 @@ def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=())
 def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
     """A draw, on the host: its result and the next state."""
     generator = generator_of(state)
-    found = numbers_of(generator, operands, method, shape, dtype, options)
-    return found, state_of(generator)
+    result = numbers_of(generator, operands, method, shape, dtype, options)
+    return result, state_of(generator)
 
 
 def numbers_of(
@@ -125,22 +125,22 @@ def numbers_of(
     # a RandomState draws in double precision only
     given = {} if hasattr(generator, "set_state") else {"dtype": dtype}
     if method == "permutation":
-        found = generator.permutation(options["n"])
+        result = generator.permutation(options["n"])
     elif method == "permuted":  # places along the axis
-        found = generator.permuted(np.indices(shape)[options["axis"]], **options)
+        result = generator.permuted(np.indices(shape)[options["axis"]], **options)
     elif method == "choice":
         p = operands[0] if operands else None
-        found = generator.choice(size=shape or None, p=p, **options)
+        result = generator.choice(size=shape or None, p=p, **options)
     elif method == "multinomial":
-        found = generator.multinomial(*operands, size=shape[:-1] or None)
+        result = generator.multinomial(*operands, size=shape[:-1] or None)
     elif method in ("random", "standard_normal", "standard_exponential", "standard_gamma"):
-        found = getattr(generator, method)(*operands, size=shape or None, **given, **options)
+        result = getattr(generator, method)(*operands, size=shape or None, **given, **options)
     elif method in ("integers", "randint"):
         draw = getattr(generator, method)
-        found = draw(*operands, size=shape or None, dtype=dtype, **options)
+        result = draw(*operands, size=shape or None, dtype=dtype, **options)
     else:
-        found = getattr(generator, method)(*operands, size=shape or None, **options)
-    return np.asarray(found, dtype)[()]
+        result = getattr(generator, method)(*operands, size=shape or None, **options)
+    return np.asarray(result, dtype)[()]
 
 
 def _generator_draw_aval(state, *operands, method, shape, dtype, options):
@@ -226,17 +226,17 @@ class TracedGenerator:
             raise TraceError(f"{method}: the size {shape} is symbolic; use letir.random")
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())
-        found = self.next_numbers(operands, generator_draw.complete(attrs))
-        return found if method in ("integers", "randint") else as_number(found, asked)
+        result = self.next_numbers(operands, generator_draw.complete(attrs))
+        return result if method in ("integers", "randint") else as_number(result, asked)
 
     def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
         """The numbers of one draw, recorded; the state becomes the next one."""
         emitter = self.state.emitter
 
         def record() -> Any:
-            found, state = emitter.apply(generator_draw, (self.state, *operands), attrs)
+            result, state = emitter.apply(generator_draw, (self.state, *operands), attrs)
             self.state[...] = state
-            return found
+            return result
 
         return LATE_BOUND["record_draw"](emitter, record)
 

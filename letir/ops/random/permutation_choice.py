@@ -29,8 +29,8 @@ from letir.ops.shape.transpose import normalize_axes
 
 def _take_copy(x: Value, places: Value, axis: int) -> Value:
     """A copy of ``x`` at ``places`` along ``axis``; indexing with one place would give a view."""
-    found = index(x, (*[slice(None)] * axis, places))
-    return copy(found) if found.ndim == x.ndim - 1 > 0 else found
+    result = index(x, (*[slice(None)] * axis, places))
+    return copy(result) if result.ndim == x.ndim - 1 > 0 else result
 
 
 # ---- permutations ----

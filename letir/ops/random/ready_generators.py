@@ -20,8 +20,8 @@ _ready: dict[bytes, Any] = BoundedCache(_MOST)
 def generator_of(words: Any) -> Any:
     """A generator in the state that ``words`` encode."""
     # removed: if two threads draw from one state, the second makes a new generator
-    found = _ready.pop(np.asarray(words).tobytes(), None)
-    return generator_states.generator_of(words) if found is None else found
+    result = _ready.pop(np.asarray(words).tobytes(), None)
+    return generator_states.generator_of(words) if result is None else result
 
 
 def state_of(generator: Any) -> np.ndarray:

@@ -106,16 +106,16 @@ def _permuted(generator: Any, x: Any, axis: Any = None, out: Any = None) -> Any:
     if not x.ndim:
         raise TypeError("len() of unsized object")
     if axis is None:
-        found = _permuted_in_memory_order(generator, x)
+        result = _permuted_in_memory_order(generator, x)
     else:
         axis = normalize_axes(as_size(axis), x.ndim)[0]
         order = generator.draw("permuted", (), x.shape, np.int64, axis=axis)
-        found = np.take_along_axis(x, order, axis)
+        result = np.take_along_axis(x, order, axis)
     if out is None:
-        return found
+        return result
     if out.shape != x.shape:
         raise ValueError("out must have the same shape as x")
-    out[...] = found
+    out[...] = result
     return out
 
 
@@ -124,13 +124,13 @@ def _permuted_in_memory_order(generator: Any, x: Any) -> Any:
     flat = x.ravel("K")  # a guard fixes the layout of a traced array
     order = generator.draw("permuted", (), flat.shape, np.int64, axis=0)
     known = x.concrete_value() if isinstance(x, Value) else x
-    found = PRIMITIVES["index"](flat, (order,))
+    result = PRIMITIVES["index"](flat, (order,))
     if isinstance(known, np.ndarray) and not known.flags.c_contiguous:
         places = np.arange(known.size).reshape(known.shape)
         laid_out = np.empty_like(known, dtype=np.int64)
         laid_out[...] = places
-        found = found[np.argsort(laid_out.ravel("K"))]
-    return found.reshape(x.shape)
+        result = result[np.argsort(laid_out.ravel("K"))]
+    return result.reshape(x.shape)
 
 
 _DRAWS = {

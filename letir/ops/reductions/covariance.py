@@ -145,8 +145,8 @@ def _corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
     rows = _all_variables(x, y, rowvar, dtype)
     around = rows - mean(rows, axis=1, keepdims=True)
     length = sqrt(sum_(real(around * conj(around)), axis=1))
-    found = dot(around, _conjugate_transpose(around)) / length[:, None] / length[None, :]
-    return squeeze(found)
+    result = dot(around, _conjugate_transpose(around)) / length[:, None] / length[None, :]
+    return squeeze(result)
 
 
 corrcoef = composite(

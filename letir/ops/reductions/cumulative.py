@@ -148,8 +148,8 @@ def _cumprod_jvp(tangents, y, x, *, axis, dtype):
     row, along = (_axis_last(cast_cotangent(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
         return reshape(cast_cotangent(tangents[0], y.dtype), y)
-    found = _solve_recurrence(row, _products_before(_axis_last(y, axis)) * along)
-    return _axis_restored(found, y, axis)
+    result = _solve_recurrence(row, _products_before(_axis_last(y, axis)) * along)
+    return _axis_restored(result, y, axis)
 
 
 cumprod = define(

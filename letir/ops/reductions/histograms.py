@@ -154,10 +154,10 @@ def _histogram_decompose(
     place, inside = _find_bins(row, edges)
     dtype = np.dtype(np.intp) if weights is None else weights.dtype
     empty = cast(zeros_like(edges[1:]), dtype)
-    found = empty.at[place].add(_bin_contributions(inside, weights, dtype))
+    result = empty.at[place].add(_bin_contributions(inside, weights, dtype))
     if density:
-        found = found / cast(edges[1:] - edges[:-1], np.float64) / sum_(found)
-    return found, edges
+        result = result / cast(edges[1:] - edges[:-1], np.float64) / sum_(result)
+    return result, edges
 
 
 def _histogram_prepare(a, bins=10, range=None, density=None, weights=None):
@@ -267,8 +267,8 @@ def _chosen_bins(bins: tuple, edges: tuple) -> list:
 
 def _histogramdd_impl(xp, sample, weights=None, *edges, bins, ranges=None, density=False):
     """np.histogramdd, with its results as one flat tuple."""
-    found, lines = xp.histogramdd(sample, _chosen_bins(bins, edges), ranges, density, weights)
-    return (found, *lines)
+    result, lines = xp.histogramdd(sample, _chosen_bins(bins, edges), ranges, density, weights)
+    return (result, *lines)
 
 
 def _histogramdd_source(write, sample, weights="None", *edges, bins, ranges, density):

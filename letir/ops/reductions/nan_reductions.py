@@ -209,11 +209,11 @@ def _nan_extremum(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Va
         return reduce(x, axis, None, keepdims, initial, True if mask is None else mask)
     there = _valid_mask(x, mask)
     start = beyond if initial is None else initial
-    found = reduce(_replace_nan(x, 0), axis, None, keepdims, start, there)
+    result = reduce(_replace_nan(x, 0), axis, None, keepdims, start, there)
     if initial is not None:
-        return found
+        return result
     some = any_(there, axis=axis, keepdims=keepdims)
-    return where(some, found, math.nan)
+    return where(some, result, math.nan)
 
 
 def _nanmax_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:

@@ -211,7 +211,7 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     n, differ = _count_valid(rows, skips)
     absent = _lacks_quantile(rows, n, differ)
     if weights is not None:
-        found = _weighted_quantile(
+        result = _weighted_quantile(
             rows, _reduced_axes_first(broadcast_to(weights_along(weights, x, axis), x), axis), q
         )
     else:
@@ -219,14 +219,14 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
         rows = _zero_for_nan(sort(rows, 0))
         before, behind, share = quantile_positions(method, q, n)
-        found = _take_rows(rows, before, differ)
+        result = _take_rows(rows, before, differ)
         if behind is not None:
             if not differ:
                 share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
-            found = _interpolate_linearly(
-                found, _take_rows(rows, behind, differ), cast(share, dtype)
+            result = _interpolate_linearly(
+                result, _take_rows(rows, behind, differ), cast(share, dtype)
             )
-    return _finish_result(found, absent, x, axis, keepdims, dtype, lead)
+    return _finish_result(result, absent, x, axis, keepdims, dtype, lead)
 
 
 def _interpolate_linearly(a: Value, b: Value, share: Value) -> Value:
@@ -319,12 +319,12 @@ def _define_quantile(name: str, numpy, decompose):
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
         given = {} if weights is None else {"weights": weights}
         given |= {"method": method, "keepdims": keepdims}
-        found = LATE_BOUND["call_at_user"](getattr(xp, name), x, q, axis, **given)
-        if found.shape or found == found:
-            return found
+        result = LATE_BOUND["call_at_user"](getattr(xp, name), x, q, axis, **given)
+        if result.shape or result == result:
+            return result
         # NumPy returns a single nan in the dtype of the array, whatever the dtype of q
         kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
-        return found.astype(_quantile_dtype(name, *kinds, weights, method))
+        return result.astype(_quantile_dtype(name, *kinds, weights, method))
 
     return composite(
         name,

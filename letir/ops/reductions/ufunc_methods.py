@@ -62,10 +62,10 @@ from letir.ops.shape.unit_axes_and_flip import flip
 def ufunc_of(name: str) -> np.ufunc:
     """The NumPy ufunc that the record called ``name`` stands for."""
     record = record_of(name) if type(name) is str else None
-    found = next((f for f in record.numpy if isinstance(f, np.ufunc)), None) if record else None
-    if found is None:
+    result = next((f for f in record.numpy if isinstance(f, np.ufunc)), None) if record else None
+    if result is None:
         raise DTypeError(f"{name!r} is not the name of a ufunc\n  take one such as 'maximum'")
-    return found
+    return result
 
 
 def _ufunc_method(xp, name: str, which: str) -> Callable:
@@ -139,8 +139,8 @@ def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
         return cast_cotangent(t, y.dtype)
     y_first, x, t = (move_axes(v, (axis,), (0,)) for v in (y, x, cast_cotangent(t, y.dtype)))
     by_before, by_x = _step_derivatives(y_first, x, ufunc)
-    found = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
-    return cast_cotangent(move_axes(found, (0,), (axis,)), y.dtype)
+    result = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
+    return cast_cotangent(move_axes(result, (0,), (axis,)), y.dtype)
 
 
 def _check_length(x: Value, axis, ufunc: str) -> None:

@@ -130,8 +130,8 @@ def var_decompose(
     around = _deviations_from_mean(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    found = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
-    return found if kind is None else cast_cotangent(found, kind.dtype)
+    result = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
+    return result if kind is None else cast_cotangent(result, kind.dtype)
 
 
 def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
@@ -144,8 +144,8 @@ def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tra
     slopes = apply_mask(
         broadcast_back(each, x, axis, keepdims) * around, () if mask is None else (mask,)
     )
-    found = unbroadcast(slopes, x), None, None if mean is None else unbroadcast(-slopes, mean)
-    return found[: 1 + (mask is not None or mean is not None) + (mean is not None)]
+    result = unbroadcast(slopes, x), None, None if mean is None else unbroadcast(-slopes, mean)
+    return result[: 1 + (mask is not None or mean is not None) + (mean is not None)]
 
 
 def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
@@ -318,8 +318,8 @@ ptp = composite(
 
 def _count_nonzero_impl(xp, x, *, axis=None, keepdims=False):
     """np.count_nonzero, which returned a Python int before NumPy 2.4."""
-    found = xp.count_nonzero(x, axis, keepdims=keepdims)
-    return xp.asarray(found)[()] if type(found) is int else found
+    result = xp.count_nonzero(x, axis, keepdims=keepdims)
+    return xp.asarray(result)[()] if type(result) is int else result
 
 
 count_nonzero = define(

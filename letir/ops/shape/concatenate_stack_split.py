@@ -70,14 +70,14 @@ def _slices_of(ct: Value, extents: list, axis: int, parts: tuple) -> list[Value]
     if any(type(n) is Size and n.is_internal for n in extents):
         named = ", ".join(map(str, extents))
         raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
-    found, front, index = [], (slice(None),) * axis, PRIMITIVES["index"]
+    result, front, index = [], (slice(None),) * axis, PRIMITIVES["index"]
     for a, b in itertools.pairwise([0, *itertools.accumulate(extents)]):
         attrs = index.complete({"item": (*front, slice(a, b))})
         if has_sizes(attrs, index.sizes_in):
-            found.append(LATE_BOUND["sized_call"](index, (ct,), attrs, parts))
+            result.append(LATE_BOUND["sized_call"](index, (ct,), attrs, parts))
         else:
-            found.append(ct.emitter.apply(index, (ct,), attrs))
-    return found
+            result.append(ct.emitter.apply(index, (ct,), attrs))
+    return result
 
 
 def _sections_of(extents: list) -> int | tuple[int, ...] | None:

@@ -155,22 +155,22 @@ def _define_spaced(name: str, function, terms, prepare):
 
     def vjp(ct, y, *ends, num, endpoint, dtype, axis):
         front = [cast_cotangent(move_axes(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
-        found = terms(*front, *ends, num=num, endpoint=endpoint)
+        result = terms(*front, *ends, num=num, endpoint=endpoint)
         return tuple(
             [
                 unbroadcast(term, end) if takes_gradient(end) else None
-                for term, end in zip(found, ends, strict=True)
+                for term, end in zip(result, ends, strict=True)
             ]
         )
 
     def jvp(tangents, y, *ends, num, endpoint, dtype, axis):
         front = move_axes(y, (axis,), (0,))
-        found = [
+        result = [
             terms(t, front, *ends, num=num, endpoint=endpoint)[i]
             for i, t in enumerate(tangents)
             if t is not None
         ]
-        return move_axes(broadcast_tangent(add_terms(found), front), (0,), (axis,))
+        return move_axes(broadcast_tangent(add_terms(result), front), (0,), (axis,))
 
     @batch_first
     def batch(args, mapped, *, axis, **attrs):

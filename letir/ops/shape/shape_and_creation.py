@@ -206,9 +206,9 @@ def _broadcast_to_impl(xp, x, *sizes, shape):
     shape = runtime_shape(shape, sizes) if sizes else shape
     if xp.__name__ != "numpy" or type(x) is not xp.float64:
         return xp.broadcast_to(x, shape)
-    made = xp.ndarray(shape, float, xp.asarray(x), 0, (0,) * len(shape))
-    made.flags.writeable = False
-    return made
+    result = xp.ndarray(shape, float, xp.asarray(x), 0, (0,) * len(shape))
+    result.flags.writeable = False
+    return result
 
 
 broadcast_to: Primitive = define(

@@ -91,9 +91,9 @@ def _number_of_name(name: str, values: list[Value]) -> Any:
     if isinstance(name, Quotient):
         of = number_from(name.of, values)
         return None if of is None else of // name.by
-    found = _axis_of(Size.named(name), values)
-    if found is not None:
-        return found
+    result = _axis_of(Size.named(name), values)
+    if result is not None:
+        return result
     for value in values:
         for axis, n in enumerate(() if value.type is None else value.type.shape):
             match n.terms if type(n) is Size else ():

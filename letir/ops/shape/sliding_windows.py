@@ -72,10 +72,10 @@ def _window_indices(counts: tuple, window: tuple, axes: list[int]) -> tuple:
     def steps(n: int, at: int) -> np.ndarray:
         return np.arange(n).reshape(-1, *(1,) * (ndim - at - 1))
 
-    found = [steps(n, a) for a, n in enumerate(counts)]
+    result = [steps(n, a) for a, n in enumerate(counts)]
     for j, (a, width) in enumerate(zip(axes, window, strict=True)):
-        found[a] = found[a] + steps(width, len(counts) + j)
-    return tuple(found)
+        result[a] = result[a] + steps(width, len(counts) + j)
+    return tuple(result)
 
 
 @batch_first

@@ -14,10 +14,10 @@ from letir.ops.shape.reshape_and_ravel import reshape
 
 def _view_places(shape: tuple, steps: tuple, start: int) -> np.ndarray:
     """The flat index of each element of the view."""
-    found = np.full((1,) * len(shape), start)
+    result = np.full((1,) * len(shape), start)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
-        found = found + (np.arange(n) * step).reshape(-1, *(1,) * (len(shape) - axis - 1))
-    return found
+        result = result + (np.arange(n) * step).reshape(-1, *(1,) * (len(shape) - axis - 1))
+    return result
 
 
 def _ends_of(shape: tuple, steps: tuple, start: int) -> tuple[int, int]:

@@ -25,10 +25,10 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
                 f"axis {a} is out of bounds for array of dimension {ndim}\n"
                 "  count axes from 0, or from -1 for the last one"
             )
-    found = tuple(a % ndim for a in axes)
-    if len(set(found)) < len(found):
+    result = tuple(a % ndim for a in axes)
+    if len(set(result)) < len(result):
         raise ShapeError(f"axis {axis} names an axis of {ndim} twice\n  name each axis once")
-    return found
+    return result
 
 
 def int_or_tuple(axis: Any) -> Any:

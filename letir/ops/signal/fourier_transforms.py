@@ -100,30 +100,30 @@ def _one_after_the_other(name: str, a, s, axes: tuple, norm) -> Value:
 def _axes_of(x, axes) -> tuple[int, ...]:
     """The transformed axes, counted from the front. Raises ShapeError if there are none."""
     every = range(x.ndim) if axes is None else axes
-    found = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
-    if len(set(found)) < len(found):
+    result = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
+    if len(set(result)) < len(result):
         raise ShapeError(f"fft: axes {axes} repeat an axis: transform twice\n  name each axis once")
-    if not found:
+    if not result:
         raise ShapeError(
             f"fft: there are no axes to transform in an array of shape {x.shape}\n"
             "  pass an array with at least one axis"
         )
-    return found
+    return result
 
 
 def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
     """The lengths of the transforms along ``axes``; ``halved``: ``x`` is half of a spectrum."""
-    found = [x.shape[a] for a in axes]
+    result = [x.shape[a] for a in axes]
     if s is None:
         if halved:
-            found[-1] = 2 * (found[-1] - 1)
-        return found
+            result[-1] = 2 * (result[-1] - 1)
+        return result
     if len(s) != len(axes):
         raise ShapeError(
             f"fft: {len(s)} lengths {s} for {len(axes)} axes {axes}\n"
             "  pass one length for each axis"
         )
-    return [own if n == -1 else n for own, n in zip(found, s, strict=True)]
+    return [own if n == -1 else n for own, n in zip(result, s, strict=True)]
 
 
 def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:

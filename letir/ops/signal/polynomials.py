@@ -37,10 +37,10 @@ def _polyval_decompose(p, x) -> Value:
     dtype = array_dtype(p.type, type_of_operand(x))
     if not p.shape[0]:
         return zeros_like(x)
-    found = cast(p[0] + zeros_like(x) if isinstance(x, Value) else p[0], dtype)
+    result = cast(p[0] + zeros_like(x) if isinstance(x, Value) else p[0], dtype)
     for i in range(1, p.shape[0]):
-        found = found * x + p[i]
-    return cast(found, dtype)
+        result = result * x + p[i]
+    return cast(result, dtype)
 
 
 polyval = composite(

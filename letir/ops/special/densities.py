@@ -181,15 +181,15 @@ def _number_decomposition(method: str, formula, bounds: tuple, shapes: int):
         z = (_as_double(x) - loc) / scale
         inside = _support_mask(z, low, high)
         safe = z if inside is None else where(inside, z, _INSIDE)
-        found = formula(safe, *shape)
+        result = formula(safe, *shape)
         if method == "logpdf":
-            found = found - log(scale)
+            result = result - log(scale)
         if inside is None:
-            return found
+            return result
         below, above = _OUTSIDE.get(method, (-math.inf, -math.inf))
         beyond = below if high is None else where(z < low, below, above)
         # a nan is outside of every support, and stays nan
-        return where(inside, found, where(z == z, beyond, z))
+        return where(inside, result, where(z == z, beyond, z))
 
     return decompose
 

@@ -48,8 +48,8 @@ def called_by_name(xp: Any, function: str, positional: Sequence, keywords: dict)
             f"the program was recorded for an object of class scipy.{part}, "
             f"now it is a {type(positional[0]).__name__}\n  trace again with these arguments"
         )
-    found = getattr(positional[0], name)
-    return found if name in ATTRIBUTES[part] else found(*positional[1:], **keywords)
+    result = getattr(positional[0], name)
+    return result if name in ATTRIBUTES[part] else result(*positional[1:], **keywords)
 
 
 def checked_leaves(function: str, found: Any, results: Any) -> tuple:

@@ -243,8 +243,8 @@ def _form_of(found: Any, leaves: list) -> Any:
     is_device_array = hasattr(found, "__dlpack__") and not hasattr(found, "emitter")
     if isinstance(found, np.generic) or kind is np.ndarray or is_device_array:
         leaves.append(found)
-        made = ArrayType(number_dtype(found.dtype), found.shape)
-        return ("array", made) if kind is np.ndarray and not found.shape else made
+        result = ArrayType(number_dtype(found.dtype), found.shape)
+        return ("array", result) if kind is np.ndarray and not found.shape else result
     if kind in (list, tuple):
         return (kind.__name__, *[_form_of(item, leaves) for item in found])
     if isinstance(found, dict):

@@ -80,8 +80,8 @@ def body_function(call: Callable, body: Lambda, captured: tuple, returns: str) -
             )
         # copies: SciPy writes into its own arrays
         values = [np.array(x, kind.dtype)[()] for x, kind in zip(args, kinds, strict=True)]
-        found = call(body, (*values, *captured))
-        return tuple(found) if returns == "tuple" else found[0]
+        result = call(body, (*values, *captured))
+        return tuple(result) if returns == "tuple" else result[0]
 
     names = [f"x{i}" for i in range(len(kinds))]
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -162,7 +162,9 @@ def _scipy_solve_jvp(
     root, first = outs[place], len(args) - sum(captures)
     captured = args[first : first + captures[0]]
     along = list(tangents[first : first + captures[0]])
-    found = [_tangent_of_other(*pair) for pair in zip(outs, result_paths(results, ""), strict=True)]
+    result = [
+        _tangent_of_other(*pair) for pair in zip(outs, result_paths(results, ""), strict=True)
+    ]
     if any(g is not None for g in along):
         point = [_as_first(root, bodies[0]), *captured]
         none = [None] * len(captured)
@@ -170,10 +172,10 @@ def _scipy_solve_jvp(
             transform(bodies[0], point, [unit, *none])[0] for unit in _unit_vectors(point[0])
         ]
         change = transform(bodies[0], point, [None, *along])[0]
-        found[place] = _solve_columns(columns, -change).reshape(root.shape)
+        result[place] = _solve_columns(columns, -change).reshape(root.shape)
     else:
-        found[place] = None
-    return tuple(found)
+        result[place] = None
+    return tuple(result)
 
 
 def _tangent_of_other(out: Value, path: str) -> Value | None:

@@ -91,16 +91,16 @@ def _full_use(arg: Arg, shape: Shape, inside: dict[Arg, str]) -> int:
     """The splits for which a full value may read this operand."""
     if type(arg) is not Local:
         return -1
-    found, kind = arg.type.shape, inside.get(arg)
+    result, kind = arg.type.shape, inside.get(arg)
     if kind == "total":
         return 1
     if kind == "row":
-        return _row_splits(found, shape)
+        return _row_splits(result, shape)
     if kind == "column":
         return 0
-    if kind == "spread" or found == shape or math.prod(found) == 1:
+    if kind == "spread" or result == shape or math.prod(result) == 1:
         return -1
-    return _broadcast_splits(found, shape)
+    return _broadcast_splits(result, shape)
 
 
 @lru_cache(1 << 10)

@@ -67,8 +67,8 @@ class _Bytes(dict):
     """``bytes_of``, cached by type."""
 
     def __missing__(self, kind: ArrayType | None) -> int:
-        self[kind] = found = bytes_of(kind)
-        return found
+        self[kind] = result = bytes_of(kind)
+        return result
 
 
 def _has_one_shape(kind: ArrayType | None) -> bool:
@@ -239,9 +239,9 @@ class Grouping:
         for arg in bind.args:
             readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
             if readers:
-                found = enclosing_cluster(readers[-1])
-                if found.is_open and found.shape == shape and found.clock == self.clock:
-                    return found
+                result = enclosing_cluster(readers[-1])
+                if result.is_open and result.shape == shape and result.clock == self.clock:
+                    return result
         return None
 
     def cluster_of(self, arg: Arg) -> Cluster | None:

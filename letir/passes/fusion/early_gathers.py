@@ -58,12 +58,12 @@ def _stored_values(fn: Lambda) -> set[Arg]:
     """The values that are in memory in any case, because a result or an operation that is no part
     of a kernel needs them.
     """
-    found = set(fn.ret.args)
+    result = set(fn.ret.args)
     for bind in fn.binds:
         is_part = bind.op.elementwise or bind.op.reduction is not None or _selects_vector(bind)
         if not is_part:
-            found.update(bind.args)
-    return found
+            result.update(bind.args)
+    return result
 
 
 def _selects_vector(bind: Bind) -> bool:

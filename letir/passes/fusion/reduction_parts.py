@@ -23,8 +23,8 @@ def with_parts(fn: Lambda) -> Lambda:
 
     Sums may be added in another order than in NumPy's function.
     """
-    found = CompositeParts(lambda op: op.reduction == PARTS, _has_simple_parts).decompose_level(fn)
-    return fn if found is fn else dead_code(common_subexpressions(peephole(found)))
+    result = CompositeParts(lambda op: op.reduction == PARTS, _has_simple_parts).decompose_level(fn)
+    return fn if result is fn else dead_code(common_subexpressions(peephole(result)))
 
 
 def _has_simple_parts(bind: Bind) -> bool:

@@ -123,8 +123,8 @@ def recompute_residuals(
     """
     if not any(bind.op.role == "fused" and any(map(_is_large, bind.args)) for bind in fn.binds):
         return fn, {}
-    found = _Recomputation(fn, is_kernel, fits)
-    return found.rebuild_program() if found.run() else (fn, {})
+    result = _Recomputation(fn, is_kernel, fits)
+    return result.rebuild_program() if result.run() else (fn, {})
 
 
 def _is_large(value: Arg) -> bool:

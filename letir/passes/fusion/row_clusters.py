@@ -216,12 +216,12 @@ class _Search:
             return None
         # values of rows that do not depend on a product may be computed before its cluster
         level = _LEVEL_OF_PRODUCTS if self.is_product(bind) else 0
-        found = RowCluster(shape, all_splits(shape), level, self.segment)
-        found.has_product = self.is_product(bind)
-        if not self.try_to_fit([found], bind):
+        result = RowCluster(shape, all_splits(shape), level, self.segment)
+        result.has_product = self.is_product(bind)
+        if not self.try_to_fit([result], bind):
             return None
-        self.clusters.append(found)
-        return found
+        self.clusters.append(result)
+        return result
 
     def is_product(self, bind: Bind) -> bool:
         """Whether a bind is one of the products that may join clusters."""
@@ -246,8 +246,8 @@ class _Search:
 
     def cluster_of(self, arg: Arg) -> RowCluster | None:
         """The cluster that computes an operand."""
-        found = self.owners.get(arg) if type(arg) is Local else None
-        return found if found is None or found.into is None else enclosing_cluster(found)
+        result = self.owners.get(arg) if type(arg) is Local else None
+        return result if result is None or result.into is None else enclosing_cluster(result)
 
     def is_copy(self, arg: Arg, shape: tuple[int, ...]) -> bool:
         """Whether an operand of this shape is one number, broadcast outside of clusters."""

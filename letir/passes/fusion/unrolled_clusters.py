@@ -283,11 +283,11 @@ def _with_windows(cluster: UnrolledCluster) -> tuple[list[Bind], UnrolledCluster
         moved[operand] = part, low
     if not views:
         return [], cluster
-    found = UnrolledCluster()
+    result = UnrolledCluster()
     for bind, work in zip(cluster.binds, cluster.works, strict=True):
         first = bind.args[0] if bind.args else None
-        found.add(_index_row_from(bind, *moved[first]) if first in moved else bind, work)
-    return views, found
+        result.add(_index_row_from(bind, *moved[first]) if first in moved else bind, work)
+    return views, result
 
 
 def _index_row_from(bind: Bind, part: Local, first: int) -> Bind:

@@ -272,16 +272,16 @@ def _inside_of(loop: LoopBind, body: Lambda, is_certain: bool, room: int) -> _In
     """The binds that move out of a body, if it can be decided whether the body runs at all."""
     same = body.params[len(body.params) - len(loop.captured) :]
     if not is_certain and loop.enters is not None:
-        found = _Invariants(body, set(same), True, room)
-        found.find_invariants()
-        found.is_conditional = not all(map(_is_quiet, found.moving))
-        if not found.is_conditional or (
-            all(map(_may_be_zeros, found.kept)) and _costs_more_than_test(found.moving)
+        result = _Invariants(body, set(same), True, room)
+        result.find_invariants()
+        result.is_conditional = not all(map(_is_quiet, result.moving))
+        if not result.is_conditional or (
+            all(map(_may_be_zeros, result.kept)) and _costs_more_than_test(result.moving)
         ):
-            return found
-    found = _Invariants(body, set(same), is_certain, room)
-    found.find_invariants()
-    return found
+            return result
+    result = _Invariants(body, set(same), is_certain, room)
+    result.find_invariants()
+    return result
 
 
 def _costs_more_than_test(binds: Sequence[Bind]) -> bool:
@@ -328,10 +328,10 @@ def _if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuild
         for local in inside.kept
     ]
     attrs = Attrs(on_true=program, on_false=nothing.build(instead))
-    made = builder.emit(cond, (enters, *[names[local] for local in free]), attrs)
-    for local, old in zip(made, inside.kept, strict=True):
+    result = builder.emit(cond, (enters, *[names[local] for local in free]), attrs)
+    for local, old in zip(result, inside.kept, strict=True):
         local.name = old.name
-    return made
+    return result
 
 
 def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:

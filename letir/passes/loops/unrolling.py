@@ -121,9 +121,9 @@ class _Unroller:
 
     def emit_number(self, op: Primitive, *args: Arg) -> Local:
         """The result of an operation on numbers."""
-        (found,) = self.builder.emit(op, args)
-        self.made[found] = self.builder.binds[-1]
-        return found
+        (result,) = self.builder.emit(op, args)
+        self.made[result] = self.builder.binds[-1]
+        return result
 
     def as_int64(self, arg: Arg) -> Arg:
         """A bound of a loop as a 64-bit integer."""

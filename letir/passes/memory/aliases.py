@@ -46,11 +46,11 @@ def reads_number(bind: Bind) -> bool:
 
 def result_sharing_locals(fn: Lambda) -> set[Local]:
     """The locals with which a result may share memory."""
-    found = set(fn.ret.locals())
+    result = set(fn.ret.locals())
     for bind in reversed(fn.binds):
-        if not found.isdisjoint(bind.binders) and may_share(bind.op):
-            found.update(shared_operands(bind))
-    return found
+        if not result.isdisjoint(bind.binders) and may_share(bind.op):
+            result.update(shared_operands(bind))
+    return result
 
 
 def locals_viewed_by_results(fn: Lambda) -> set[Local]:
@@ -73,14 +73,14 @@ def locals_viewed_by_results(fn: Lambda) -> set[Local]:
 
 def updated_locals(fn: Lambda) -> set[Local]:
     """The locals whose memory an update may reuse."""
-    found: set[Local] = set()
+    result: set[Local] = set()
     for bind in reversed(fn.binds):
         op = bind.op
         if op.update is not None:
-            found.update([arg for arg in bind.args[:1] if type(arg) is Local])
-        elif found and not found.isdisjoint(bind.binders) and may_share(op):
-            found.update(shared_operands(bind))
-    return found
+            result.update([arg for arg in bind.args[:1] if type(arg) is Local])
+        elif result and not result.isdisjoint(bind.binders) and may_share(op):
+            result.update(shared_operands(bind))
+    return result
 
 
 _SMALL = 2  # a view of at most half of the array is copied, instead of the whole array

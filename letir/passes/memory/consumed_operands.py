@@ -181,8 +181,8 @@ class _Memory:
         last = {local: i for i, term in enumerate(terms) for local in term.locals()}
         bound = dict.fromkeys(self.fn.params, -1)
         bound |= {local: i for i, bind in enumerate(self.fn.binds) for local in bind.binders}
-        found: dict[Local, list] = {}
+        result: dict[Local, list] = {}
         for local, i in bound.items():
             if local in last:
-                found.setdefault(self.representative(local), []).append((local, i, last[local]))
-        return found
+                result.setdefault(self.representative(local), []).append((local, i, last[local]))
+        return result

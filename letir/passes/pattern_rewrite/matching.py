@@ -281,9 +281,9 @@ def _operand_orders(fn: Lambda) -> list[Lambda]:
             f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations\n"
             "  write a shorter pattern, or two"
         )
-    found = []
+    result = []
     for chosen in itertools.product([False, True], repeat=len(places)):
         turned = {i for i, turn in zip(places, chosen, strict=True) if turn}
         binds = [b.with_args(b.args[::-1]) if i in turned else b for i, b in enumerate(fn.binds)]
-        found.append(fn.with_binds(binds))
-    return found
+        result.append(fn.with_binds(binds))
+    return result

@@ -92,17 +92,17 @@ class _Finder:
             key = pattern.root.op, pattern.root.attrs
             by_root.setdefault(key, []).append(pattern)
         ops = {pattern.root.op for pattern in patterns}
-        found = {}
+        result = {}
         for at, bind in enumerate(self.f.binds):
             if bind.op not in ops:  # most binds: the key below would hash their attributes
                 continue
             for pattern in by_root.get((bind.op, bind.attrs), ()):
                 match = self.match_at(pattern, at)
                 if match is not None:
-                    found[at] = match
+                    result[at] = match
                     self.consumed |= match.inner
                     break
-        return found
+        return result
 
     def match_at(self, pattern: Pattern, at: int) -> _Occurrence | None:
         """The match whose last bind is at this position."""

@@ -46,14 +46,14 @@ def without_canceling_maxima(fn: Lambda, tape: list[Bind], needed: set[Local]) -
     canceled = canceling_maxima(tape, fn.ret.args, fn.binds)
     if not canceled:
         return tape
-    found = []
+    result = []
     for bind in tape:
         is_needed = any(type(arg) is Local and arg in needed for arg in bind.args)
         if is_needed and canceled.isdisjoint(bind.binders):
-            found.append(bind)
+            result.append(bind)
         else:
             needed.difference_update(bind.binders)
-    return found
+    return result
 
 
 def canceling_maxima(
@@ -132,13 +132,13 @@ def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -
 def _broadcast_labels(bind: Bind, given: Sequence[_Change | None]) -> Labels:
     """The labels of the result of operands that are broadcast; they have to agree."""
     shape = bind.binders[0].type.shape
-    found = set()
+    result = set()
     for change in given:
         if change is not None:
-            found.add((None,) * (len(shape) - len(change.labels)) + change.labels)
-    if len(found) != 1:
+            result.add((None,) * (len(shape) - len(change.labels)) + change.labels)
+    if len(result) != 1:
         raise _UnknownChange
-    return found.pop()
+    return result.pop()
 
 
 def _joint_weight(sign: int, given: Sequence) -> float:

@@ -102,14 +102,14 @@ def _simplify_bind(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
     """``bind`` after applying rules until none matches."""
     for _ in range(_MOST_REWRITES):
         for rule in rules.get(bind.op.name, ()):
-            found = rule(bind, known)
-            if found is not None and has_types_of(found, bind):
+            result = rule(bind, known)
+            if result is not None and has_types_of(result, bind):
                 break
         else:
             return bind
-        if type(found) is Local:
-            return found
-        bind = found
+        if type(result) is Local:
+            return result
+        bind = result
     return bind
 
 

@@ -36,10 +36,10 @@ def _producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | N
     operand.
     """
     x = bind.args[0]
-    made = known.made.get(x) if type(x) is Local and x.type is not None else None
-    if made is None or made.op is not op or type(made.args[0]) is not Local:
+    result = known.made.get(x) if type(x) is Local and x.type is not None else None
+    if result is None or result.op is not op or type(result.args[0]) is not Local:
         return None
-    return made if made.args[0].type is not None else None
+    return result if result.args[0].type is not None else None
 
 
 # ---- transpose, flip, axes of length 1 ----

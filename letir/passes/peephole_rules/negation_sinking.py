@@ -93,7 +93,7 @@ class _NegationSinker:
         replacement, negative = self.signed.get(arg, (arg, False))
         if type(arg) is Const or not negative:
             return replacement
-        made = Local(arg.type, arg.name)
-        self.binds.append(Bind((made,), neg, (replacement,), NO_ATTRS))
-        self.signed[arg] = made, False  # negated once, for all uses of the signed value
-        return made
+        result = Local(arg.type, arg.name)
+        self.binds.append(Bind((result,), neg, (replacement,), NO_ATTRS))
+        self.signed[arg] = result, False  # negated once, for all uses of the signed value
+        return result

@@ -61,11 +61,11 @@ def _returned_objects(fn: Lambda) -> set[Local]:
 
 
 def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
-    found = set(fn.ret.locals())
+    result = set(fn.ret.locals())
     for bind in reversed(fn.binds):
-        if not found.isdisjoint(bind.binders) and not ends(bind.op):
-            found.update(bind.locals())
-    return found
+        if not result.isdisjoint(bind.binders) and not ends(bind.op):
+            result.update(bind.locals())
+    return result
 
 
 @define(eq=False)
@@ -107,10 +107,10 @@ class ValueFacts:
             bind = self.made.get(arg)
             of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
             return bind is not None and _is_new(of or bind.op)
-        found = self.contiguous.get(arg)
-        if found is None:
-            found = self.contiguous[arg] = self.comes_from_c_contiguous(arg)
-        return found
+        result = self.contiguous.get(arg)
+        if result is None:
+            result = self.contiguous[arg] = self.comes_from_c_contiguous(arg)
+        return result
 
     def comes_from_c_contiguous(self, local: Local) -> bool:
         """Whether all values from which an array is made are C-contiguous, where that matters."""

@@ -68,10 +68,10 @@ class FlowReader(ExpressionReader):
 
     def meaning(self, node: ast.AST, name: str) -> Name:
         """The value of a name in the scope. Raises ParseError if it has none."""
-        found = self.scope[name]
-        if type(found) is _Unbound:
-            raise self.error(node, found.reason)
-        return Name(found, self.place(node))
+        result = self.scope[name]
+        if type(result) is _Unbound:
+            raise self.error(node, result.reason)
+        return Name(result, self.place(node))
 
     # ---- assignments ----
 
@@ -106,8 +106,8 @@ class FlowReader(ExpressionReader):
             self.nested(node)
             self.statement(node)
             self.blocks -= 1
-        found, self.body = self.body, outer
-        return tuple(found)
+        result, self.body = self.body, outer
+        return tuple(result)
 
     def branch(self, node: ast.If) -> None:
         """``if`` with ``elif`` and ``else``."""
@@ -197,9 +197,9 @@ class FlowReader(ExpressionReader):
         at, depth = self.place(node), self.blocks
         for operand in operands:  # each is evaluated only if the previous one requires it
             self.nested(operand)
-        found = Logic(word, tuple(map(self.truth, operands)), at)
+        result = Logic(word, tuple(map(self.truth, operands)), at)
         self.blocks = depth
-        return found
+        return result
 
     def choice(self, node: ast.IfExp) -> Choice:
         """``a if test else b``."""
@@ -211,9 +211,9 @@ class FlowReader(ExpressionReader):
 
 def _bound_name(scope: dict[str, str | _Unbound], name: str, at: TextPosition) -> Name:
     """The value of a name that is bound in this scope."""
-    found = scope[name]
-    assert type(found) is str
-    return Name(found, at)
+    result = scope[name]
+    assert type(result) is str
+    return Name(result, at)
 
 
 def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:

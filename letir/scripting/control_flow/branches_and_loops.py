@@ -322,15 +322,15 @@ def _grow_patterns(
     emitter, statement, patterns: Sequence[Pattern], values: Sequence
 ) -> tuple[Pattern, ...]:
     """The patterns that cover the carried values before and after a step."""
-    found = []
+    result = []
     for name, pattern, value in zip(statement.names, patterns, values, strict=True):
         try:
-            found.append(common_pattern(pattern, value))
+            result.append(common_pattern(pattern, value))
         except DiffersError:
             before, after = description_of(pattern), description_of(value)
             message = f"{name!r} is {before} before the loop, {after} after a step of it"
             raise _types_differ_error(emitter, pattern, value, message, statement.at) from None
-    return tuple(found)
+    return tuple(result)
 
 
 def _open_loop_body(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):

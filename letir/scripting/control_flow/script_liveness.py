@@ -37,12 +37,12 @@ class Liveness:
 
     def exposed(self, node: Loop) -> set[str]:
         """The names that a loop may read before it binds them."""
-        found = self._exposed.get(node)
-        if found is None:
+        result = self._exposed.get(node)
+        if result is None:
             inside = self.live_before(node.body, set()).difference(_bound_in(node))
-            found = {*inside, *_read_in(node.test if isinstance(node, ast.While) else node.iter)}
-            self._exposed[node] = found
-        return found
+            result = {*inside, *_read_in(node.test if isinstance(node, ast.While) else node.iter)}
+            self._exposed[node] = result
+        return result
 
     def live_before(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
         """The result of ``record``, without recording it."""
@@ -86,11 +86,11 @@ def _bound_in(node: ast.stmt) -> Collection[str]:
 
 def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:
     """The names bound by statements and their blocks, in order."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     todo = list(reversed(list(statements)))
     while todo:
         node = todo.pop()
-        found.update(dict.fromkeys(_bound_in(node)))
+        result.update(dict.fromkeys(_bound_in(node)))
         if isinstance(node, ast.If | Loop):
             todo += reversed([*node.body, *node.orelse])
-    return list(found)
+    return list(result)

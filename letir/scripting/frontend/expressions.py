@@ -63,9 +63,9 @@ class ExpressionReader(NameReader):
         self.depth += 1
         if self.depth > _MOST_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
-        found = read(self, node)  # an error ends reading, so ``blocks`` need not be restored
+        result = read(self, node)  # an error ends reading, so ``blocks`` need not be restored
         self.depth -= 1
-        return found
+        return result
 
     def constant(self, node: ast.Constant) -> Literal:
         """A number, a string, None or ``...``."""
@@ -96,11 +96,11 @@ class ExpressionReader(NameReader):
         word = OPERATORS.get(type(node.op).__name__)
         if word is None:  # not
             return self.truth(node)
-        found = self.apply(node, word, node.operand)
-        (operand,) = found.args
+        result = self.apply(node, word, node.operand)
+        (operand,) = result.args
         if type(node.op) is ast.USub and _is_number(operand):  # -1 is an operator in Python
-            return Literal(-operand.value, found.at)
-        return found
+            return Literal(-operand.value, result.at)
+        return result
 
     def truth(self, node: ast.expr) -> Term:
         """A term whose truth value is tested."""
@@ -132,8 +132,8 @@ class ExpressionReader(NameReader):
         (other,) = node.comparators
         if not (isinstance(other, ast.Constant) and other.value is None):
             raise self.error(node, "'is' compares with None: write x is None, or x == y")
-        found, at = self.apply(node, "is_none", node.left), self.place(node)
-        return Logic("not", (found,), at) if isinstance(node.ops[0], ast.IsNot) else found
+        result, at = self.apply(node, "is_none", node.left), self.place(node)
+        return Logic("not", (result,), at) if isinstance(node.ops[0], ast.IsNot) else result
 
     # ---- parts and tuples ----
 
@@ -227,18 +227,18 @@ class ExpressionReader(NameReader):
         is_method: bool = False,
     ) -> Apply:
         """An operation on these arguments, after checking that it accepts them."""
-        found = meaning_of_word(word)
-        if found is None:
+        result = meaning_of_word(word)
+        if result is None:
             raise self.unknown(
                 node.func, word, known_words(), "docs/operations.md lists the operations"
             )
         terms = tuple(map(self.term, args))
-        if is_method and found.spreads and len(terms) > 2:
+        if is_method and result.spreads and len(terms) > 2:
             # x.reshape(2, 3) is x.reshape((2, 3))
             terms = (terms[0], Group(terms[1:], terms[1].at))
-        keywords = self.keywords(node, found)
-        self.check_call(node, found, terms, keywords)
-        return Apply(found.name, terms, keywords, False, at)
+        keywords = self.keywords(node, result)
+        self.check_call(node, result, terms, keywords)
+        return Apply(result.name, terms, keywords, False, at)
 
     def keywords(self, node: ast.Call, found: Meaning | None) -> tuple:
         """The keyword arguments under the operation's own names."""

@@ -14,14 +14,14 @@ def joined_pairs(nodes: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
 
     Functions that are not such a pair are not changed.
     """
-    found, waiting = [], list(nodes)
+    result, waiting = [], list(nodes)
     while waiting:
         node = waiting.pop(0)
         joined = _join_pair(node, waiting[0]) if waiting else None
         if joined is not None:
             waiting.pop(0)
-        found.append(joined or node)
-    return found
+        result.append(joined or node)
+    return result
 
 
 def _join_pair(forward: ast.FunctionDef, backward: ast.FunctionDef) -> ast.FunctionDef | None:
@@ -50,10 +50,10 @@ def _function_like(
     node: ast.FunctionDef, args: ast.arguments, body: list[ast.stmt]
 ) -> ast.FunctionDef:
     """A function with the name and place of ``node``, without the annotation of its results."""
-    found = ast.parse("def f(): pass").body[0]  # with the fields of this Python version
-    assert isinstance(found, ast.FunctionDef)
-    found.name, found.args, found.body = node.name, args, body
-    return ast.copy_location(found, node)
+    result = ast.parse("def f(): pass").body[0]  # with the fields of this Python version
+    assert isinstance(result, ast.FunctionDef)
+    result.name, result.args, result.body = node.name, args, body
+    return ast.copy_location(result, node)
 
 
 def _context_of(end: ast.stmt) -> list[str] | None:

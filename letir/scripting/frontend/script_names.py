@@ -53,9 +53,9 @@ class NameReader:
 
     def name(self, node: ast.Name) -> Term:
         """A value, or a constant of scripts or of the enclosing Python scope."""
-        found = self.local(node)
-        if found is not None:
-            return found
+        result = self.local(node)
+        if result is not None:
+            return result
         # scripts can be called, but are not values
         if node.id in self.text.names and node.id not in self.scripts:
             return self.literal(node, self.text.names[node.id], node.id)

@@ -62,20 +62,20 @@ class ScriptText:
 
     def definitions(self) -> list[ast.FunctionDef]:
         """The functions of the text. Raises ParseError if it contains anything else."""
-        found = []
+        result = []
         body = self.parsed().body
         if self.is_indented and isinstance(body[0], ast.If):  # the added 'if'
             body = body[0].body
         for node in body:
             if isinstance(node, ast.FunctionDef):
-                found.append(node)
+                result.append(node)
             elif not _is_docstring(node):
                 raise self.error(node, "a script consists of functions: def name(...): ...")
-        if not found:
+        if not result:
             raise self.error(
                 TextPosition(1 + self.above, 1), "there is no function: def name(...): ..."
             )
-        return found
+        return result
 
     def parsed(self) -> ast.Module:
         """The syntax tree of the text."""

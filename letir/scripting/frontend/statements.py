@@ -119,9 +119,9 @@ class FunctionReader(FlowReader):
             return self.meaning(node, name)
         if outer is None or name not in outer.scope:
             return None
-        found = outer.meaning(node, name)
-        self.captured[found.id] = None  # the name in terms, not the user's name
-        return found
+        result = outer.meaning(node, name)
+        self.captured[result.id] = None  # the name in terms, not the user's name
+        return result
 
     def means_operations(self, word: str) -> bool:
         # a backward stands inside of its function, whose name is an operation there too
@@ -141,13 +141,13 @@ class FunctionReader(FlowReader):
 
     def fresh(self, name: str) -> str:
         """``name``, with a number appended if it is taken."""
-        found = name
-        while found in self.taken:  # counts on from the last number
+        result = name
+        while result in self.taken:  # counts on from the last number
             self.taken[name] += 1
-            found = f"{name}_{self.taken[name]}"
-        self.taken[found] = 0  # a later x_1 of the user's code becomes x_1_1
-        self.scope[name] = found
-        return found
+            result = f"{name}_{self.taken[name]}"
+        self.taken[result] = 0  # a later x_1 of the user's code becomes x_1_1
+        self.scope[name] = result
+        return result
 
     # ---- parameters ----
 

@@ -184,11 +184,11 @@ def meaning_of_word(word: str) -> Meaning | None:
     >>> [meaning_of_word(word) is None for word in ("permute", "load")]
     [False, True]
     """
-    found = _look_up_word(word, len(PRIMITIVES))
-    if found is not None and type(found.run) is Primitive and found.run.is_users:
-        record = PRIMITIVES.get(found.name)  # users may redefine their operations
-        return Meaning(found.name, record, _signature_of(record))
-    return found
+    result = _look_up_word(word, len(PRIMITIVES))
+    if result is not None and type(result.run) is Primitive and result.run.is_users:
+        record = PRIMITIVES.get(result.name)  # users may redefine their operations
+        return Meaning(result.name, record, _signature_of(record))
+    return result
 
 
 def _meaning_of(name: str, record: Primitive) -> Meaning:

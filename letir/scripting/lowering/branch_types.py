@@ -121,13 +121,13 @@ def leaves_of_pattern(pattern: Pattern) -> list[BranchLeaf]:
 
 def flatten_values(patterns: Iterable[Pattern], values: Iterable) -> list:
     """The arrays of values, converted to their patterns."""
-    found: list = []
+    result: list = []
     for pattern, value in zip(patterns, values, strict=True):
         if type(pattern) is BranchLeaf:
-            found.append(_of_kind(plain_result(value), pattern.kind))
+            result.append(_of_kind(plain_result(value), pattern.kind))
         elif type(pattern) is tuple:
-            found += flatten_values(pattern, value)
-    return found
+            result += flatten_values(pattern, value)
+    return result
 
 
 def _rebuild_value(pattern: Pattern, values: Iterator[Value]):

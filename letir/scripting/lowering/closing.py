@@ -92,10 +92,10 @@ class _Forward:
 
     def context(self) -> list[Value]:
         """The arrays among the captured values."""
-        found = []
+        result = []
         for value in self.captured.values():
-            found += [leaf for leaf in leaves_of(plain_result(value)) if isinstance(leaf, Value)]
-        return found
+            result += [leaf for leaf in leaves_of(plain_result(value)) if isinstance(leaf, Value)]
+        return result
 
     def backward(self, scripts: Mapping) -> tuple[LetBuilder, ScriptLowering]:
         """The backward with parameters for the context and the gradients."""
@@ -247,11 +247,11 @@ class _Places:
 
     def position(self, local: Local) -> int:
         """The position of the value of ``local``."""
-        found = self.known.get(local)
-        if found is None:
-            found = self.known[local] = self.count + len(self.results)
+        result = self.known.get(local)
+        if result is None:
+            result = self.known[local] = self.count + len(self.results)
             self.results.append(local)
-        return found
+        return result
 
 
 def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) -> dict[int, Value]:
@@ -265,7 +265,7 @@ def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) ->
         message = choices.message(inner.name, len(gradients))
         raise ShapeError(f"{message}\n  at {inner.source(inner.results.at)}")
     by_param = dict(zip(positions, gradients, strict=True))
-    made: dict[int, Value] = {}
+    result: dict[int, Value] = {}
     operands = iter(range(forward.count))
     for i, (param, given) in enumerate(zip(function.params, forward.given, strict=True)):
         if param.kind == STATIC:
@@ -280,8 +280,8 @@ def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) ->
             # a scalar gets no gradient [semantics.md G2]
             if param.kind != SCALAR and gradient is not None:
                 fits = fit.gradient(gradient, operand.type)
-                made |= {} if fits is None else {place: fits}
-    return made
+                result |= {} if fits is None else {place: fits}
+    return result
 
 
 @frozen(eq=False)
@@ -341,8 +341,8 @@ class _Fit:
 
 def operands_of(values: tuple, function: ScriptFunction) -> list:
     """The operands among bound arguments: the leaves of non-static ones, without None."""
-    found = []
+    result = []
     for value, param in zip(values, function.params, strict=True):
         if param.kind != STATIC:
-            found += [leaf for leaf in flatten(value)[0] if leaf is not None]
-    return found
+            result += [leaf for leaf in flatten(value)[0] if leaf is not None]
+    return result

@@ -66,9 +66,9 @@ class ScriptLowering:
 
     def inside(self, builder: LetBuilder, env: dict) -> "ScriptLowering":
         """An emitter for the same function that continues in a nested body."""
-        found = ScriptLowering(builder, self.function, self.scripts, env)
-        found.hints = self.hints
-        return found
+        result = ScriptLowering(builder, self.function, self.scripts, env)
+        result.hints = self.hints
+        return result
 
     def assign(self, statement: Assign) -> None:
         """Assign values to names."""

@@ -20,12 +20,12 @@ def aligned_positions(a: Sequence, b: Sequence) -> _Pairs:
     >>> aligned_positions("abcd", "axcd")
     [(0, 0), (2, 2), (3, 3)]
     """
-    found: _Pairs = []
+    result: _Pairs = []
     for start, end in pairwise([(-1, -1), *unique_pairs(a, b), (len(a), len(b))]):
         if start[0] >= 0:
-            found.append(start)
-        found += pairs_between(a, b, start[0] + 1, start[1] + 1, *end)
-    return found
+            result.append(start)
+        result += pairs_between(a, b, start[0] + 1, start[1] + 1, *end)
+    return result
 
 
 def unique_pairs(a: Sequence, b: Sequence) -> _Pairs:
@@ -46,11 +46,11 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
         before.append(at[length - 1] if length else -1)
         ends[length : length + 1] = [value]
         at[length : length + 1] = [i]
-    found, i = [], at[-1] if at else -1
+    result, i = [], at[-1] if at else -1
     while i >= 0:
-        found.append(i)
+        result.append(i)
         i = before[i]
-    return found[::-1]
+    return result[::-1]
 
 
 def pairs_between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
@@ -104,7 +104,7 @@ def _step_to_diagonal(furthest: dict[int, int], diagonal: int, edits: int) -> in
 
 def _pairs_on_path(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> _Pairs:
     """The pairs on the path from (i, j) to (x, y)."""
-    found: _Pairs = []
+    result: _Pairs = []
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
         before = diagonal + _step_to_diagonal(furthest, diagonal, edits)
@@ -112,6 +112,6 @@ def _pairs_on_path(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) 
         from_x, from_y = (furthest[before], furthest[before] - before) if edits else (0, 0)
         while x > from_x and y > from_y:
             x, y = x - 1, y - 1
-            found.append((i + x, j + y))
+            result.append((i + x, j + y))
         x, y = from_x, from_y
-    return found[::-1]
+    return result[::-1]

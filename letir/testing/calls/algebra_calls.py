@@ -14,8 +14,8 @@ def _linalg(name: str, *args, **attrs) -> NumpyCall:
     """A call of a function of numpy.linalg, with named tuples converted to tuples."""
 
     def f(np, *args):
-        found = getattr(np.linalg, name)(*args, **attrs)
-        return tuple(found) if isinstance(found, tuple) else found
+        result = getattr(np.linalg, name)(*args, **attrs)
+        return tuple(result) if isinstance(result, tuple) else result
 
     return call_of(f, *args)
 

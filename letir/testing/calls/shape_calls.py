@@ -52,9 +52,9 @@ def _call_on_list(name: str, *args) -> NumpyCall:
 
 def _fill_array(np, x):
     """An array made in the trace, into which a traced value is written."""
-    made = np.empty((2, 3), x.dtype)
-    made[:] = x
-    return made
+    result = np.empty((2, 3), x.dtype)
+    result[:] = x
+    return result
 
 
 CALLS = {

@@ -17,10 +17,10 @@ load_all()  # samples cover rarely used records too, which load on demand
 
 def _collected_samples() -> dict[str, list[Sample]]:
     """The samples of all operations, from every file in the folders beside this one."""
-    found: dict[str, list[Sample]] = {}
+    result: dict[str, list[Sample]] = {}
     for module in pkgutil.walk_packages(__path__, f"{__name__}."):
-        found |= getattr(load_module(module.name), "SAMPLES", {})
-    return found
+        result |= getattr(load_module(module.name), "SAMPLES", {})
+    return result
 
 
 SAMPLES = _collected_samples()

@@ -126,14 +126,14 @@ BOOL, INT64, FLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(
 
 def narrow(*samples: Sample) -> list[Sample]:
     """The samples with float64 arrays converted to single and half precision."""
-    made = []
+    result = []
     for sample, dtype in itertools.product(samples, (FLOAT32, FLOAT16)):
         args = [
             a.astype(dtype) if hasattr(a, "dtype") and a.dtype == FLOAT64 else a
             for a in sample.args
         ]
-        made.append(evolve(sample, args=tuple(args)))
-    return made
+        result.append(evolve(sample, args=tuple(args)))
+    return result
 
 
 def points(a: float, b: float, *, integer: int = 1, has_complex: bool = True) -> list[Sample]:

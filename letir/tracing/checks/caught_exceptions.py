@@ -157,7 +157,7 @@ def _errstate_handlers(code: CodeType, entries: list) -> set[int]:
     instructions = list(dis.get_instructions(code))
     index = {instruction.offset: i for i, instruction in enumerate(instructions)}
     named = {_expression_start(i) for i in instructions if i.argval == "errstate"}
-    found = set()
+    result = set()
     for entry in entries:
         place = index.get(entry.start, 0) - 1
         if place >= 0 and instructions[place].opname == "BEFORE_WITH":
@@ -165,8 +165,8 @@ def _errstate_handlers(code: CodeType, entries: list) -> set[int]:
         elif place >= 0 and instructions[place].opname != "CALL":
             continue  # on Python 3.13 the end of the block has the position of its expression
         if place >= 0 and _expression_start(instructions[place]) in named:
-            found.add(entry.target)
-    return found
+            result.add(entry.target)
+    return result
 
 
 def _expression_start(instruction: dis.Instruction) -> tuple[int | None, int | None] | None:

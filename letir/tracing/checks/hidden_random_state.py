@@ -126,8 +126,8 @@ def _nested_values(values: list) -> list:
 def generator_types() -> tuple[type, ...]:
     """The classes of random generators, as far as they are loaded."""
     numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
-    found = () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.SeedSequence)
-    return found if python is None else (*found, python.Random)
+    result = () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.SeedSequence)
+    return result if python is None else (*result, python.Random)
 
 
 def plain_function(f: Any) -> FunctionType | None:
@@ -152,11 +152,11 @@ def _values_of(function: FunctionType) -> Iterator:
 
 def closure_of(function: FunctionType) -> dict:
     """The closure variables of a function that are set."""
-    found = {}
+    result = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
-            found[name] = cell.cell_contents
-    return found
+            result[name] = cell.cell_contents
+    return result
 
 
 def _generator_state(generator):
@@ -309,12 +309,12 @@ class Watch:
 
 def _hidden_generators(modules: Collection[str]) -> list:
     """The generators of the modules ``numpy.random`` and ``random``, if they are among these."""
-    found = []
+    result = []
     if "numpy.random" in modules:
-        found.append(sys.modules["numpy.random.mtrand"]._rand)  # type: ignore[attr-defined]
+        result.append(sys.modules["numpy.random.mtrand"]._rand)  # type: ignore[attr-defined]
     if "random" in modules:
-        found.append(sys.modules["random"]._inst)  # type: ignore[attr-defined]
-    return found
+        result.append(sys.modules["random"]._inst)  # type: ignore[attr-defined]
+    return result
 
 
 def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:

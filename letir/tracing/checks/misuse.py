@@ -64,9 +64,9 @@ def argument_error(
         ):
             continue
         return _misfit_error(name, parameter, value, kind.annotation)
-    found = _misfit_of_callback(error, name, bound.arguments)
-    if found is not None or is_inner or _passes_user(error):
-        return found
+    result = _misfit_of_callback(error, name, bound.arguments)
+    if result is not None or is_inner or _passes_user(error):
+        return result
     given = [f"{key}: {describe_value(value)}" for key, value in bound.arguments.items()]
     given = given[1:] if "self" in bound.arguments else given
     return _class_for(error)(

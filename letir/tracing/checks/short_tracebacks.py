@@ -64,13 +64,15 @@ def _note_place(error: Exception, place: Source | None) -> None:
 
 def _innermost_place(link: TracebackType | None) -> Source | None:
     """The place of the innermost user frame of a traceback, None if there is none."""
-    found = None
+    result = None
     while link is not None:
         if is_users(link.tb_frame.f_code.co_filename):
-            found = link
+            result = link
         link = link.tb_next
     return (
-        None if found is None else place_of(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
+        None
+        if result is None
+        else place_of(result.tb_frame.f_code, result.tb_lasti, result.tb_lineno)
     )
 
 
@@ -105,12 +107,12 @@ def _is_internal(error: BaseException) -> bool:
 
 def _is_raised_by_letir(error: BaseException) -> bool:
     """Whether letir, or a library that it called, raised the error."""
-    link, found = error.__traceback__, False
+    link, result = error.__traceback__, False
     while link is not None:  # frames of NumPy called by letir count as letir's
         file = link.tb_frame.f_code.co_filename
-        found = is_letirs(file) or (found and not is_users(file))
+        result = is_letirs(file) or (result and not is_users(file))
         link = link.tb_next
-    return found
+    return result
 
 
 def _without_letir(link: TracebackType | None) -> TracebackType | None:
@@ -122,10 +124,10 @@ def _without_letir(link: TracebackType | None) -> TracebackType | None:
         if not inside:
             kept.append(link)
         link = link.tb_next
-    found = None
+    result = None
     for part in reversed(kept):  # new links: another thread may be reading the old ones
-        found = TracebackType(found, part.tb_frame, part.tb_lasti, part.tb_lineno)
-    return found
+        result = TracebackType(result, part.tb_frame, part.tb_lasti, part.tb_lineno)
+    return result
 
 
 LATE_BOUND["shorten_traceback"] = shorten_traceback

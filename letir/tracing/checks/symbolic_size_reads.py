@@ -54,13 +54,13 @@ def number_of_size(size: Size, emitter: LetBuilder | None = None) -> Value:
     """
     active = ACTIVE.get()
     program = emitter or (active if isinstance(active, Trace) else None)
-    found = None if program is None else number_from(size, [], program)
-    if found is None:
+    result = None if program is None else number_from(size, [], program)
+    if result is None:
         raise TraceError(
             f"the number {size} is not known: no argument here has this size{at_user()}\n"
             "  pass the number as a static argument, or trace with concrete arrays"
         )
-    return found
+    return result
 
 
 def answer_by_guard(size: Size, compare: Callable[[Any, Any], Any], other: Any) -> bool | None:

@@ -70,13 +70,13 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
 
 def _users_line(error: BaseException) -> str:
     """The text of the user's line in which an error was raised, "" outside of user's code."""
-    link, found = error.__traceback__, None
+    link, result = error.__traceback__, None
     while link is not None:
-        found = link if is_users(link.tb_frame.f_code.co_filename) else found
+        result = link if is_users(link.tb_frame.f_code.co_filename) else result
         link = link.tb_next
-    if found is None:
+    if result is None:
         return ""
-    return source_line(place_of(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno))
+    return source_line(place_of(result.tb_frame.f_code, result.tb_lasti, result.tb_lineno))
 
 
 _DESCRIPTOR = r"descriptor '(\w+)' .*(?:apply to|received) a '(?:Tracer|Buffer)'"
@@ -159,15 +159,17 @@ def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]
     and ``**kwargs`` by itself.
     """
     try:
-        found = []
+        result = []
         bound = inspect.signature(f).bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             kind = bound.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                found += [(f"{name}[{i}]", item) for i, item in enumerate(value)]
+                result += [(f"{name}[{i}]", item) for i, item in enumerate(value)]
             else:
-                found += value.items() if kind is inspect.Parameter.VAR_KEYWORD else [(name, value)]
-        return found
+                result += (
+                    value.items() if kind is inspect.Parameter.VAR_KEYWORD else [(name, value)]
+                )
+        return result
     except (TypeError, ValueError):  # functions in C have no signature
         return [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
 

@@ -130,13 +130,13 @@ def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
 
 def _names_of_file(file: str) -> dict:
     """The globals of a file, if it is a module, else a dict with the name of the file."""
-    found = _names.get(file)
-    if found is None:
+    result = _names.get(file)
+    if result is None:
         spaces = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
         other = {"__name__": file.removesuffix(".py") or "<unknown>"}
-        found = next((names for names in spaces if names.get("__file__") == file), other)
-        _names[file] = found
-    return found
+        result = next((names for names in spaces if names.get("__file__") == file), other)
+        _names[file] = result
+    return result
 
 
 LATE_BOUND.update(call_at_user=call_at_user, warn_at_user=warn_at_user)

@@ -45,8 +45,8 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | N
         "test": _first_is_true(goes_on, values),
         "body": _segment_body(test, body, every, goes_on),
     }
-    found = _apply_recorded(while_loop, [goes_on, *values], **attrs)
-    return builder.build(found[1 : 1 + count])
+    result = _apply_recorded(while_loop, [goes_on, *values], **attrs)
+    return builder.build(result[1 : 1 + count])
 
 
 def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
@@ -98,10 +98,10 @@ def fori_in_segments(
     whole, rest = divmod(max(upper - lower, 0), every)
     captured = values[len(body.ret.args) :]
     operands = [0, whole, *values]
-    found = _apply_recorded(fori_loop, operands, body=_even_segment(lower, body, every))
+    result = _apply_recorded(fori_loop, operands, body=_even_segment(lower, body, every))
     if rest:
-        found = _checkpoint_segment(_last_segment(upper - rest, upper, body), [*found, *captured])
-    return builder.build(found)
+        result = _checkpoint_segment(_last_segment(upper - rest, upper, body), [*result, *captured])
+    return builder.build(result)
 
 
 def _even_segment(lower: int, body: Lambda, every: int) -> Lambda:

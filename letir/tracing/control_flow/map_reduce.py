@@ -138,15 +138,15 @@ class _Binary:
     def __call__(self, *leaves):
         count = len(self.kinds)
         a, b = (self.spec.unflatten(part) for part in (leaves[:count], leaves[count:]))
-        found, spec = flatten(self.f(a, b))
+        result, spec = flatten(self.f(a, b))
         if spec != self.spec:
             raise TraceError(
                 f"{self.asked}: the operation returns {Tree(spec)} for two elements that nest as "
                 f"{Tree(self.spec)}{at_user()}\n"
                 "  return one element, nested like its arguments"
             )
-        found = [carry_as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
-        for i, (leaf, kind) in enumerate(zip(found, self.kinds, strict=True)):
+        result = [carry_as_array(leaf, kind) for leaf, kind in zip(result, self.kinds, strict=True)]
+        for i, (leaf, kind) in enumerate(zip(result, self.kinds, strict=True)):
             out = type_of(leaf)
             if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
                 error = DTypeError if out.dtype != kind.dtype else ShapeError
@@ -155,7 +155,7 @@ class _Binary:
                     f"{out}, at leaf {i}{at_user()}\n"
                     "  return the type of the elements, so that results can be combined"
                 )
-        return tuple(found)
+        return tuple(result)
 
 
 def _recorded_binary(
@@ -295,16 +295,16 @@ def associative_scan(
 
 def _row_of_indices(indices, asked: str):
     """Indices as a 1-d array of integers."""
-    found = as_row(indices)
-    kind = row_type(found)
+    result = as_row(indices)
+    kind = row_type(result)
     if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
-        if kind is not None and kind.shape == (0,) and not isinstance(found, Value):
-            return found.astype(np.int64)  # [] is an array of floats
+        if kind is not None and kind.shape == (0,) and not isinstance(result, Value):
+            return result.astype(np.int64)  # [] is an array of floats
         raise DTypeError(
             f"{asked}: indices must be a vector of integers, found {kind}{at_user()}\n"
             "  convert them with .astype(int), and ravel them"
         )
-    return found
+    return result
 
 
 def _check_destinations(dest, values, indices, asked: str) -> tuple:

@@ -89,19 +89,19 @@ def row_type(x: Any) -> ArrayType:
 def _whole_length(length: Any, asked: str) -> int:
     """The number of steps as an int. Raises DTypeError unless it is an integer."""
     try:
-        found = operator.index(length)
+        result = operator.index(length)
     except TypeError:
         raise DTypeError(
             f"{asked}: length must be an integer, the number of steps, found "
             f"{length!r}{at_user()}\n"
             "  pass a whole number"
         ) from None
-    if found >= 1 << 63:
+    if result >= 1 << 63:
         raise ShapeError(
-            f"{asked}: length is {found}, which does not fit into 64 bits{at_user()}\n"
+            f"{asked}: length is {result}, which does not fit into 64 bits{at_user()}\n"
             "  pass a smaller number of steps"
         )
-    return found
+    return result
 
 
 def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:

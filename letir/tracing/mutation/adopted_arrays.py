@@ -93,10 +93,10 @@ def adopt_result_array(inputs: tuple, out: Any) -> tuple | None:
         places = _only_places(out, frame, trace, _base_of_results()) or []
     if not places and following not in _STORES:
         return None
-    made = new_buffer(trace, out.copy("K"))
+    result = new_buffer(trace, out.copy("K"))
     for owner, variable in places:
-        _set_local(owner, variable, made)
-    return tuple([made if x is out else x for x in inputs]), made
+        _set_local(owner, variable, result)
+    return tuple([result if x is out else x for x in inputs]), result
 
 
 def _may_become_buffer(array: Any) -> bool:

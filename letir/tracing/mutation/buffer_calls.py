@@ -66,10 +66,10 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
             out = {name: value for name, value in kwargs.items() if name == "out"}
             kwargs = unwrap_buffers(kwargs) | out
         return call_function(traced, func, args, kwargs)
-    found = func(*unwrap_buffers(args), **unwrap_buffers(kwargs))
-    if "out" not in kwargs and any(_is_view_of_buffer(found, buffer) for buffer in buffers):
+    result = func(*unwrap_buffers(args), **unwrap_buffers(kwargs))
+    if "out" not in kwargs and any(_is_view_of_buffer(result, buffer) for buffer in buffers):
         return call_function(traced, func, args, kwargs)  # a view must refer to its base
-    return wrap_known(found, buffers, traced.emitter)
+    return wrap_known(result, buffers, traced.emitter)
 
 
 def _is_view_of_buffer(found: Any, buffer: Buffer) -> bool:
@@ -113,7 +113,7 @@ def _known_result(
     """
     if not isinstance(value, np.ndarray):
         return value
-    made, parent = new_buffer(trace, value), operands[0]
+    result, parent = new_buffer(trace, value), operands[0]
     if type(parent) is not Buffer or not in_one_memory(value, parent.held_value):
         return wrap_known(value, operands, trace)
     if op.part is not None:
@@ -121,12 +121,12 @@ def _known_result(
         attrs = Attrs(part_attrs)
     depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
     view = SharedView(parent, op, operands[1:], attrs, depth)
-    made.sharing = shorten_views(view) if depth > SHORT else view
+    result.sharing = shorten_views(view) if depth > SHORT else view
     base = view_base(parent)
     if base.sharing is None:
         base.sharing = Memory(None)
-    base.sharing.add(made)
-    return made
+    base.sharing.add(result)
+    return result
 
 
 LATE_BOUND["call_with_buffers"] = call_with_buffers

@@ -54,11 +54,11 @@ def as_buffer(trace: Trace, found: Any) -> Any:
 
 def new_buffer(trace: Trace, array: np.ndarray, recipe: Recipe | None = None) -> "Buffer":
     """A buffer of ``trace`` with these contents; nothing else may refer to the array."""
-    made = object.__new__(Buffer)
-    made.emitter, made.held_value, made.sharing = trace, array, None
-    _SLOT.__set__(made, recipe)
+    result = object.__new__(Buffer)
+    result.emitter, result.held_value, result.sharing = trace, array, None
+    _SLOT.__set__(result, recipe)
     trace.has_buffers = True
-    return made
+    return result
 
 
 class Buffer(Tracer):
@@ -106,9 +106,9 @@ class Buffer(Tracer):
 
     def read_only(self) -> np.ndarray:
         """A read-only view of the contents, for code whose writes letir would not see."""
-        made = self.held_value.view()
-        made.flags.writeable = False
-        return made
+        result = self.held_value.view()
+        result.flags.writeable = False
+        return result
 
     def is_argument(self) -> bool:
         """False: the function has made it."""
@@ -144,8 +144,8 @@ class Buffer(Tracer):
 
     def __array__(self, dtype=None, copy=None):
         # C code could write into the array unseen, which is harmless only after the trace
-        found = self.read_only() if self.emitter.is_open else self.held_value
-        return np.array(found, dtype, copy=copy)
+        result = self.read_only() if self.emitter.is_open else self.held_value
+        return np.array(result, dtype, copy=copy)
 
     def __reduce_ex__(self, protocol):
         return self.held_value.copy().__reduce_ex__(protocol)
@@ -161,9 +161,9 @@ class Buffer(Tracer):
     def __getitem__(self, item):
         kind = type(item)
         if kind is int or (kind is tuple and all(type(entry) is int for entry in item)):
-            found = self.held_value[item]
-            if not isinstance(found, np.ndarray):
-                return found
+            result = self.held_value[item]
+            if not isinstance(result, np.ndarray):
+                return result
         return Tracer.__getitem__(self, item)
 
     # ---- in place ----
@@ -193,9 +193,9 @@ class Buffer(Tracer):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if not has_traced((inputs, kwargs)):
-            found = getattr(ufunc, method)(*unwrap_buffers(inputs), **unwrap_buffers(kwargs))
+            result = getattr(ufunc, method)(*unwrap_buffers(inputs), **unwrap_buffers(kwargs))
             outs = kwargs.get("out", ())
-            return wrap_known(found, (*inputs, *outs), self.emitter)
+            return wrap_known(result, (*inputs, *outs), self.emitter)
         if method == "__call__" and not kwargs:
             return Tracer.__array_ufunc__(self, ufunc, method, *inputs)
         return call_ufunc(ufunc, method, inputs, kwargs)
@@ -228,8 +228,8 @@ def _native_operator(name: str) -> Callable[..., Any]:
             return others[0].emitter.apply(PRIMITIVES[record], operands)
         if has_traced(others):
             return recorded(self, *others)
-        found = native(self.held_value, *unwrap_buffers(others))
-        return wrap_known(found, (self, *others), self.emitter)
+        result = native(self.held_value, *unwrap_buffers(others))
+        return wrap_known(result, (self, *others), self.emitter)
 
     return operator
 
@@ -241,8 +241,8 @@ def _native_augmented(name: str) -> Callable[[Any, Any], Any]:
     def operator(self, other):
         if has_traced(other) or not self.changes_unrecorded():
             return recorded(self, other)
-        found = native(self.held_value, unwrap_buffers(other))
-        return found if found is NotImplemented else self
+        result = native(self.held_value, unwrap_buffers(other))
+        return result if result is NotImplemented else self
 
     return operator
 

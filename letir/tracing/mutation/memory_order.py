@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 def _order_sources(trace, local: Local) -> frozenset:
     """The arguments whose memory order may decide the memory order of ``local``."""
-    found, done = trace.orders
+    result, done = trace.orders
     # continues where the last call ended, so that all calls together take linear time
     for bind in trace.binds[done:]:
         if bind.op.order == "C":
             continue
-        from_these = frozenset().union(*[found[arg] for arg in bind.locals() if arg in found])
+        from_these = frozenset().union(*[result[arg] for arg in bind.locals() if arg in result])
         if from_these:
             # a new 1-d array is contiguous, a view of a column is not
             least = 1 if bind.op.write_through is None else 0
-            found.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
-    trace.orders = found, len(trace.binds)
-    return found.get(local, frozenset())
+            result.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
+    trace.orders = result, len(trace.binds)
+    return result.get(local, frozenset())
 
 
 def fix_order(trace: "Trace", local: Local) -> None:

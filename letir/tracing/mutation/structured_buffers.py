@@ -48,8 +48,8 @@ class StructuredBuffer:
 
     def __getitem__(self, item: Any) -> Any:
         if isinstance(item, str):
-            found = self._field(item)
-            return found if self.item is None else found[self.item]
+            result = self._field(item)
+            return result if self.item is None else result[self.item]
         names = list(self.dtype.names or ())
         if type(item) is list and item and all(isinstance(name, str) for name in item):
             dtype = self.dtype[item]
@@ -122,8 +122,8 @@ class StructuredBuffer:
         """The shape of a selection by arrays, which may be traced."""
         name = (self.dtype.names or ())[0]
         own = self.dtype[name].ndim
-        found = self[name][item].shape
-        return found[: len(found) - own]
+        result = self[name][item].shape
+        return result[: len(result) - own]
 
     def fill(self, value: Any) -> None:
         """Write ``value`` into all elements."""
@@ -151,9 +151,9 @@ class StructuredBuffer:
         if func is np.argsort and args[0] is self:
             return self.argsort(*args[1:], **kwargs)
         if func is np.sort and args[0] is self:
-            made = self.copy()
-            made.sort(*args[1:], **kwargs)
-            return made
+            result = self.copy()
+            result.sort(*args[1:], **kwargs)
+            return result
         if func in _SIZES and args[0] is self and len(args) == 1 and not kwargs:
             return getattr(self, func.__name__)
         return func(*_as_arrays(args), **_as_arrays(kwargs))
@@ -165,15 +165,15 @@ class StructuredBuffer:
         return StructuredBuffer(self.dtype, self.shape, fields)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        made = np.empty(self.shape, self.dtype)
+        result = np.empty(self.shape, self.dtype)
         for name in self.dtype.names or ():
             field = self[name]
             if _is_known(field):
-                made[name] = field
+                result[name] = field
             else:
                 raise _unsupported_error("a structured array with traced fields as one array")
-        made.flags.writeable = False  # writes into the copy would be lost
-        return made if dtype is None else made.astype(dtype)
+        result.flags.writeable = False  # writes into the copy would be lost
+        return result if dtype is None else result.astype(dtype)
 
     def __eq__(self, other: Any) -> Any:
         return self.__array__() == np.asarray(other)
@@ -232,10 +232,10 @@ def structured_rows(trace: Trace, rows: Any, dtype: np.dtype) -> StructuredBuffe
     names = dtype.names or ()
     if any(len(row) != len(names) for row in rows):
         raise ValueError(f"could not assign tuples to structure: it has {len(names)} fields")
-    made = structured_buffer(trace, np.zeros(len(rows), dtype))
+    result = structured_buffer(trace, np.zeros(len(rows), dtype))
     for place, name in enumerate(names):
-        made[name] = [row[place] for row in rows]
-    return made
+        result[name] = [row[place] for row in rows]
+    return result
 
 
 LATE_BOUND["structured_buffer"] = structured_buffer

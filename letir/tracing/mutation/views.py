@@ -238,22 +238,22 @@ def ravel_in_order(a: Any, order: str = "C") -> Any:
     is_traced = hasattr(type(a), "known_value")  # a Variable has its value without this attribute
     is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
     if is_open and order in ("C", "F"):
-        made = PRIMITIVES["ravel"](a, order)
-        if type(made.sharing) is SharedView:
-            made.sharing.is_ravel = True
-        return made
-    made = PRIMITIVES["reshape"](a, -1, order)
-    if type(getattr(made, "sharing", None)) is not SharedView or made.emitter is not a.emitter:
-        return made
-    made.sharing.is_ravel = True
-    memory = view_base(made).sharing
-    memory.doubts.append((weakref.ref(made), memory.origin))
+        result = PRIMITIVES["ravel"](a, order)
+        if type(result.sharing) is SharedView:
+            result.sharing.is_ravel = True
+        return result
+    result = PRIMITIVES["reshape"](a, -1, order)
+    if type(getattr(result, "sharing", None)) is not SharedView or result.emitter is not a.emitter:
+        return result
+    result.sharing.is_ravel = True
+    memory = view_base(result).sharing
+    memory.doubts.append((weakref.ref(result), memory.origin))
     array = a.known_value()
     if array is None or is_contiguous(array, order):
-        return made
-    made = PRIMITIVES["copy"](made)
-    _note_doubtful_reshape(made, a)
-    return made
+        return result
+    result = PRIMITIVES["copy"](result)
+    _note_doubtful_reshape(result, a)
+    return result
 
 
 def is_contiguous(array: Any, order: str) -> bool:

@@ -32,8 +32,10 @@ def _is_infinite(is_negative: bool):
                 "  test the parts: np.isposinf(x.real)"
             )
         side = np.signbit(x) if is_negative else ~np.signbit(x)
-        found = np.isinf(x)
-        return np.logical_and(found, side) if out is None else np.logical_and(found, side, out=out)
+        result = np.isinf(x)
+        return (
+            np.logical_and(result, side) if out is None else np.logical_and(result, side, out=out)
+        )
 
     return asked
 
@@ -42,8 +44,8 @@ def _is_complex(x):
     """np.iscomplex, whose result is in C order where no element is complex."""
     if x.dtype.kind == "c":
         return np.not_equal(PRIMITIVES["imag"](strong_element(x)), 0)
-    found = np.zeros_like(x, bool, order="C")
-    return found if x.ndim else found[()]
+    result = np.zeros_like(x, bool, order="C")
+    return result if x.ndim else result[()]
 
 
 def _as_python_bool(found):

@@ -33,12 +33,12 @@ def at_least(places: tuple[tuple, ...]) -> Callable[..., Any]:
     """np.atleast_nd: ``places[ndim]`` is the index that adds the missing axes."""
 
     def raised(*arys):
-        found = []
+        result = []
         for a in map(traced_or_array, arys):
             item = places[a.ndim] if a.ndim < len(places) else None
             # NumPy always returns an array: reshape turns a number into an array
-            found.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
-        return found[0] if len(found) == 1 else tuple(found)
+            result.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
+        return result[0] if len(result) == 1 else tuple(result)
 
     return raised
 
@@ -162,8 +162,8 @@ def block(arrays: Any) -> Any:
         a = next(rest)
         return a.reshape((1,) * (ndim - a.ndim) + a.shape)
 
-    found = joined(arrays, 0)
-    return np.copy(found) if depth == 0 else found
+    result = joined(arrays, 0)
+    return np.copy(result) if depth == 0 else result
 
 
 def _depth_of(arrays) -> int:
@@ -342,8 +342,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         return np.concatenate([arr, new], axis)[(*front, order)]
     # as in NumPy, the positions of new values are inserted among the positions of old ones
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
-    found = _take_places(np.concatenate([arr, new], axis), order, axis)
-    return _ordered_as_numpy(found, lambda x: np.insert(x, obj, 0, axis), arr)
+    result = _take_places(np.concatenate([arr, new], axis), order, axis)
+    return _ordered_as_numpy(result, lambda x: np.insert(x, obj, 0, axis), arr)
 
 
 def _ordered_as_numpy(made: Any, function: Callable[[np.ndarray], np.ndarray], arr: Any) -> Any:

@@ -24,12 +24,12 @@ _SEEDED = "SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 
 def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
     """The modules of libraries that are loaded, except the ``known`` ones."""
-    found = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
+    result = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
     for name, library_of in _MODULES.items():
         module = None if name in LOADING else sys.modules.get(name)
         if module is not None and all(library.module is not module for library in known):
-            found.append(library_of(module))
-    return found
+            result.append(library_of(module))
+    return result
 
 
 def _random_module(module: ModuleType) -> LibraryModule:
@@ -81,8 +81,8 @@ def _seeded_class(original: type) -> type:
     """The stand-in for a class that takes a seed: traced seeds are guarded."""
     names = {"original": original, "__module__": original.__module__}
     names |= {"__qualname__": original.__qualname__, "__doc__": original.__doc__}
-    made = CLASSES_REPLACED[original] = _SeededClass(original.__name__, (original,), names)
-    return made
+    result = CLASSES_REPLACED[original] = _SeededClass(original.__name__, (original,), names)
+    return result
 
 
 class _SeededClass(ClassStandIn):

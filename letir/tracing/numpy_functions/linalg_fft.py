@@ -31,8 +31,8 @@ def ihfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
 ) -> Any:
     """np.fft.ihfft, as NumPy computes it."""
-    found = np.conjugate(np.fft.rfft(a, n, axis, _other_norm(norm)))
-    return found if out is None else out.assign(found)
+    result = np.conjugate(np.fft.rfft(a, n, axis, _other_norm(norm)))
+    return result if out is None else out.assign(result)
 
 
 def _shift_spectrum(sign: int):

@@ -127,10 +127,10 @@ _MODULES = (np, np.linalg, np.fft)
 def _defined_in_numpy(module: str, name: str) -> Any:
     """The public function whose code stands in a module of NumPy's; None if there is none."""
     for space in _MODULES if module.startswith("numpy.") else ():
-        found = getattr(space, name, None)
-        code = getattr(found, "__wrapped__", None)
+        result = getattr(space, name, None)
+        code = getattr(result, "__wrapped__", None)
         if type(code) is FunctionType and code.__globals__.get("__name__") == module:
-            return found
+            return result
     return None
 
 
@@ -146,16 +146,16 @@ def note_module_of_numbers(called: str, frame: FrameType) -> None:
 def _object_named(names: list[str], frame: FrameType) -> Any:
     """The object with this dotted name in a frame; None if a name is missing."""
     missing = object()
-    found: Any = missing
+    result: Any = missing
     for space in (frame.f_locals, frame.f_globals, vars(builtins)):
-        if found is missing:
-            found = space.get(names[0], missing)
+        if result is missing:
+            result = space.get(names[0], missing)
     for name in names[1:]:
-        if isinstance(found, np.ufunc):
-            found = getattr(found, name, missing)
+        if isinstance(result, np.ufunc):
+            result = getattr(result, name, missing)
         else:  # not by getattr, which may run the user's code
-            found = getattr(found, "__dict__", {}).get(name, missing)
-    return None if found is missing else found
+            result = getattr(result, "__dict__", {}).get(name, missing)
+    return None if result is missing else result
 
 
 def learn_function_of_lists(trace: Trace, f: Callable) -> None:

@@ -112,13 +112,13 @@ def poly(seq_of_zeros: Any) -> Any:
         zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
     if not len(zeros):
         return 1.0
-    found = np.ones(1, zeros.dtype)
+    result = np.ones(1, zeros.dtype)
     for i in range(len(zeros)):
         factor = np.concatenate([np.ones(1, zeros.dtype), -zeros[i : i + 1]])
-        found = np.convolve(found, factor)
+        result = np.convolve(result, factor)
     if zeros.dtype.kind == "c" and bool(np.all(np.sort(zeros) == np.sort(zeros.conj()))):
-        return found.real.copy()
-    return found
+        return result.real.copy()
+    return result
 
 
 def roots(p: Any) -> Any:
@@ -166,10 +166,10 @@ def polyfit(
         left, right = left * w[:, None], right * (w if y.ndim == 1 else w[:, None])
     scale = np.sqrt((left * left).sum(axis=0))
     left = left / scale
-    found, residuals, rank, singular = np.linalg.lstsq(left, right, rcond)
-    found = (found.T / scale).T
+    result, residuals, rank, singular = np.linalg.lstsq(left, right, rcond)
+    result = (result.T / scale).T
     if full:
-        return found, residuals, rank, singular, rcond
+        return result, residuals, rank, singular, rcond
     base = np.linalg.inv(np.dot(left.T, left)) / (scale[:, None] * scale)
     if cov != "unscaled":
         if len(x) <= order:
@@ -178,8 +178,8 @@ def polyfit(
                 f"{at_user()}\n  give more than that, or cov='unscaled'"
             )
         residuals = residuals / (len(x) - order)
-        return found, (base if y.ndim == 1 else base[:, :, None]) * residuals
-    return found, base if y.ndim == 1 else base[:, :, None]
+        return result, (base if y.ndim == 1 else base[:, :, None]) * residuals
+    return result, base if y.ndim == 1 else base[:, :, None]
 
 
 FUNCTIONS = {

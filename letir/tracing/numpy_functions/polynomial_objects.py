@@ -35,10 +35,10 @@ def of_polynomials(original: Any, recorded: Callable) -> Callable:
             return _evaluate_by_horner(
                 args[1], traced_or_array(getattr(args[0], "coeffs", args[0]))[::-1]
             )
-        found = recorded(*[x.coeffs if isinstance(x, np.poly1d) else x for x in args], **kwargs)
+        result = recorded(*[x.coeffs if isinstance(x, np.poly1d) else x for x in args], **kwargs)
         if original.__name__ in _WITHOUT_RESULT:
-            return found
-        return tuple(map(np.poly1d, found)) if type(found) is tuple else np.poly1d(found)
+            return result
+        return tuple(map(np.poly1d, result)) if type(result) is tuple else np.poly1d(result)
 
     return function
 

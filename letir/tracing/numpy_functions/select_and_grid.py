@@ -45,7 +45,7 @@ def meshgrid(
 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """np.ix_: indices along each axis; masks become indices."""
-    found, n = [], len(args)
+    result, n = [], len(args)
     for i, arg in enumerate(args):
         places = traced_or_array(arg)
         if places.ndim != 1:
@@ -53,8 +53,8 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         kept = places.nonzero()[0] if places.dtype == bool else places
         if not kept.size and isinstance(arg, list | tuple):
             kept = kept.astype(np.intp)
-        found.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
-    return tuple(found)
+        result.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
+    return tuple(result)
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
@@ -236,11 +236,11 @@ def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
 
 def sort_complex(a: Any) -> Any:
     """np.sort_complex: complex numbers of single precision for short integers only."""
-    found = np.sort(a)
-    if found.dtype.kind == "c":
-        return found
+    result = np.sort(a)
+    if result.dtype.kind == "c":
+        return result
     # as numpy.sort_complex does it, by characters: float32 becomes complex128
-    return found.astype("F" if found.dtype.char in "bhBH" else "D")
+    return result.astype("F" if result.dtype.char in "bhBH" else "D")
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:

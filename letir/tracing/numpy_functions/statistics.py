@@ -27,21 +27,21 @@ def average(
     a = traced_or_array(a)
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
-        found = np.mean(a, **options)
-        if found.size == 0:  # NumPy divides by it even then
+        result = np.mean(a, **options)
+        if result.size == 0:  # NumPy divides by it even then
             raise ZeroDivisionError("division by zero: an average of no slices")
     else:
         weights = traced_or_array(weights)
-        found = PRIMITIVES["average"](a, weights, **options)
+        result = PRIMITIVES["average"](a, weights, **options)
     if not returned:
-        return found
+        return result
     if weights is None:
         # like NumPy: the number of elements of each mean, in the dtype of the mean
-        total = found.dtype.type(a.size / found.size)
+        total = result.dtype.type(a.size / result.size)
     else:
-        total = np.sum(_weights_beside(weights, a, axis), dtype=found.dtype, **options)
-    same = total.shape == found.shape
-    return found, total if same else np.broadcast_to(total, found.shape).copy()
+        total = np.sum(_weights_beside(weights, a, axis), dtype=result.dtype, **options)
+    same = total.shape == result.shape
+    return result, total if same else np.broadcast_to(total, result.shape).copy()
 
 
 def _weights_beside(weights, a, axis):
@@ -67,13 +67,13 @@ def _cumulative_record(name: str):
                     f"{name}: give the axis of an array of {x.ndim} axes{at_user()}\n  write axis=0"
                 )
             axis = 0
-        found = PRIMITIVES[name](x, axis=axis, dtype=dtype)
+        result = PRIMITIVES[name](x, axis=axis, dtype=dtype)
         if include_initial:
-            shape = list(found.shape)
+            shape = list(result.shape)
             shape[axis] = 1
             # prepended to the result, which has the dtype already
-            found = np.concatenate([np.full(shape, first, found.dtype), found], axis)
-        return found if out is None else write_into_out(np.cumsum, x, found, out)
+            result = np.concatenate([np.full(shape, first, result.dtype), result], axis)
+        return result if out is None else write_into_out(np.cumsum, x, result, out)
 
     return function
 
@@ -123,8 +123,8 @@ def gradient(
             "  give none, one number for all axes, or one number or array for each axis"
         )
     pairs = zip(axes, spacings or [None] * len(axes), strict=True)
-    found = tuple([_gradient_along(f, spacing, i, edge_order) for i, spacing in pairs])
-    return found[0] if len(axes) == 1 else found
+    result = tuple([_gradient_along(f, spacing, i, edge_order) for i, spacing in pairs])
+    return result[0] if len(axes) == 1 else result
 
 
 def _gradient_along(f, spacing, axis, edge_order):
@@ -148,8 +148,8 @@ def histogram2d(
     # edges given once are used for both axes
     count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
     bins = [traced_or_array(bins)] * 2 if count not in (1, 2) else bins
-    found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
-    return found, edges[0], edges[1]
+    result, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
+    return result, edges[0], edges[1]
 
 
 FUNCTIONS = {

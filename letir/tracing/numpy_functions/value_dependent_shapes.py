@@ -72,8 +72,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     a = stack_traced(a)
     if axis is None:
         a, axis = np.ravel(a), 0
-    found = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
-    return found if out is None else write_into_out(np.compress, a, found, out)
+    result = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
+    return result if out is None else write_into_out(np.compress, a, result, out)
 
 
 # ---- sets ----
@@ -97,8 +97,8 @@ def unique(
         "equal_nan": bool(equal_nan),
         "sorted": bool(sorted),
     }
-    found = _select_counted("unique", stack_traced(ar), **attrs)
-    return found if any(flags) else found[0]
+    result = _select_counted("unique", stack_traced(ar), **attrs)
+    return result if any(flags) else result[0]
 
 
 def unique_values(x: Any, /) -> Any:

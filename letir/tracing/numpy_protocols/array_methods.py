@@ -33,8 +33,8 @@ class _Flat:
         return iter(self.base.reshape(-1))
 
     def __getitem__(self, item):
-        found = self.base.reshape(-1)[item]
-        return found.copy() if isinstance(item, slice) else found  # NumPy gives a copy here
+        result = self.base.reshape(-1)[item]
+        return result.copy() if isinstance(item, slice) else result  # NumPy gives a copy here
 
     def __setitem__(self, item, new):
         base = self.base

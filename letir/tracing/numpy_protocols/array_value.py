@@ -232,17 +232,17 @@ class ArrayValue(ArrayMethods):
         """NumPy's ``ndarray.astype``; without ``copy`` the array itself if it has the dtype."""
         if not copy and self.dtype == dtype and not self.type.weak:
             return self
-        made = PRIMITIVES["cast"](self, dtype, casting=casting)
+        result = PRIMITIVES["cast"](self, dtype, casting=casting)
         if self.is_scalar():
-            return made
-        return mark_as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
+            return result
+        return mark_as_array(result if order == "K" else PRIMITIVES["copy"](result, order))
 
     def conj(self) -> Value:
         """NumPy's ``ndarray.conj``: the array itself if it is real."""
         if self.dtype.kind != "c":
             return self
-        found = PRIMITIVES["conj"](self)
-        return weaken_result(found) if self.type.weak else found
+        result = PRIMITIVES["conj"](self)
+        return weaken_result(result) if self.type.weak else result
 
     conjugate = conj
 
@@ -266,8 +266,8 @@ class ArrayValue(ArrayMethods):
         return bool((self == item).any())
 
     def __eq__(self, other):
-        found = self._compared_with_no_number(other, is_equal=False)
-        return Value.__eq__(self, other) if found is None else found
+        result = self._compared_with_no_number(other, is_equal=False)
+        return Value.__eq__(self, other) if result is None else result
 
     def _compared_with_no_number(self, other: Any, *, is_equal: bool) -> Any:
         """The result of comparing each element with None or a text; None for other objects."""
@@ -279,9 +279,9 @@ class ArrayValue(ArrayMethods):
         return None
 
     def __ne__(self, other):
-        found = self._compared_with_no_number(other, is_equal=True)
-        if found is not None:
-            return found
+        result = self._compared_with_no_number(other, is_equal=True)
+        if result is not None:
+            return result
         return Value.__ne__(self, other)
 
     __hash__ = None  # type: ignore[assignment]

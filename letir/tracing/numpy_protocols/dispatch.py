@@ -42,9 +42,9 @@ _filling = new_lock(threading.RLock)
 
 def recorder_of(function: Any) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if no record has it."""
-    found = _table.get(function)
+    result = _table.get(function)
     # searched only if the table lacks it, because each recorded call looks up its function
-    return _searched_recorder(function) if found is None else found
+    return _searched_recorder(function) if result is None else result
 
 
 def _searched_recorder(function) -> tuple | None:
@@ -52,14 +52,14 @@ def _searched_recorder(function) -> tuple | None:
     with _filling:  # the table may lack it because another thread is filling the tables
         if len(_derived) != len(PRIMITIVES):
             _derive_tables()
-        found = _table.get(function)
+        result = _table.get(function)
         name = None
-        if found is None and "scipy.special" in sys.modules:
+        if result is None and "scipy.special" in sys.modules:
             name = LATE_BOUND["op_of_scipy"](function)
         if name is not None:  # SciPy's functions are not in the table: SciPy may be loaded later
-            found = _table[function] = (PRIMITIVES[name], None)
+            result = _table[function] = (PRIMITIVES[name], None)
             ufunc_records[function] = PRIMITIVES[name]
-        return found
+        return result
 
 
 def _derive_tables() -> None:
@@ -160,8 +160,8 @@ def _positional_out(prepare, args: tuple):
 
 def out_position(func: Any) -> int | None:
     """The position of the argument ``out`` of a NumPy function, None if it is a keyword only."""
-    found = recorder_of(func)
-    return _out_place(PLAIN.get(func) if found is None else found[1])
+    result = recorder_of(func)
+    return _out_place(PLAIN.get(func) if result is None else result[1])
 
 
 @functools.cache

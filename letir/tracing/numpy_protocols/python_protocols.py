@@ -158,9 +158,9 @@ class PythonProtocols(ArrayValue):
         if not self.emitter.is_open and (key := self._number_as_key()) is not None:
             return hash(key)
         if self.is_integer_scalar():
-            found = hash(int(self))
+            result = hash(int(self))
             self._note_key()
-            return found
+            return result
         if not self.shape and self.is_scalar():
             self._note_key()
             return hash(self.known_number("a hash"))
@@ -274,9 +274,9 @@ class PythonProtocols(ArrayValue):
         """NumPy's ``tobytes``, with a guard: such as for the key of a cache."""
         if (value := self.paused()) is not None:
             return value.tobytes(order)
-        found = self.guarded(copy, "tobytes()").tobytes(order)
-        vars(self.emitter).setdefault("bytes_read", []).append(found)
-        return found
+        result = self.guarded(copy, "tobytes()").tobytes(order)
+        vars(self.emitter).setdefault("bytes_read", []).append(result)
+        return result
 
     def tolist(self) -> Any:
         """NumPy's ``tolist``: nested lists of traced Python numbers."""

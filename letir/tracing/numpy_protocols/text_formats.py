@@ -76,8 +76,8 @@ def text_by_function(function: Callable[..., str], x: Any, *args: Any, **options
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
-    found = text_of(x, lambda value: function(value, *args, **options), frame)
-    return x.listing_text() if found is None else found
+    result = text_of(x, lambda value: function(value, *args, **options), frame)
+    return x.listing_text() if result is None else result
 
 
 def _guard_equal(x: Any, value: np.ndarray) -> None:

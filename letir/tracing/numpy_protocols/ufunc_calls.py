@@ -260,13 +260,13 @@ def _is_test(op: Primitive) -> bool:
 
 def _dtype_into_out(ufunc, op: Primitive, x: Value, out) -> np.dtype:
     """The dtype of a reduction into ``out``: the promotion of both dtypes."""
-    found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
+    result = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy stores the first element in `out`, cast to its dtype
-    if found != out.dtype and "reduce" not in op.methods:
+    if result != out.dtype and "reduce" not in op.methods:
         raise unsupported_arguments(
-            ufunc, f"out= of dtype {out.dtype} given, for a reduction in {found}"
+            ufunc, f"out= of dtype {out.dtype} given, for a reduction in {result}"
         )
-    return found
+    return result
 
 
 def _reduce(

@@ -135,10 +135,10 @@ def _kept_bytes(subject: Subject, pool: RowPool) -> list[list]:
     read: dict[Arg, None] = {}
     for bind in fn.binds[subject.forward :]:
         read.update(dict.fromkeys(bind.locals()))
-    found = []
+    result = []
     for local in read:
         if type(local) is Local and local in made:
             size = nbytes(local)
             known = size if type(size) is int else "" if size is None else str(size)
-            found.append([pool.numbers[local], known])
-    return found
+            result.append([pool.numbers[local], known])
+    return result

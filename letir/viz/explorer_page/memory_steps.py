@@ -37,9 +37,9 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
 def _positions_of_steps(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
     """The position of the bind that each step of a plan computes."""
     place = {binder: i for i, bind in enumerate(fn.binds) for binder in bind.binders}
-    found, last = [], 0
+    result, last = [], 0
     for step in steps:
         known = [place[binder] for binder in step.binders if binder in place]
         last = known[0] if known else last
-        found.append(last)
-    return found
+        result.append(last)
+    return result

@@ -50,15 +50,15 @@ class RowPool:
 
     def binds(self, binds: Iterable[Bind]) -> list[int]:
         """The positions of the rows of binds; a bind that was added before has the same row."""
-        found = []
+        result = []
         for bind in binds:
             known = self._row_of.get(id(bind))
             if known is None:
                 known = self._row_of[id(bind)] = (len(self.rows), bind)
                 self.rows.append([])  # rows of bodies come after it
                 self.rows[known[0]] = self.row(bind, [self.known(b) for b in bind.binders], 0)
-            found.append(known[0])
-        return found
+            result.append(known[0])
+        return result
 
     def take_row(self, bind: Bind, row: int) -> None:
         """Let ``bind`` have a row that exists: its binders are those of the row."""
@@ -103,7 +103,7 @@ class RowPool:
 
     def bodies(self, bind: Bind, in_place: bool, depth: int) -> list:
         """The bodies of a bind, the first binds of long ones."""
-        found = []
+        result = []
         for name, body in zip(body_names(bind), bodies_of(bind), strict=True):
             if in_place:  # its captures are shown as the operands that they stand for
                 operands = [self.numbers[arg] for arg in bind.locals()]
@@ -118,8 +118,8 @@ class RowPool:
                 rows.append(self.row(inner, binders, depth + 1))
             left = len(body.binds) - len(rows)
             results = self.operands(body.ret.args)
-            found.append(["rule" if in_place else name, params, rows, results, left])
-        return found
+            result.append(["rule" if in_place else name, params, rows, results, left])
+        return result
 
     # ---- locals, texts and places ----
 
@@ -149,11 +149,11 @@ class RowPool:
             return -1
         span = source.span or ()
         key = (source.file, source.line, hash(span), source.text or "")
-        found = self.places.get(key)
-        if found is None:
-            found = self.places[key] = len(self.places)
-            self.sources[found] = source
-        return found
+        result = self.places.get(key)
+        if result is None:
+            result = self.places[key] = len(self.places)
+            self.sources[result] = source
+        return result
 
     def tables(self) -> dict[str, Any]:
         """The tables, as JSON has them. A place is ``[line, code]``, positions of texts."""

@@ -65,7 +65,7 @@ def _program_arguments(subject: Subject) -> list[np.ndarray]:
     """The arguments of the whole program: given or made up, and cotangents of one."""
     rng = np.random.default_rng(0)
     given = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
-    found = []
+    result = []
     for param in subject.program.params:
         kind = param.type
         if param in given:
@@ -74,8 +74,8 @@ def _program_arguments(subject: Subject) -> list[np.ndarray]:
             value = np.ones(kind.shape, kind.dtype)
         else:
             value = _made_up(param, rng)
-        found.append(value)
-    return found
+        result.append(value)
+    return result
 
 
 def _as_array(value: Any, dtype: np.dtype) -> np.ndarray:

@@ -90,8 +90,8 @@ def _emit_part(g: Graph, bind: Bind, args: Sequence[Arg], place: int = 0) -> lis
     """The results of an operation on parts of its operands."""
     binders = tuple([Local(real_type(kind)) for kind in result_types(bind)])
     attrs = Attrs({name: _part_of_attr(v, place) for name, v in bind.attrs.items()})
-    found = g.emitter.emitted(g, bind.replace(binders=binders, args=tuple(args), attrs=attrs))
-    return [found] if type(found) is str else list(found)
+    result = g.emitter.emitted(g, bind.replace(binders=binders, args=tuple(args), attrs=attrs))
+    return [result] if type(result) is str else list(result)
 
 
 def _componentwise(g: Graph, bind: Bind, numbers: Callable) -> list[str]:
@@ -193,11 +193,11 @@ def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
             values.append(Pair(next(left), next(left)) if is_pair else next(left))
     results = program(*values, **bind.attrs)
     results = results if type(results) is tuple else (results,)
-    found: list[Any] = []
+    result: list[Any] = []
     for x, kind in zip(results, kinds, strict=True):
         both = as_pair(x) if is_complex(kind) else (x,)
-        found += [part.astype(real_dtype(kind.dtype)) for part in both]
-    return tuple(found)
+        result += [part.astype(real_dtype(kind.dtype)) for part in both]
+    return tuple(result)
 
 
 # ---- rules ----

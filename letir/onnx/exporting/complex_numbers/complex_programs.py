@@ -104,11 +104,11 @@ def _integer_power(x: Pair, count: int) -> Pair:
     """A power by squaring."""
     if count < 0:
         return _reciprocal(_integer_power(x, -count))
-    found = Pair(1 + 0 * x.re, 0 * x.im)
+    result = Pair(1 + 0 * x.re, 0 * x.im)
     while count:
-        found = product(found, x) if count & 1 else found
+        result = product(result, x) if count & 1 else result
         x, count = product(x, x), count >> 1
-    return found
+    return result
 
 
 # ---- comparisons ----
@@ -234,17 +234,17 @@ def _solve(a, b):
     a, b = as_pair(a), as_pair(b)
     is_vector = b.re.ndim == 1
     stacked = np.concatenate(list(b), axis=0 if is_vector else -2)
-    found = np.linalg.solve(_real_matrix(a), stacked)
+    result = np.linalg.solve(_real_matrix(a), stacked)
     n = a.re.shape[-1]
     if is_vector:
-        return Pair(found[:n], found[n:])
-    return Pair(found[..., :n, :], found[..., n:, :])
+        return Pair(result[:n], result[n:])
+    return Pair(result[..., :n, :], result[..., n:, :])
 
 
 @_on_pairs("inv")
 def _inv(a):
-    n, found = a.re.shape[-1], np.linalg.inv(_real_matrix(a))
-    return Pair(found[..., :n, :n], found[..., n:, :n])
+    n, result = a.re.shape[-1], np.linalg.inv(_real_matrix(a))
+    return Pair(result[..., :n, :n], result[..., n:, :n])
 
 
 def _real_matrix(a: Pair) -> Any:

@@ -20,11 +20,11 @@ def real_type(kind: ArrayType) -> ArrayType:
 
 def flat_values(g: Graph, values: Iterable[tuple[str, ArrayType]]) -> list[tuple[str, ArrayType]]:
     """Names and types of values, with both parts of complex ones."""
-    found = []
+    result = []
     for name, kind in values:
         parts = g.parts(name) if is_complex(kind) else (name,)
-        found += [(part, real_type(kind)) for part in parts]
-    return found
+        result += [(part, real_type(kind)) for part in parts]
+    return result
 
 
 def flat_kinds(kinds: Iterable[ArrayType]) -> list[ArrayType]:

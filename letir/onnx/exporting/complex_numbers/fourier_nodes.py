@@ -60,8 +60,8 @@ def _unscaled_transform(g: Graph, name: str, steps: Sequence[tuple], is_inverse:
     signal = joined_parts(g, _conjugate_pairs(g, name) if is_inverse else name)
     for axis, length in steps:
         signal = _dft(g, signal, axis, length)
-    found = parts_apart(g, signal)
-    return _conjugate_pairs(g, found) if is_inverse else found
+    result = parts_apart(g, signal)
+    return _conjugate_pairs(g, result) if is_inverse else result
 
 
 def _conjugate_pairs(g: Graph, name: str) -> str:

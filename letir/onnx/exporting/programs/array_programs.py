@@ -32,10 +32,10 @@ def _in_steps(start, stop, num: int, endpoint: bool):
     if not gaps:
         return start + 0.0 * places
     step = (stop - start) / gaps
-    found = start + places * step
+    result = start + places * step
     if endpoint and num > 1:
-        found = np.concatenate([found[:-1], stop[None] + 0 * found[-1:]])
-    return found
+        result = np.concatenate([result[:-1], stop[None] + 0 * result[-1:]])
+    return result
 
 
 def _with_axis_and_dtype(found, axis: int, dtype):
@@ -76,9 +76,9 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
 
 @computes_op("logspace")
 def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0):
-    found = np.power(base, _in_steps(start, stop, num, endpoint))
-    found = np.moveaxis(found, 0, axis)
-    return found if dtype is None else found.astype(dtype)
+    result = np.power(base, _in_steps(start, stop, num, endpoint))
+    result = np.moveaxis(result, 0, axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 @computes_op("geomspace")
@@ -86,12 +86,12 @@ def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     made = np.result_type(start.dtype, stop.dtype, np.float64)
     start, stop = start.astype(made) + 0 * stop, stop.astype(made) + 0 * start
     logs = _in_steps(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint)
-    found = np.sign(start) * np.exp(logs)
+    result = np.sign(start) * np.exp(logs)
     if num > 0:
-        last = [stop[None]] if endpoint and num > 1 else [found[num - 1 : num]]
-        found = np.concatenate([start[None], found[1 : num - 1], *last])[:num]
-    found = np.moveaxis(found, 0, axis)
-    return found if dtype is None else found.astype(dtype)
+        last = [stop[None]] if endpoint and num > 1 else [result[num - 1 : num]]
+        result = np.concatenate([start[None], result[1 : num - 1], *last])[:num]
+    result = np.moveaxis(result, 0, axis)
+    return result if dtype is None else result.astype(dtype)
 
 
 # ---- windows ----
@@ -147,11 +147,11 @@ def _convolve(a, v, *, mode="full"):
 
 @computes_op("unravel_index")
 def _unravel_index(indices, *, shape, order="C"):
-    rest, found = indices.astype(np.int64), []
+    rest, result = indices.astype(np.int64), []
     for n in shape[::-1] if order == "C" else shape:
-        found.append(rest % n)
+        result.append(rest % n)
         rest = rest // n
-    return tuple(found[::-1] if order == "C" else found)
+    return tuple(result[::-1] if order == "C" else result)
 
 
 @computes_op("ravel_multi_index")

@@ -122,8 +122,8 @@ def _frexp(x):
     power = np.where(part >= 1, power + 1, np.where(part < 0.5, power - 1, power))
     part = np.where(part >= 1, part * 0.5, np.where(part < 0.5, part * 2, part))
     power = np.where(tiny, power - 60, power)
-    found = np.where(plain, x, np.copysign(part, x))
-    return found, np.where(plain, 0, power).astype(np.int32)
+    result = np.where(plain, x, np.copysign(part, x))
+    return result, np.where(plain, 0, power).astype(np.int32)
 
 
 @computes_op("nan_to_num")
@@ -141,8 +141,8 @@ def _nan_to_num(x, *, nan=0.0, posinf=None, neginf=None):
 @computes_op("isclose")
 def _isclose(x, y, rtol=1e-5, atol=1e-8, *, equal_nan=False):
     near = np.abs(x - y) <= atol + rtol * np.abs(y)
-    found = np.where(np.isfinite(y), near, x == y)
-    return found | (np.isnan(x) & np.isnan(y)) if equal_nan else found
+    result = np.where(np.isfinite(y), near, x == y)
+    return result | (np.isnan(x) & np.isnan(y)) if equal_nan else result
 
 
 @computes_op("unwrap")

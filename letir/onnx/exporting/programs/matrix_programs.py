@@ -123,8 +123,8 @@ def _cholesky(x, *, upper=False):
         column = np.where(rows > k, column / root, np.where(rows == k, root, 0))
         return np.where(rows == k, column[..., None], lower)
 
-    found = fori_loop(0, n, step, np.zeros_like(x))
-    return np.swapaxes(found, -1, -2) if upper else found
+    result = fori_loop(0, n, step, np.zeros_like(x))
+    return np.swapaxes(result, -1, -2) if upper else result
 
 
 @computes_op("qr")
@@ -168,10 +168,10 @@ def _solve_triangular(a, b, *, transposed=False, lower=False, unit_diagonal=Fals
     if not b.shape[-2]:
         return (b[..., 0] if is_vector else b) * 1
     if lower:  # with rows and columns reversed it is an upper triangle
-        found = _back_substituted(a[..., ::-1, ::-1], b[..., ::-1, :], unit_diagonal)[..., ::-1, :]
+        result = _back_substituted(a[..., ::-1, ::-1], b[..., ::-1, :], unit_diagonal)[..., ::-1, :]
     else:
-        found = _back_substituted(a, b, unit_diagonal)
-    return found[..., 0] if is_vector else found
+        result = _back_substituted(a, b, unit_diagonal)
+    return result[..., 0] if is_vector else result
 
 
 # ---- functions of matrices ----

@@ -13,8 +13,8 @@ def _accumulate_rows(step, rows):
         return rows * 1
 
     def body(so_far, row):
-        found = step(so_far, row).astype(rows.dtype)
-        return found, found
+        result = step(so_far, row).astype(rows.dtype)
+        return result, result
 
     _, rest = scan(body, rows[0], rows[1:])
     return np.concatenate([rows[:1], rest])
@@ -38,8 +38,8 @@ def _linear_recurrence(a, b):
 
     def step(last, pair):
         factor, row = pair
-        found = row + factor * last
-        return found, found
+        result = row + factor * last
+        return result, result
 
     _, rest = scan(step, b[0], (a, b[1:]))
     return np.concatenate([b[:1], rest])

@@ -39,8 +39,8 @@ def _if(condition: Any, then_branch: Any, else_branch: Any) -> tuple:
     if is_known(condition):
         return tuple(then_branch() if condition.item() else else_branch())
     try:
-        found = cond(condition.reshape(()), _values_of(then_branch), _values_of(else_branch))
-        return tuple(found)
+        result = cond(condition.reshape(()), _values_of(then_branch), _values_of(else_branch))
+        return tuple(result)
     except (LetirError, TypeError):
         if model_trace().mode is not EAGER:
             raise

@@ -45,15 +45,17 @@ def same_pads(
     """The padding with which the result has ceil(size / stride) places."""
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
         raise MissingRule(f"there is no auto_pad {auto_pad!r}\n  use NOTSET, VALID or SAME_UPPER")
-    found = []
+    result = []
     for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
         if type(n) is Size and s != 1:
             raise MissingRule(f"auto_pad {auto_pad} of the size {n}\n  give the size a number")
         rest = 0 if s == 1 else (-(-n // s) - 1) * s - n + 1
         total = max(d * (k - 1) + rest, 0)
         small = total // 2
-        found.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
-    return found
+        result.append(
+            (small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small)
+        )
+    return result
 
 
 def _conv(
@@ -76,8 +78,8 @@ def _conv(
     s, d, padding = window_options(rank, kernel, strides, dilations, pads)
     if auto_pad not in ("NOTSET", "VALID", ""):
         padding = same_pads(x.shape[2:], kernel, s, d, auto_pad)
-    found = conv(x, w, stride=tuple(s), padding=tuple(padding), dilation=tuple(d), groups=group)
-    return found if bias is None else found + along_channels(bias, found.ndim)
+    result = conv(x, w, stride=tuple(s), padding=tuple(padding), dilation=tuple(d), groups=group)
+    return result if bias is None else result + along_channels(bias, result.ndim)
 
 
 def _transposed_padding(
@@ -98,12 +100,12 @@ def _transposed_padding(
     if not wanted and auto in ("NOTSET", "VALID", ""):
         return [n - a - b for n, (a, b) in zip(full, padding, strict=True)], padding
     wanted = list(wanted or [n * a for n, a in zip(x.shape[2:], s, strict=True)])[-len(kernel) :]
-    found = []
+    result = []
     for n, m in zip(full, wanted, strict=True):
         total = max(n - m, 0)
         first = total // 2 if auto == "SAME_UPPER" else total - total // 2
-        found.append((first, n - m - first))
-    return wanted, found
+        result.append((first, n - m - first))
+    return wanted, result
 
 
 def _conv_transpose(
@@ -127,21 +129,21 @@ def _conv_transpose(
     options: dict[str, Any] = {"stride": tuple(s), "dilation": tuple(d), "groups": group}
     is_plain = all(min(pair) >= 0 for pair in padding)
     if is_plain and all(e < a for e, a in zip(extra, s, strict=True)):
-        found = conv_transpose(x, w, sizes=tuple(sizes), padding=tuple(padding), **options)
+        result = conv_transpose(x, w, sizes=tuple(sizes), padding=tuple(padding), **options)
     else:  # negative padding: zeros beyond the ends
         full = tuple(
             a * (n - 1) + b * (k - 1) + 1
             for a, n, b, k in zip(s, x.shape[2:], d, kernel, strict=True)
         )
-        found = conv_transpose(x, w, sizes=full, padding=((0, 0),) * rank, **options)
+        result = conv_transpose(x, w, sizes=full, padding=((0, 0),) * rank, **options)
         after = [e - high for e, (_, high) in zip(extra, padding, strict=True)]
         width = [(max(-low, 0), max(a, 0)) for (low, _), a in zip(padding, after, strict=True)]
         kept = tuple(
             slice(max(low, 0), None if a >= 0 else a)
             for (low, _), a in zip(padding, after, strict=True)
         )
-        found = np.pad(found[(slice(None), slice(None), *kept)], [(0, 0), (0, 0), *width])
-    return found if bias is None else found + along_channels(bias, found.ndim)
+        result = np.pad(result[(slice(None), slice(None), *kept)], [(0, 0), (0, 0), *width])
+    return result if bias is None else result + along_channels(bias, result.ndim)
 
 
 # ---- quantised ----
@@ -239,8 +241,8 @@ def _deformed_conv(
         seen = seen * mask.reshape((examples * offset_group, 1, taps, *places))
     seen = seen.reshape((examples, group, channels // group * taps, math.prod(places)))
     rows = w.reshape((group, w.shape[0] // group, channels // group * taps))
-    found = (rows @ seen).reshape((examples, w.shape[0], *places))
-    return found if bias is None else found + along_channels(bias, found.ndim)
+    result = (rows @ seen).reshape((examples, w.shape[0], *places))
+    return result if bias is None else result + along_channels(bias, result.ndim)
 
 
 OPERATORS: dict[str, Any] = {

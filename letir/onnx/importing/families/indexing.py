@@ -48,14 +48,14 @@ def _gather_elements(x: Any, indices: Any, axis: int = 0) -> Any:
 
 def scatter_updates(x: Any, where: tuple, updates: Any, reduction: str) -> Any:
     """``x`` with ``updates`` written or reduced into the elements at ``where``."""
-    made = traced_with(x, *where, updates).copy()
+    result = traced_with(x, *where, updates).copy()
     if reduction in (None, "none"):
-        made[where] = updates
+        result[where] = updates
     elif reduction not in _SCATTER:
         raise MissingRule(f"there is no reduction {reduction!r}\n  use add, mul, max or min")
     else:
-        _SCATTER[reduction].at(made, where, updates)
-    return made
+        _SCATTER[reduction].at(result, where, updates)
+    return result
 
 
 def _scatter_elements(
@@ -143,8 +143,8 @@ def _reverse_sequence(x: Any, lengths: Any, batch_axis: int = 1, time_axis: int 
 
 def _array_feature_extractor(x: Any, indices: Any) -> Any:
     """ArrayFeatureExtractor: columns of the last axis."""
-    found = take_elements(x, indices.reshape((-1,)), axis=-1)
-    return found.reshape((1, -1)) if x.ndim == 1 else found
+    result = take_elements(x, indices.reshape((-1,)), axis=-1)
+    return result.reshape((1, -1)) if x.ndim == 1 else result
 
 
 # ---- n-grams ----

@@ -19,17 +19,17 @@ def _negative_log_likelihood(
     ignored = None if ignore_index is None else labels == ignore_index
     known = labels if ignored is None else np.where(ignored, np.zeros((), labels.dtype), labels)
     table = traced_with(scores, known)
-    found = -np.take_along_axis(table, np.expand_dims(known, 1), 1)[:, 0]
+    result = -np.take_along_axis(table, np.expand_dims(known, 1), 1)[:, 0]
     by = None if weight is None else take_elements(weight, known)
     if ignored is not None:
-        by = np.ones_like(found) if by is None else by
-        by = np.where(ignored, number_like(0, found), by)
-    found = found if by is None else found * by
+        by = np.ones_like(result) if by is None else by
+        by = np.where(ignored, number_like(0, result), by)
+    result = result if by is None else result * by
     if reduction == "none":
-        return found
+        return result
     if reduction == "sum" or by is None:
-        return np.mean(found) if reduction == "mean" else np.sum(found)
-    return np.sum(found) / np.sum(by)
+        return np.mean(result) if reduction == "mean" else np.sum(result)
+    return np.sum(result) / np.sum(by)
 
 
 def _softmax_cross_entropy(

@@ -29,8 +29,8 @@ def _batch_normalization(
             shift = bias - mean * factor
             factor, shift = [along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
             return x * factor + shift
-        found = batch_norm(x, mean, variance, scale, bias, train=False, eps=epsilon)[0]
-        return found.astype(x.dtype)
+        result = batch_norm(x, mean, variance, scale, bias, train=False, eps=epsilon)[0]
+        return result.astype(x.dtype)
     axes = (0, *range(2, x.ndim))
     middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
     parts = [along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
@@ -104,12 +104,12 @@ def _group_normalization(
     apart = wide.reshape((shape[0], num_groups, each))
     middle = np.mean(apart, axis=2, keepdims=True)
     spread = np.mean(np.square(apart - middle), axis=2, keepdims=True)
-    found = (apart - middle) / np.sqrt(spread + number_like(epsilon, apart))
+    result = (apart - middle) / np.sqrt(spread + number_like(epsilon, apart))
     if opset < 21:
-        found = found.astype(x.dtype) * scale[:, None] + bias[:, None]
-        return found.reshape(shape)
-    found = found.reshape(shape).astype(x.dtype)
-    return found * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
+        result = result.astype(x.dtype) * scale[:, None] + bias[:, None]
+        return result.reshape(shape)
+    result = result.reshape(shape).astype(x.dtype)
+    return result * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
 
 
 def _local_response(

@@ -91,9 +91,9 @@ def _max_pool(
     """MaxPool: the maximum of each window, and its position in the flat array on request."""
     sizes = x.shape[2:]
     windows = Windows.from_sizes(sizes, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    found = max_pool(x, **windows.spacing())
+    result = max_pool(x, **windows.spacing())
     if outputs < 2:
-        return found
+        return result
     lowest = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
     seen = unfold(x, value=lowest, **windows.spacing())
     flat = seen.reshape((math.prod(windows.kernel), *seen.shape[len(windows.kernel) :]))
@@ -105,7 +105,7 @@ def _max_pool(
     places = places.reshape((math.prod(windows.kernel), *places.shape[len(windows.kernel) :]))
     chosen = _take_first(np.broadcast_to(places, flat.shape), best)
     images = np.arange(x.shape[0] * x.shape[1]) * math.prod(sizes)
-    return found, chosen + images.reshape((*x.shape[:2], *[1] * len(sizes)))
+    return result, chosen + images.reshape((*x.shape[:2], *[1] * len(sizes)))
 
 
 def _take_first(x: Any, index: Any) -> Any:
@@ -208,15 +208,15 @@ def _max_unpool(
     ]
     shape = (*x.shape[:2], *sizes)
     empty = np.zeros(math.prod(shape), x.dtype)
-    found = scatter_updates(empty, (indices.reshape((-1,)),), x.reshape((-1,)), "none").reshape(
+    result = scatter_updates(empty, (indices.reshape((-1,)),), x.reshape((-1,)), "none").reshape(
         shape
     )
     if output_shape is None:
-        return found
+        return result
     wanted = known_sizes(output_shape, "MaxUnpool: the shape")
     if any(m < n for m, n in zip(wanted, shape, strict=True)):
         raise ShapeError(f"MaxUnpool: the result of shape {shape} does not fit into {wanted}")
-    return np.pad(found, [(0, m - n) for m, n in zip(wanted, shape, strict=True)])
+    return np.pad(result, [(0, m - n) for m, n in zip(wanted, shape, strict=True)])
 
 
 def _norm_along(x: Any, axis: int = -1, p: int = 2) -> Any:

@@ -18,11 +18,11 @@ def _gemm(
     broadcast: int = 0,
 ) -> Any:
     """Gemm: ``alpha * a @ b + beta * c``, with the matrices transposed on request."""
-    found = (transpose_matrix(a) if transA else a) @ (transpose_matrix(b) if transB else b)
-    found = found if alpha == 1 else found * number_like(alpha, found)
+    result = (transpose_matrix(a) if transA else a) @ (transpose_matrix(b) if transB else b)
+    result = result if alpha == 1 else result * number_like(alpha, result)
     if c is None or beta == 0:
-        return found
-    return found + (c if beta == 1 else c * number_like(beta, c))
+        return result
+    return result + (c if beta == 1 else c * number_like(beta, c))
 
 
 def _einsum(*arrays: Any, equation: str) -> Any:
@@ -51,8 +51,10 @@ def _matmul_integer(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> A
 def quantize_again(x: Any, scale: Any, zero: Any) -> Any:
     """Numbers as integers of the dtype of ``zero``: divided by the scale and rounded."""
     limits = np.iinfo(zero.dtype)
-    found = np.rint(x / scale) + zero.astype(x.dtype)
-    return np.clip(found, number_like(limits.min, x), number_like(limits.max, x)).astype(zero.dtype)
+    result = np.rint(x / scale) + zero.astype(x.dtype)
+    return np.clip(result, number_like(limits.min, x), number_like(limits.max, x)).astype(
+        zero.dtype
+    )
 
 
 def _matmul_quantized(

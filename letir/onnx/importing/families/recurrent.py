@@ -35,7 +35,7 @@ _TAKES_BETA = ("affine", "hardsigmoid", "scaledtanh")
 
 def _activation_functions(names: Sequence[str], alphas: Any, betas: Any) -> list[Callable]:
     """The activation functions; ``alphas`` and ``betas`` are the parameters of all, in order."""
-    found, alphas, betas = [], list(alphas or ()), list(betas or ())
+    result, alphas, betas = [], list(alphas or ()), list(betas or ())
     for name in names:
         if name.lower() not in _ACTIVATIONS:
             raise MissingRule(f"there is no activation {name!r} of recurrent networks in ONNX")
@@ -45,8 +45,8 @@ def _activation_functions(names: Sequence[str], alphas: Any, betas: Any) -> list
             numbers[0] = alphas.pop(0)
         if name.lower() in _TAKES_BETA and betas:
             numbers[1] = betas.pop(0)
-        found.append(lambda x, f=f, numbers=tuple(numbers): f(x, *numbers))
-    return found
+        result.append(lambda x, f=f, numbers=tuple(numbers): f(x, *numbers))
+    return result
 
 
 # ---- one step ----
@@ -212,13 +212,13 @@ def _weights_of(i: int, gates: int, w: Any, r: Any, b: Any, p: Any) -> dict[str,
 def _first_state(i: int, states: int, x: Any, n: int, given: tuple, layout: int) -> tuple:
     """The initial state of one direction, by default zeros."""
     zeros = lnp.zeros((x.shape[1], n), x.dtype)
-    found = []
+    result = []
     for value in given[:states]:
         if value is None:
-            found.append(zeros)
+            result.append(zeros)
         else:
-            found.append((np.swapaxes(value, 0, 1) if layout else value)[i])
-    return tuple(found)
+            result.append((np.swapaxes(value, 0, 1) if layout else value)[i])
+    return tuple(result)
 
 
 OPERATORS: dict[str, Any] = {

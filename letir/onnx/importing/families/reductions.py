@@ -113,11 +113,11 @@ def _argument(f: Any) -> Any:
     def run(x: Any, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Any:
         axis = axis_of(axis, x.ndim)
         if select_last_index:
-            found = x.shape[axis] - 1 - f(np.flip(x, axis), axis=axis)
+            result = x.shape[axis] - 1 - f(np.flip(x, axis), axis=axis)
         else:
-            found = f(x, axis=axis)
-        found = found.astype(np.int64)
-        return np.expand_dims(found, axis) if keepdims else found
+            result = f(x, axis=axis)
+        result = result.astype(np.int64)
+        return np.expand_dims(result, axis) if keepdims else result
 
     return run
 
@@ -157,10 +157,10 @@ def _cumulative(f: Any, start: int) -> Any:
             front, kept = [slice(None)] * x.ndim, [slice(None)] * x.ndim
             front[at], kept[at] = slice(0, 1), slice(0, -1)
             first = x[tuple(front)] * number_like(0, x) + number_like(start, x)
-            found = np.concatenate([first, f(x[tuple(kept)], axis=at, dtype=x.dtype)], axis=at)
+            result = np.concatenate([first, f(x[tuple(kept)], axis=at, dtype=x.dtype)], axis=at)
         else:
-            found = f(x, axis=at, dtype=x.dtype)
-        return np.flip(found, at) if reverse else found
+            result = f(x, axis=at, dtype=x.dtype)
+        return np.flip(result, at) if reverse else result
 
     return run
 

@@ -109,7 +109,7 @@ def _resized_axis(x: Any, axis: int, count: int, scale: float, roi: Any, options
     shape = [-1 if i == axis else 1 for i in range(x.ndim)]
     if options["mode"] == "nearest":
         index = np.clip(_nearest_positions(places, options["nearest_mode"]), 0, n - 1)
-        found = np.take(x, index, axis=axis)
+        result = np.take(x, index, axis=axis)
     else:
         index, weights = _neighbour_weights(places, n, scale, options)
         used = (weights != 0).any(axis=0)
@@ -119,17 +119,17 @@ def _resized_axis(x: Any, axis: int, count: int, scale: float, roi: Any, options
                 np.take(x, index[:, k], axis=axis) * weights[:, k].reshape(shape)
                 for k in range(weights.shape[1])
             ]
-            found = sum(terms[1:], terms[0])
+            result = sum(terms[1:], terms[0])
         else:
             check_elements([count, n], "Resize")
             matrix = np.zeros((count, n), x.dtype)
             np.add.at(matrix, (np.arange(count)[:, None], index), weights)
-            found = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+            result = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
     if options["coordinates"] == "tf_crop_and_resize":
         outside = ((places < 0) | (places > n - 1)).reshape(shape)
         if outside.any():
-            return np.where(outside, number_like(options["outside"], found), found)
-    return found
+            return np.where(outside, number_like(options["outside"], result), result)
+    return result
 
 
 def _scales_and_sizes(
@@ -197,18 +197,18 @@ def _resize(
         _resize_regions(roi) if coordinate_transformation_mode == "tf_crop_and_resize" else None
     )
     is_exact = mode == "nearest" or x.dtype.kind == "f"
-    found = x if is_exact else x.astype(np.float64)
+    result = x if is_exact else x.astype(np.float64)
     for place, (axis, scale, count) in enumerate(zip(found_axes, factors, counts, strict=True)):
         region = None if regions is None else regions[place]
         whole = region is None or (region[0] == 0 and region[1] == 1)
         n = x.shape[axis]
         if whole and scale == 1 and (type(n) is Size or n == count):
             continue
-        found = _resized_axis(found, axis, count, scale, region, options)
+        result = _resized_axis(result, axis, count, scale, region, options)
     if is_exact:
-        return found
+        return result
     limits = np.iinfo(x.dtype)
-    return np.clip(found, limits.min, limits.max).astype(x.dtype)
+    return np.clip(result, limits.min, limits.max).astype(x.dtype)
 
 
 def _upsample(x: Any, scales_input: Any = None, mode: str = "nearest", scales: Any = None) -> Any:

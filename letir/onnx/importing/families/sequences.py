@@ -13,10 +13,10 @@ _MOST_PARTS = 10_000  # into which an array may be split
 
 def _position(position: Any, count: int, most: int) -> int:
     """A position in a sequence, counted from the front."""
-    found = known_int(position, "the position in a sequence")
-    if not -count <= found <= most:
-        raise ParseError(f"position {found} in a sequence of {count} elements")
-    return found + count if found < 0 else found
+    result = known_int(position, "the position in a sequence")
+    if not -count <= result <= most:
+        raise ParseError(f"position {result} in a sequence of {count} elements")
+    return result + count if result < 0 else result
 
 
 def _sequence(*values: Any) -> list:
@@ -78,13 +78,13 @@ def _split_to_sequence(x: Any, lengths: Any = None, axis: int = 0, keepdims: int
         parts = [min(each, n - start) for start in range(0, n, each)]
     else:
         parts = known_sizes(lengths, "SplitToSequence: the vector of lengths")
-    found, start = [], 0
+    result, start = [], 0
     for length in parts:
         part = x[(*[slice(None)] * axis, slice(start, start + length))]
         is_flat = lengths is None and not keepdims
-        found.append(np.squeeze(part, axis) if is_flat else part)
+        result.append(np.squeeze(part, axis) if is_flat else part)
         start += length
-    return found
+    return result
 
 
 def _optional(value: Any = None, type: Any = None) -> Any:

@@ -299,10 +299,10 @@ def _depth_to_space(x: Any, blocksize: int, mode: str = "DCR") -> Any:
     n, c, h, w = x.shape
     b, rest = blocksize, c // blocksize**2
     if mode == "DCR":
-        found = np.transpose(x.reshape((n, b, b, rest, h, w)), (0, 3, 4, 1, 5, 2))
+        result = np.transpose(x.reshape((n, b, b, rest, h, w)), (0, 3, 4, 1, 5, 2))
     else:
-        found = np.transpose(x.reshape((n, rest, b, b, h, w)), (0, 1, 4, 2, 5, 3))
-    return found.reshape((n, rest, h * b, w * b))
+        result = np.transpose(x.reshape((n, rest, b, b, h, w)), (0, 1, 4, 2, 5, 3))
+    return result.reshape((n, rest, h * b, w * b))
 
 
 def _space_to_depth(x: Any, blocksize: int, mode: str = "DCR") -> Any:

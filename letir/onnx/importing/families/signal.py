@@ -44,10 +44,10 @@ def _dft(
         return _parts_of(np.fft.ifft(z, n, axis=axis), x.dtype)
     if onesided and x.shape[-1] == 1:
         return _parts_of(np.fft.rfft(z, n, axis=axis), x.dtype)
-    found = np.fft.fft(z, n, axis=axis)
+    result = np.fft.fft(z, n, axis=axis)
     if onesided:
-        found = found[(*[slice(None)] * axis, slice(0, found.shape[axis] // 2 + 1))]
-    return _parts_of(found, x.dtype)
+        result = result[(*[slice(None)] * axis, slice(0, result.shape[axis] // 2 + 1))]
+    return _parts_of(result, x.dtype)
 
 
 def _stft(
@@ -66,10 +66,10 @@ def _stft(
     frames = z[:, places]
     frames = frames if window is None else frames * window
     is_real = x.shape[-1] == 1
-    found = np.fft.rfft(frames) if onesided and is_real else np.fft.fft(frames)
+    result = np.fft.rfft(frames) if onesided and is_real else np.fft.fft(frames)
     if onesided and not is_real:
-        found = found[..., : length // 2 + 1]
-    return _parts_of(found, x.dtype)
+        result = result[..., : length // 2 + 1]
+    return _parts_of(result, x.dtype)
 
 
 def _mel_weights(
@@ -87,10 +87,10 @@ def _mel_weights(
     left, center, right = edges[:-2], edges[1:-1], edges[2:]
     rise = (places - left) / np.where(center == left, 1, center - left)
     fall = (right - places) / np.where(right == center, 1, right - center)
-    found = np.where((places >= left) & (places <= center), rise, 0.0)
-    found = np.where((places == center) & (center == left), 1.0, found)
-    found = np.where((places >= center) & (places < right) & (right > center), fall, found)
-    return found.astype(dtype_of(output_datatype))
+    result = np.where((places >= left) & (places <= center), rise, 0.0)
+    result = np.where((places == center) & (center == left), 1.0, result)
+    result = np.where((places >= center) & (places < right) & (right > center), fall, result)
+    return result.astype(dtype_of(output_datatype))
 
 
 OPERATORS: dict[str, Any] = {"DFT": _dft, "STFT": _stft, "MelWeightMatrix": _mel_weights}

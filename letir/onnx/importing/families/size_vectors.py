@@ -18,8 +18,8 @@ from letir.onnx.importing.values import as_array, vector_of_sizes
 def _sizes_equal(a: Any, b: Any) -> Any:
     """Equal of vectors of sizes. Raises ShapeError if it depends on the symbolic sizes."""
     a, b = np.broadcast_arrays(a, b)
-    found = [_same_size(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True)]
-    return np.array(found, bool).reshape(a.shape)
+    result = [_same_size(x, y) for x, y in zip(a.ravel(), b.ravel(), strict=True)]
+    return np.array(result, bool).reshape(a.shape)
 
 
 def _same_size(a: Any, b: Any) -> bool:
@@ -54,14 +54,14 @@ def _sizes_cast(x: Any, **attrs: Any) -> Any:
 
 def _sizes_product(x: Any, axes: Any = None, **attrs: Any) -> Any:
     """ReduceProd of a vector of sizes."""
-    found = vector_of_sizes([math.prod(x.ravel())])
-    return found if attrs.get("keepdims", 1) else found.reshape(())
+    result = vector_of_sizes([math.prod(x.ravel())])
+    return result if attrs.get("keepdims", 1) else result.reshape(())
 
 
 def _sizes_gather(x: Any, indices: Any, axis: int = 0) -> Any:
     """Gather from a vector of sizes."""
-    found = x[indices]
-    return found if type(found) is np.ndarray else vector_of_sizes([found]).reshape(())
+    result = x[indices]
+    return result if type(result) is np.ndarray else vector_of_sizes([result]).reshape(())
 
 
 def _sizes_remainder(a: Any, b: Any, fmod: int = 0) -> Any:

@@ -21,8 +21,8 @@ FACTORS = np.array([1.5, 0.0, -2.0, 0.5])
 def body(f: Callable, *kinds: ArrayType) -> Lambda:
     """The program of ``f`` for parameters of these types."""
     builder = LetBuilder()
-    found = f(*[builder.param(kind) for kind in kinds])
-    return builder.build(found if type(found) is tuple else (found,))
+    result = f(*[builder.param(kind) for kind in kinds])
+    return builder.build(result if type(result) is tuple else (result,))
 
 
 def binary(f: Callable, *kinds: ArrayType, more: tuple = ()) -> Lambda:

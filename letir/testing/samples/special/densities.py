@@ -39,11 +39,11 @@ def samples_of(name: str, method: str) -> list[Sample]:
         shape = tuple(n + 0.5 for n in shape)
     # not at 0.5, where the second derivative of laplace_ppf jumps
     x, number = (WITHIN * 0.9, 0.3) if method in ("ppf", "isf") else (NUMBERS * 0.7, 0.3)
-    found = [of(x, *shape, 0.125, np.array([1.5, 2.0, 0.5])), of(number, *shape, 0.0, 1.0)]
-    found = found if method in ("logpdf", "cdf", "logcdf", "logsf") else found[:1]
+    result = [of(x, *shape, 0.125, np.array([1.5, 2.0, 0.5])), of(number, *shape, 0.0, 1.0)]
+    result = result if method in ("logpdf", "cdf", "logcdf", "logsf") else result[:1]
     if name in ("laplace", "logistic"):
-        return exempt(found, complex_step="they take an absolute value")
-    return found
+        return exempt(result, complex_step="they take an absolute value")
+    return result
 
 
 def slope() -> Lambda:

@@ -12,8 +12,8 @@ from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, exempt, of, rou
 def at(*numbers: float, integer: int | None = 1) -> list[Sample]:
     """Samples of a function of one real array, smooth at these numbers."""
     row = np.array(numbers)
-    found = [of(row), of(row.astype(FLOAT32)[:1])]
-    return found if integer is None else [*found, of(integer)]
+    result = [of(row), of(row.astype(FLOAT32)[:1])]
+    return result if integer is None else [*result, of(integer)]
 
 
 def also_complex(*numbers: float) -> list[Sample]:

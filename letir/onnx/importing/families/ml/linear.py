@@ -97,8 +97,8 @@ def _one_hot_encoder(
     """OneHotEncoder: 1 at the category of each number."""
     if cats_int64s is None:
         raise MissingRule("OneHotEncoder: strings are not supported\n  encode them as integers")
-    found = np.expand_dims(x, -1) == np.array(cats_int64s).astype(x.dtype)
-    return found.astype(np.float32)
+    result = np.expand_dims(x, -1) == np.array(cats_int64s).astype(x.dtype)
+    return result.astype(np.float32)
 
 
 # ---- results ----
@@ -149,8 +149,8 @@ def labels_of(scores: Any, attrs: dict[str, Any]) -> Any:
 
 def _affine_map(x: Any, coefficients: Any, shape: tuple, intercepts: Any) -> Any:
     """The products with coefficients, which have the shape (targets, features), plus intercepts."""
-    found = x @ np.array(coefficients, x.dtype).reshape(shape).T
-    return found if intercepts is None else found + np.array(intercepts, x.dtype)
+    result = x @ np.array(coefficients, x.dtype).reshape(shape).T
+    return result if intercepts is None else result + np.array(intercepts, x.dtype)
 
 
 def _linear_regressor(
@@ -161,8 +161,8 @@ def _linear_regressor(
     targets: int = 1,
 ) -> Any:
     """LinearRegressor: products with the coefficients of each target."""
-    found = _affine_map(as_floating(x), coefficients, (targets, -1), intercepts)
-    return apply_post_transform(found, post_transform)
+    result = _affine_map(as_floating(x), coefficients, (targets, -1), intercepts)
+    return apply_post_transform(result, post_transform)
 
 
 def _linear_classifier(

@@ -49,12 +49,12 @@ def _support_vector_regressor(
     weights = np.array(coefficients, x.dtype)
     if n_supports:
         vectors = np.array(support_vectors, x.dtype).reshape(n_supports, -1)
-        found = _kernel_of(x, vectors, kernel_type, kernel_params) @ weights.reshape(-1, 1)
+        result = _kernel_of(x, vectors, kernel_type, kernel_params) @ weights.reshape(-1, 1)
     else:
-        found = x @ weights.reshape(-1, 1)
-    found = found + np.array(rho[:1], x.dtype)
-    found = np.where(found > 0, number_like(1, x), number_like(-1, x)) if one_class else found
-    return apply_post_transform(found, post_transform)
+        result = x @ weights.reshape(-1, 1)
+    result = result + np.array(rho[:1], x.dtype)
+    result = np.where(result > 0, number_like(1, x), number_like(-1, x)) if one_class else result
+    return apply_post_transform(result, post_transform)
 
 
 # ---- classifiers ----
@@ -148,8 +148,8 @@ def _support_vector_classifier(x: Any, **attrs: Any) -> tuple:
     votes = _votes(scores, pairs, len(labels))
     if not attrs.get("prob_a"):
         return _labels_and_scores(scores, votes, labels, post, False)
-    found = _probabilities(scores, attrs, pairs, len(labels))
-    return _labels_and_scores(found, votes, labels, post, True)
+    result = _probabilities(scores, attrs, pairs, len(labels))
+    return _labels_and_scores(result, votes, labels, post, True)
 
 
 def _labels_and_scores(scores: Any, votes: Any, labels: list, post: str, is_share: bool) -> tuple:

@@ -43,14 +43,14 @@ class Forest:
 
     def depth(self) -> int:
         """The number of levels. Raises ParseError for trees with a cycle."""
-        level, found = set(self.roots.tolist()), 0
+        level, result = set(self.roots.tolist()), 0
         while True:
             inner = {n for n in level if self.yes[n] != n or self.no[n] != n}
             if not inner:
-                return found
+                return result
             level = {int(child[n]) for n in inner for child in (self.yes, self.no)}
-            found += 1
-            if found > len(self.feature):
+            result += 1
+            if result > len(self.feature):
                 raise ParseError("the nodes of a tree are in a cycle\n  the file is damaged")
 
     def leaves(self, x: Any) -> Any:
@@ -100,8 +100,8 @@ class Forest:
         node = self.leaves(x)
         each = take_elements(table, node, axis=0)
         combine: dict[str, Any] = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}
-        found = combine[aggregate](each, axis=1)
-        return found if base is None else found + np.array(base, x.dtype)
+        result = combine[aggregate](each, axis=1)
+        return result if base is None else result + np.array(base, x.dtype)
 
 
 # ---- reading ----
@@ -163,8 +163,8 @@ def _tree_regressor(x: Any, **attrs: Any) -> Any:
     """TreeEnsembleRegressor: the combined weights of the leaves of each row."""
     forest = _forest_of_nodes(attrs, "target", attrs.get("n_targets", 1))
     base = attrs.get("base_values_as_tensor", attrs.get("base_values"))
-    found = forest.scores(x, attrs.get("aggregate_function", "SUM"), base)
-    return apply_post_transform(found, attrs.get("post_transform", "NONE")).astype(np.float32)
+    result = forest.scores(x, attrs.get("aggregate_function", "SUM"), base)
+    return apply_post_transform(result, attrs.get("post_transform", "NONE")).astype(np.float32)
 
 
 def _tree_classifier(x: Any, **attrs: Any) -> tuple:
@@ -219,13 +219,13 @@ def _tree_ensemble(x: Any, **attrs: Any) -> Any:
 
 def _split_at_nan(numbers: Any) -> list[list[float]]:
     """The sets of numbers that nan separates."""
-    found: list[list[float]] = [[]]
+    result: list[list[float]] = [[]]
     for number in numbers:
         if number != number:
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(float(number))
-    return found
+            result[-1].append(float(number))
+    return result
 
 
 OPERATORS: dict[str, Any] = {
