@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
-from letir.errors import AxisBoundsError, ShapeError
+from letir.errors import AxisBoundsError, DTypeError, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import transpose_batch
 from letir.ops.define.records import define, unbroadcast
@@ -16,10 +16,13 @@ from letir.ops.shape.shape_and_creation import as_size, shape_from_call
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as non-negative ints, in the order given.
 
-    Raises AxisBoundsError for an axis out of bounds, ShapeError for an axis that is given twice.
+    Raises AxisBoundsError for an axis out of bounds, ShapeError for an axis that is given twice,
+    DTypeError for an axis that is not an integer, as a text may say.
     """
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:
+        if not hasattr(a, "__index__"):
+            raise DTypeError(f"axis {a!r} is not an integer\n  count axes from 0")
         if not -ndim <= a < ndim:
             raise AxisBoundsError(
                 f"axis {a} is out of bounds for array of dimension {ndim}\n"

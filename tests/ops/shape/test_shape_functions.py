@@ -494,3 +494,12 @@ def test_the_gradient_of_borders_of_symbolic_size_is_that_of_known_size(mode):
     f = lt.grad(lt.trace(weighted, lt.ShapeDtype(("n+4",))))
     for n in (4, 7):
         assert_close(lt.grad(weighted)(np.ones(n)), f(np.ones(n)))
+
+
+@pytest.mark.parametrize("axis", ["1.5", "nan", "(0.5,)", "float64"])
+def test_an_axis_in_a_text_is_an_integer(axis):
+    """Of an operand of unknown type, the axis is first looked at when the program is traced."""
+    f = lt.parse(f"lambda %0 {{ %1 = expand_dims(%0, axis={axis}); return %1 }}")
+
+    with pytest.raises(DTypeError, match="is not an integer"):
+        lt.trace(f, np.ones(3))
