@@ -31,11 +31,6 @@ def _is_floating(bind: Bind) -> bool:
     return len(dtypes) == 1 and next(iter(dtypes)).kind == "f"
 
 
-def _is_double(bind: Bind) -> bool:
-    """Whether the result is in double precision, in which runtimes lack many layers."""
-    return bind.binders[0].type.dtype == np.float64
-
-
 def _present(bind: Bind) -> list:
     return [arg for arg in bind.args if arg.type is not NO_TYPE]
 
@@ -50,7 +45,7 @@ def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> 
 
     def rule(g: Graph, bind: Bind) -> Any:
         attrs = attributes(bind) if _is_floating(bind) else None
-        if attrs is not None and _is_double(bind):
+        if attrs is not None and bind.binders[0].type.dtype == np.float64:
             is_exact = all(float(np.float32(a)) == a for a in attrs.values() if type(a) is float)
             attrs = attrs if double and is_exact else None
         if attrs is None and bind.op.decompose is not None:
@@ -74,13 +69,11 @@ exports_op("relu")(_rule("Relu"))
 exports_op("sigmoid", "expit")(_rule("Sigmoid"))
 exports_op("selu")(_rule("Selu", double=False))
 exports_op("hardswish")(_rule("HardSwish", double=False))
-exports_op("mish")(_rule("Mish", double=False))
+exports_op("mish")(_rule("Mish"))
 exports_op("softsign")(_rule("Softsign", double=False))
-exports_op("elu")(_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False))
+exports_op("elu")(_rule("Elu", lambda bind: {"alpha": float(bind.attrs["alpha"])}))
 exports_op("celu")(_rule("Celu", lambda bind: {"alpha": float(bind.attrs["alpha"])}, double=False))
-exports_op("softplus")(
-    _rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None, double=False)
-)
+exports_op("softplus")(_rule("Softplus", lambda bind: {} if bind.attrs["beta"] == 1 else None))
 exports_op("leaky_relu")(
     _rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
@@ -90,7 +83,8 @@ exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "be
 
 @exports_op("gelu")
 def _gelu(g: Graph, bind: Bind) -> Any:
-    if g.opset < 20 or not _is_floating(bind) or _is_double(bind):
+    is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
+    if g.opset < 20 or not _is_floating(bind) or is_double:
         return _by_parts(g, bind)
     return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
 
@@ -98,7 +92,7 @@ def _gelu(g: Graph, bind: Bind) -> Any:
 @exports_op("prelu")
 def _prelu(g: Graph, bind: Bind) -> Any:
     x, weight = (arg.type for arg in bind.args)
-    if not _is_floating(bind) or _is_double(bind):
+    if not _is_floating(bind):
         return _by_parts(g, bind)
     name, slope = g.operands(bind)
     if weight.ndim == 1 and x.ndim > 1:
@@ -230,7 +224,7 @@ def _is_static(bind: Bind, *names: str) -> bool:
 @exports_op("conv")
 def _conv(g: Graph, bind: Bind) -> Any:
     x, w = (arg.type for arg in bind.args)
-    if not _is_floating(bind) or _is_double(bind) or not _is_static(bind) or x.ndim < 3:
+    if not _is_floating(bind) or not _is_static(bind) or x.ndim < 3:
         return g.emitter.written(g, bind, _conv_by_windows)
     attrs = {**_window_attributes(bind.attrs), "group": bind.attrs["groups"]}
     return g("Conv", *g.operands(bind), kernel_shape=list(w.shape[2:]), **attrs)
@@ -240,7 +234,9 @@ def _conv(g: Graph, bind: Bind) -> Any:
 def _conv_transpose(g: Graph, bind: Bind) -> Any:
     y, w = (arg.type for arg in bind.args)
     attrs = bind.attrs
-    if not _is_floating(bind) or _is_double(bind) or not _is_static(bind) or y.ndim < 3:
+    if not _is_floating(bind) or not _is_static(bind) or y.ndim < 3:
+        return g.emitter.written(g, bind, _conv_transpose_by_windows)
+    if y.dtype == np.float64 and attrs["groups"] > 1:  # no runtime computes the node
         return g.emitter.written(g, bind, _conv_transpose_by_windows)
     rows = zip(
         *(attrs["sizes"], y.shape[2:], w.shape[2:], attrs["stride"]),
@@ -370,9 +366,10 @@ def _pool(g: Graph, bind: Bind) -> Any:
     pads = zip(bind.attrs["padding"], window, strict=True)
     if not _is_floating(bind) or not _is_static(bind) or any(max(p) >= k for p, k in pads):
         return _by_parts(g, bind)
-    if lead > 2 or x.dtype == np.float16 or (_is_double(bind) and not is_max):
+    name = g.operand(bind.args[0])
+    if lead > 2 or x.dtype == np.float16 or (is_max and lead > 2):
         return _by_parts(g, bind)
-    name = g.unsqueeze(g.operand(bind.args[0]), list(range(2 - lead)))
+    name = g.unsqueeze(name, list(range(2 - lead)))
     attrs = {"kernel_shape": list(window), **_window_attributes(bind.attrs)}
     if not is_max:
         attrs["count_include_pad"] = int(bind.attrs["count_padding"])

