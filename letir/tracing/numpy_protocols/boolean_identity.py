@@ -6,19 +6,22 @@ code a comparison of Python numbers gives Python's own boolean, with a guard.
 
 import dis
 import itertools
+import os
 import sys
 from types import CodeType
 from typing import Any
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, operators
 from letir.ast.bounded_cache import BoundedCache
 from letir.tracing.callers import codes_in, is_user_module
+from letir.tracing.source_locations import is_letirs
 from letir.tracing.trace_state import ABSENT, Trace
 
 # id of a dict of globals -> (the dict, its length, whether its code tests booleans by identity)
 _modules: dict[int, tuple[dict, int, bool]] = BoundedCache(1 << 10)
 # id of code -> (code, whether it tests booleans by identity), as hashing code is slow
 _codes: dict[int, tuple[CodeType, bool]] = BoundedCache(1 << 12)
+_OF_VALUES = (operators.__file__, os.path.dirname(__file__))  # code of traced values' operators
 _LOADS = ("LOAD_CONST", "LOAD_CONST_IMMORTAL")
 
 
@@ -27,6 +30,10 @@ def known_boolean(x: Any) -> Any:
     if type(x.emitter) is not Trace or x.concrete_value() is ABSENT:
         return x
     frame: Any = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_OF_VALUES):
+        frame = frame.f_back
+    if is_letirs(frame.f_code.co_filename):  # as in the stand-in for math.remainder
+        return x
     root = x.emitter.root
     while frame is not None and frame.f_code is not root:
         space = frame.f_globals
