@@ -120,7 +120,7 @@ def _known_integer(x: Any) -> Any:
     """A traced integer as a number, with a guard: a mean of integers may be an integer."""
     if not isinstance(x, Value) or x.shape or x.dtype.kind not in "iub":
         return x
-    return int(x) if x.type.weak else x.dtype.type(int(x))
+    return x.__class__(int(x))  # of a comparison of Python numbers, Python's bool
 
 
 LATE_BOUND["statistics_module"] = statistics_module

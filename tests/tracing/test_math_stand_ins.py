@@ -54,6 +54,7 @@ ROUNDED_ONCE = {
     "dist": lambda x: math.dist(x, x[::-1]),
     "mean": statistics.mean,
     "fmean": statistics.fmean,
+    "mean of a comparison": lambda x: statistics.mean([float(x[2]) ** 2 > 0.0, 1.0, x[1]]),
     "fmean of numbers": lambda x: statistics.fmean(x.tolist()),
     "fmean with weights": lambda x: statistics.fmean(x, [2, 1, 2]),
 }
