@@ -212,3 +212,8 @@ def _codes_of(member: Any) -> list[CodeType]:
     """The code of a method, of a class method, static method or property."""
     functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
     return [f.__code__ for f in functions if type(f) is FunctionType]
+
+
+def name_of_globals(space: dict) -> str:
+    """The name of the module with these globals; code run by ``exec`` may have none."""
+    return space.get("__name__") or f"globals at {id(space)}"

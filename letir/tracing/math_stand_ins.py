@@ -21,7 +21,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError
-from letir.tracing.callers import attributes_called_on_lists, codes_in
+from letir.tracing.callers import attributes_called_on_lists, codes_in, name_of_globals
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
@@ -322,7 +322,7 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     values = list(space.values())
     is_installed = "-packages" in (space.get("__file__") or "")
     uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
-    if is_installed and not uses and space.get("__name__") not in GIVEN_NUMBERS:
+    if is_installed and not uses and name_of_globals(space) not in GIVEN_NUMBERS:
         return {}
     return named_stand_ins(
         codes_in(values, space), not _CLASSES_OF_METHODS.isdisjoint(map(id, values))

@@ -24,6 +24,7 @@ from letir.tracing.callers import (
     is_called_at_once,
     is_read_by_user,
     is_user_module,
+    name_of_globals,
 )
 from letir.tracing.trace_state import ACTIVE, active_trace
 
@@ -162,7 +163,7 @@ def take_lists(function: Any) -> None:
 def give_numbers(space: dict) -> None:
     """Give stand-ins to an installed module without NumPy, now and in later recordings."""
     with _lock:
-        GIVEN_NUMBERS.add(space["__name__"])
+        GIVEN_NUMBERS.add(name_of_globals(space))
         _spaces.pop(id(space), None)
         for site in _sites_in(space):
             site.exchange(True)

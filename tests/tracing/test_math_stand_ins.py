@@ -54,7 +54,7 @@ ROUNDED_ONCE = {
     "dist": lambda x: math.dist(x, x[::-1]),
     "mean": statistics.mean,
     "fmean": statistics.fmean,
-    "mean of a comparison": lambda x: statistics.mean([float(x[2]) ** 2 > 0.0, 1.0, x[1]]),
+    "mean of a comparison": lambda x: statistics.mean([float(x[2]) ** 2 > 0.0, 1.0, float(x[1])]),
     "fmean of numbers": lambda x: statistics.fmean(x.tolist()),
     "fmean with weights": lambda x: statistics.fmean(x, [2, 1, 2]),
 }
@@ -238,3 +238,12 @@ def test_numbers_of_derived_classes_are_operands():
 
     x = np.ones((2, 3))
     assert_same(f(2 * x, 3.0), lt.trace(f, x, 1.5)(2 * x, 3.0))
+
+
+def test_code_without_a_module_converts_traced_numbers():
+    space = {}
+    exec("def first(x):\n    return [float(v) for v in x][0]", space)
+
+    assert "__name__" not in space
+    assert_same(2.0, lt.trace(space["first"], X)(2 * X))
+    assert_same(np.array([2.0, 0.0, 0.0]), lt.grad(lambda x: space["first"](x) * 2)(X))

@@ -19,7 +19,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.tracing.callers import codes_in, is_user_module
+from letir.tracing.callers import codes_in, is_user_module, name_of_globals
 from letir.tracing.math_stand_ins import functions_of_arrays
 from letir.tracing.refusals import RecordAgain, called_text
 from letir.tracing.source_locations import is_letirs, is_users
@@ -137,7 +137,7 @@ def _defined_in_numpy(module: str, name: str) -> Any:
 def note_module_of_numbers(called: str, frame: FrameType) -> None:
     """Note the module of ``frame`` if it has no stand-in for ``float`` or ``complex`` yet."""
     trace, space = ACTIVE.get(), frame.f_globals
-    is_known = called in space or space.get("__name__") in GIVEN_NUMBERS
+    is_known = called in space or name_of_globals(space) in GIVEN_NUMBERS
     if type(trace) is Trace and trace.intercepts and not is_known and is_user_module(space):
         vars(trace)["takes_lists"] = space
     LATE_BOUND["note_held_function"]()
