@@ -120,7 +120,8 @@ def _known_integer(x: Any) -> Any:
     """A traced integer as a number, with a guard: a mean of integers may be an integer."""
     if not isinstance(x, Value) or x.shape or x.dtype.kind not in "iub":
         return x
-    return x.__class__(int(x))  # of a comparison of Python numbers, Python's bool
+    kind: Any = x.__class__  # of a comparison of Python numbers, Python's bool
+    return kind(int(x))
 
 
 LATE_BOUND["statistics_module"] = statistics_module
