@@ -63,14 +63,13 @@ def call_of_python(
     return result if is_exact and _is_faster(result, of_plan, call) else None
 
 
-def _is_faster(found: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
+def _is_faster(of_python: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
     """Whether calling the Python function takes less time than the plan."""
     try:
         with np.errstate(all="ignore"):  # the warnings of these calls would be additional ones
-            time = found.shortest_time(*call)
+            time = of_python.shortest_time(*call)
     except Exception:
         return False
-    is_whole = type(of_plan) is WholeCall
     is_whole = isinstance(of_plan, WholeCall)
     time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
     try:
