@@ -3,6 +3,8 @@
 ``make fuzz`` draws other seeds.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,9 +76,13 @@ def test_a_gradient_agrees_with_differences(seed):
         vector, number, *_ = f(x, *args[1:])
         return np.tanh(vector).sum() + np.tanh(number) * 0.5
 
-    results, error = outcome(f, args)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results, error = outcome(f, args)
     if error is not None or not np.isfinite(np.hstack([np.ravel(r) for r in results[:2]])).all():
         return  # the derivative at an infinite result is nan, as of a division by 0
+    if any("divide by zero" in str(warning.message) for warning in caught):
+        return  # so is the derivative of atan(x / 0.0), whose result is finite
     steps = [(loss(args[0] + h) - loss(args[0] - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
     sides = [(loss(args[0] + h) - loss(args[0])) / 1e-6 for h in 1e-6 * np.eye(3)]
     if not np.allclose(steps, sides, rtol=1e-2, atol=1e-3):  # at a kink or a jump
