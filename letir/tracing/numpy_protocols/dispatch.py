@@ -108,12 +108,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     found = recorder_of(func)
     # of a condition alone np.where is np.nonzero
     if found is None or (func is _WHERE and len(args) + len(kwargs) == 1):
-        if func in _WRITERS and not isinstance(args[0], Value):
-            raise into_ordinary_array()
-        plain = PLAIN.get(func)
-        if plain is None:
-            raise unsupported_error(func)
-        return plain(*args, **kwargs)
+        return _call_without_record(func, args, kwargs)
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
     if func is _MEAN and isinstance(out, Value):
@@ -145,6 +140,16 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     is_method = func in _METHODS and _is_strong_scalar(operands[0])
     written = write_into_out(func, operands[0], result, out)
     return written[()] if is_method else written
+
+
+def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+    """The result of a NumPy function that several operations compute."""
+    if func in _WRITERS and not isinstance(args[0], Value):
+        raise into_ordinary_array()
+    plain = PLAIN.get(func)
+    if plain is None:
+        raise unsupported_error(func)
+    return plain(*args, **kwargs)
 
 
 def _is_strong_scalar(x: Any) -> bool:
