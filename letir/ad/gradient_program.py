@@ -223,8 +223,8 @@ def zeros_for(param: Local, ct: Any, xp: Any) -> Any:
     """``ct`` if it is defined, else zeros of the type of ``param``; None if that is unknown."""
     if ct is not Undef:
         return ct
-    kind = param.type
-    return None if not has_static_shape(kind) else xp.zeros(kind.shape, kind.dtype)
+    aval = param.type
+    return None if not has_static_shape(aval) else xp.zeros(aval.shape, aval.dtype)
 
 
 def number_locals(fn: Lambda) -> dict[Local, str]:

@@ -104,12 +104,12 @@ class Linearity:
 
     def obstacle_inside(self, bind: Bind, chosen: set[Local]) -> str | None:
         """``obstacle`` in the decomposition of a composite, because its vjp hides added terms."""
-        kinds = [arg.type for arg in bind.args]
-        if bind.op.decompose is None or None in kinds:
+        avals = [arg.type for arg in bind.args]
+        if bind.op.decompose is None or None in avals:
             return None
-        known = tuple([kind if isinstance(kind, ArrayType) else None for kind in kinds])
+        known = tuple([aval if isinstance(aval, ArrayType) else None for aval in avals])
         inside = decomposition(bind.op.decompose, known, dict(bind.attrs))
-        there = [arg for arg, kind in zip(bind.args, known, strict=True) if kind is not None]
+        there = [arg for arg, aval in zip(bind.args, known, strict=True) if aval is not None]
         params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
         try:
             Linearity(inside, params, self.asked, self.remedy)
@@ -210,10 +210,10 @@ def _probe_operands(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
             yield bind.replace(args=args), local
 
 
-def _floating_type(kind: ArrayType, bind: Bind) -> ArrayType:
-    """The type ``kind`` with a floating dtype that fits the results of ``bind``."""
-    if kind.inexact:
-        return kind
-    kinds = [binder.type for binder in bind.binders if binder.type is not None]
-    dtype = kinds[0].dtype if kinds else np.dtype(float)
-    return WEAK[complex if dtype.kind == "c" else float] if kind.weak else kind.with_dtype(dtype)
+def _floating_type(aval: ArrayType, bind: Bind) -> ArrayType:
+    """The type ``aval`` with a floating dtype that fits the results of ``bind``."""
+    if aval.inexact:
+        return aval
+    avals = [binder.type for binder in bind.binders if binder.type is not None]
+    dtype = avals[0].dtype if avals else np.dtype(float)
+    return WEAK[complex if dtype.kind == "c" else float] if aval.weak else aval.with_dtype(dtype)

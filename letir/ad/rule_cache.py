@@ -50,7 +50,7 @@ class Steps:
             if len(types) == 1:
                 binders: tuple[Local, ...] = (Local(types[0]),)
             else:
-                binders = tuple([Local(kind) for kind in types])
+                binders = tuple([Local(aval) for aval in types])
             add(Bind(binders, op, select(values), attrs, source))
             values += binders
         return self._returned(values)

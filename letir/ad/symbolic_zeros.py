@@ -228,12 +228,12 @@ def _lower_level(df: Lambda) -> Lambda:
 
 def zeros_of_type(builder: LetBuilder, param: Local) -> Local:
     """Emit zeros of the type of ``param``."""
-    kind = param.type
+    aval = param.type
     # for a static shape without ``size``, which would capture the parameter for its shape only
-    if has_static_shape(kind):
-        return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
+    if has_static_shape(aval):
+        return builder.emit(zeros, (), zeros.complete({"shape": aval.shape, "dtype": aval.dtype}))[
             0
         ]
     (shape_of,) = builder.emit(size, (param,))
-    shape, dtype = (None, np.dtype(float)) if kind is None else (kind.shape, kind.dtype)
+    shape, dtype = (None, np.dtype(float)) if aval is None else (aval.shape, aval.dtype)
     return builder.emit(zeros, (shape_of,), zeros.complete({"shape": shape, "dtype": dtype}))[0]

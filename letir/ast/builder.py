@@ -56,7 +56,7 @@ def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType |
     if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * result_count(op, attrs)
     try:
-        found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
+        found = op.aval(*[None if aval is NO_TYPE else aval for aval in types], **attrs)
     except AttributeError:
         if NO_TYPE not in types:
             raise

@@ -249,14 +249,14 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     fresh: dict = {}
     params = []
     for param, given in zip(fn.params, types, strict=True):
-        kind = getattr(given, "type", given)
-        known = kind is None or type(kind) is ArrayType
-        if not known and not hasattr(kind, "dtype"):
+        aval = getattr(given, "type", given)
+        known = aval is None or type(aval) is ArrayType
+        if not known and not hasattr(aval, "dtype"):
             raise DTypeError(
                 f"retype: a type is expected, found {given!r}\n"
                 "  pass ArrayType, ShapeDtype or an array for each parameter, one by one"
             )
-        fresh[param] = Local(kind if known else ArrayType(kind.dtype, kind.shape), param.name)
+        fresh[param] = Local(aval if known else ArrayType(aval.dtype, aval.shape), param.name)
         params.append(fresh[param])
     binds = []
     sizes = given_sizes([p.type for p in fn.params], [p.type for p in params])

@@ -19,9 +19,9 @@ def carries_derivative(x: Any) -> bool:
     return x.type is None or x.type.inexact
 
 
-def type_carries_derivative(kind: ArrayType | None) -> bool:
+def type_carries_derivative(aval: ArrayType | None) -> bool:
     """Whether a type is floating or complex; True for None, a type that is unknown."""
-    return kind is None or kind.inexact
+    return aval is None or aval.inexact
 
 
 def is_known_inexact(x: Any) -> bool:
@@ -29,15 +29,15 @@ def is_known_inexact(x: Any) -> bool:
     return x.type is not None and x.type.inexact
 
 
-def strong_type(kind: ArrayType | None) -> ArrayType | None:
-    """The type of an array where ``kind`` is the type of a Python number, else ``kind`` itself.
+def strong_type(aval: ArrayType | None) -> ArrayType | None:
+    """The type of an array where ``aval`` is the type of a Python number, else ``aval`` itself.
 
     The type of cotangents, tangents and loop-carried values.
 
     >>> strong_type(ArrayType(float, (), weak=True))
     float64[]
     """
-    return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
+    return ArrayType(aval.dtype, aval.shape) if aval is not None and aval.weak else aval
 
 
 def might_require_grad(fn: Lambda) -> bool:

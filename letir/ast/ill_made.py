@@ -107,9 +107,9 @@ def _expect_local(found: Any, what: str, at: str) -> None:
             f"{what} is {_describe_value(found)}, expected Local{at}\n  Local(type, name) makes one"
         )
     if found.type is not None and type(found.type) is not ArrayType:
-        kind = _describe_value(found.type)
+        aval = _describe_value(found.type)
         raise DTypeError(
-            f"the type of {what} is {kind}, expected ArrayType or None{at}\n"
+            f"the type of {what} is {aval}, expected ArrayType or None{at}\n"
             "  ArrayType(dtype, shape) makes one"
         )
     if found.name is not None and type(found.name) is not str:

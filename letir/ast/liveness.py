@@ -46,8 +46,8 @@ def may_raise(bind: Bind) -> bool:
     if any(body.memo(_body_may_raise) for body in bodies_of(bind)):
         return True
     # Python's own arithmetic: 7 % 0, 2.0**5000
-    kinds = [binder.type for binder in bind.binders]
-    return any(kind is not None and kind is not NO_TYPE and kind.weak for kind in kinds)
+    avals = [binder.type for binder in bind.binders]
+    return any(aval is not None and aval is not NO_TYPE and aval.weak for aval in avals)
 
 
 def _body_may_raise(body: Lambda) -> bool:

@@ -93,8 +93,8 @@ def _is_python(operand) -> bool:
     """Whether an operand is a Python number, or the result of comparing Python numbers."""
     if not hasattr(operand, "emitter"):  # not isinstance: Value is built from these functions
         return type(operand) in PYTHON_NUMBERS
-    kind = operand.arg.type
-    return kind is not None and (kind.weak or _is_python_bool(operand))
+    aval = operand.arg.type
+    return aval is not None and (aval.weak or _is_python_bool(operand))
 
 
 def _is_python_bool(operand) -> bool:

@@ -25,9 +25,9 @@ def is_static_shape(shape: Iterable | None) -> bool:
     return shape is not None and all(type(n) is int for n in shape)
 
 
-def has_static_shape(kind: "ArrayType | None") -> bool:
+def has_static_shape(aval: "ArrayType | None") -> bool:
     """Whether a type is known, and every size in its shape is a number."""
-    return kind is not None and all(type(n) is int for n in kind.shape)
+    return aval is not None and all(type(n) is int for n in aval.shape)
 
 
 def is_same_size(n: Size | int, m: Size | int) -> bool:

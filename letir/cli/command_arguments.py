@@ -97,8 +97,8 @@ def parse_traced_argument(text: str) -> Any:
             raise LetirError(f"--arg {text!r} is not a type\n  {_TYPE_FORM}")
         return parse_argument(text, _TRACED_FORMS)
     try:
-        kind = parse_type(text.strip())
-        return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+        aval = parse_type(text.strip())
+        return ShapeDtype(aval.shape, aval.dtype, aval.weak)
     except (LetirError, ValueError) as error:
         raise LetirError(
             f"--arg {text!r} is not a type: {str(error).splitlines()[0]}\n  {_TYPE_FORM}"

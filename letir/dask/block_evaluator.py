@@ -79,39 +79,39 @@ class DaskEvaluator(Evaluator):
         if not any(isinstance(x, da.Array) for x in operands):
             return results_tuple(op, compute(op, operands, bind.attrs))
         if op.role == "rows":
-            kinds = [binder.type for binder in bind.binders]
-            return rows_by_task(bind.attrs["group"], operands, kinds)
+            avals = [binder.type for binder in bind.binders]
+            return rows_by_task(bind.attrs["group"], operands, avals)
         if op.undefinable:  # it tests which of its operands are ``Undef``
             call = {"call": self.call} if op.holds_lambdas else {}
             return results_tuple(op, op.impl(DASK_MAKERS, *operands, **call, **bind.attrs))
         if any(0 in x.shape for x in operands if isinstance(x, da.Array)):
             # Dask's own functions fail for empty blocks
             operands = list(map(in_one_block, operands))
-        kinds = [binder.type for binder in bind.binders]
-        if not all(map(has_static_shape, kinds)):
+        avals = [binder.type for binder in bind.binders]
+        if not all(map(has_static_shape, avals)):
             raise self._refusal(bind, operands, "the sizes of its result depend on values")
         if op.role == "fused":
-            return self._fused(bind, operands, kinds)
+            return self._fused(bind, operands, avals)
         if op.elementwise:
             return elementwise_by_block(
-                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), kinds
+                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), avals
             )
         if all(map(has_one_block, operands)):
             return in_one_task(
-                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), kinds
+                BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), avals
             )
         if counts_rows(bind, operands):
             return self._picked_rows(bind, operands)
-        return self._by_dask(bind, operands, kinds)
+        return self._by_dask(bind, operands, avals)
 
-    def _fused(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
+    def _fused(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
         """The results of a group of elementwise binds."""
         fn = bind.attrs["body"]
-        if all(inner.op.elementwise for inner in fn.binds) and len({k.shape for k in kinds}) == 1:
-            return elementwise_by_block(BlockProgram(fn), operands, kinds)
+        if all(inner.op.elementwise for inner in fn.binds) and len({k.shape for k in avals}) == 1:
+            return elementwise_by_block(BlockProgram(fn), operands, avals)
         return Evaluator.call(self, fn, operands)  # a group that ends by joining its results
 
-    def _by_dask(self, bind: Bind, operands: list, kinds: list[ArrayType]) -> tuple:
+    def _by_dask(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
         """The results, computed by Dask's own functions. Raises LetirError if Dask has none."""
         op = bind.op
         if op.role == "index":  # the number of places is known of masks that are NumPy arrays only
@@ -127,9 +127,9 @@ class DaskEvaluator(Evaluator):
             found = results_tuple(op, op.impl(xp, *operands, **bind.attrs))
         except Exception as error:
             raise self._refusal(bind, operands, _first_sentence(error)) from None
-        if len(found) != len(kinds):
+        if len(found) != len(avals):
             raise self._refusal(bind, operands, "its number of results depends on values")
-        return tuple(map(functools.partial(self._as_typed, bind, operands), found, kinds))
+        return tuple(map(functools.partial(self._as_typed, bind, operands), found, avals))
 
     def _scan(self, bind: Bind, operands: list) -> tuple:
         """The results of a loop over the first axis of some operands, block after block."""
@@ -167,12 +167,12 @@ class DaskEvaluator(Evaluator):
             parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
         return (da.concatenate(parts),)
 
-    def _as_typed(self, bind: Bind, operands: list, found: Any, kind: ArrayType) -> Any:
+    def _as_typed(self, bind: Bind, operands: list, found: Any, aval: ArrayType) -> Any:
         """A result of Dask's with the dtype that NumPy's result has."""
         found = da.asarray(found)
-        if has_static_shape(kind) and found.shape != kind.shape:
+        if has_static_shape(aval) and found.shape != aval.shape:
             raise self._refusal(bind, operands, f"Dask gives a shape of {found.shape}")
-        return found if found.dtype == kind.dtype else found.astype(kind.dtype)
+        return found if found.dtype == aval.dtype else found.astype(aval.dtype)
 
     def _refusal(self, bind: Bind, operands: list, why: str) -> LetirError:
         """The error for a bind that cannot be computed on the blocks of its operands."""

@@ -61,46 +61,46 @@ class BlockProgram:
         return result
 
 
-def as_operand(kind: ArrayType | None, block: Any) -> Any:
+def as_operand(aval: ArrayType | None, block: Any) -> Any:
     """A block as an operand; a 0-d block as a Python number or a NumPy scalar, by its type."""
     if type(block) is not np.ndarray or block.ndim:
-        return block.item() if kind is not None and kind.weak and hasattr(block, "item") else block
-    return block.item() if kind is not None and kind.weak else block[()]
+        return block.item() if aval is not None and aval.weak and hasattr(block, "item") else block
+    return block.item() if aval is not None and aval.weak else block[()]
 
 
 def elementwise_by_block(
-    program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]
+    program: BlockProgram, operands: Sequence, avals: Sequence[ArrayType]
 ) -> tuple:
     """The results of an elementwise program, computed once for each block.
 
-    ``kinds``: the types of the results, which have one shape. Operands are broadcast, and chunks
+    ``avals``: the types of the results, which have one shape. Operands are broadcast, and chunks
     are aligned, as Dask's own operators do.
     """
-    axes = tuple(range(kinds[0].ndim))
+    axes = tuple(range(avals[0].ndim))
     pairs: list = []
     for operand in map(as_dask, operands):
         has_blocks = isinstance(operand, da.Array)
         pairs += [operand, axes[len(axes) - operand.ndim :] if has_blocks else None]
-    if len(kinds) == 1:
-        return (da.blockwise(program, axes, *pairs, meta=meta_of(kinds[0]), token=program.label),)
+    if len(avals) == 1:
+        return (da.blockwise(program, axes, *pairs, meta=meta_of(avals[0]), token=program.label),)
     # each block is a tuple, with an element for each result
     meta = np.empty((0,) * len(axes), object)
     bundle = da.blockwise(program, axes, *pairs, meta=meta, token=program.label)
     return tuple(
         da.blockwise(operator.itemgetter(i), axes, bundle, axes, meta=meta_of(kind))
-        for i, kind in enumerate(kinds)
+        for i, kind in enumerate(avals)
     )
 
 
-def in_one_task(program: BlockProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+def in_one_task(program: BlockProgram, operands: Sequence, avals: Sequence[ArrayType]) -> tuple:
     """The results of a program whose operands have one block each."""
     parts = [x.to_delayed().item() if isinstance(x, da.Array) else x for x in operands]
     name = f"{program.label}-{uuid.uuid4().hex}"
     task = dask.delayed(program)(*parts, dask_key_name=name)
-    tasks = [task] if len(kinds) == 1 else [task[i] for i in range(len(kinds))]
+    tasks = [task] if len(avals) == 1 else [task[i] for i in range(len(avals))]
     return tuple(
-        da.from_delayed(task, kind.shape, meta=meta_of(kind))
-        for task, kind in zip(tasks, kinds, strict=True)
+        da.from_delayed(task, aval.shape, meta=meta_of(aval))
+        for task, aval in zip(tasks, avals, strict=True)
     )
 
 
@@ -141,6 +141,6 @@ def has_one_block(operand: Any) -> bool:
     return not isinstance(operand, da.Array) or all(n == 1 for n in operand.numblocks)
 
 
-def meta_of(kind: ArrayType) -> np.ndarray:
+def meta_of(aval: ArrayType) -> np.ndarray:
     """An empty array of a type, by which Dask knows dtype and number of axes."""
-    return np.empty((0,) * kind.ndim, kind.dtype)
+    return np.empty((0,) * aval.ndim, aval.dtype)

@@ -22,12 +22,12 @@ def counts_rows(bind: Bind, operands: Sequence) -> bool:
         return False
     if any(type(part) is not Here for part in items[0]) or len(operands) != 1 + len(items[0]):
         return False
-    kind = (bind.binders if "items" in bind.attrs else bind.args)[0].type
+    aval = (bind.binders if "items" in bind.attrs else bind.args)[0].type
     rows = operands[1]
     return (
         isinstance(rows, np.ndarray)
         and all(x.ndim == 1 for x in operands[1:])
-        and np.array_equal(rows, np.arange(kind.shape[0]))
+        and np.array_equal(rows, np.arange(aval.shape[0]))
     )
 
 

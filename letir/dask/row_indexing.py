@@ -24,11 +24,11 @@ def _entries_by_axis(item: Any, ndim: int) -> list | None:
     return [part for part in parts if part is not None]
 
 
-def _rows_of(kind: ArrayType, axis: int, item: Any, arrays: Sequence, split: Split) -> Any:
+def _rows_of(aval: ArrayType, axis: int, item: Any, arrays: Sequence, split: Split) -> Any:
     """(the axes that index arrays need, which of them number the rows) if an index of an array
-    of ``kind`` selects among the elements of each row; else None.
+    of ``aval`` selects among the elements of each row; else None.
     """
-    entries = _entries_by_axis(item, kind.ndim)
+    entries = _entries_by_axis(item, aval.ndim)
     if entries is None or axis >= len(entries):
         return None
     entry = entries[axis]
@@ -45,9 +45,9 @@ def _rows_of(kind: ArrayType, axis: int, item: Any, arrays: Sequence, split: Spl
         return None
     if not np.array_equal(value.ravel(), np.arange(split.count)):
         return None
-    kinds = [arg.type for arg in arrays]
+    avals = [arg.type for arg in arrays]
     own = [places[0] if i == which else None for i in range(len(arrays))]
-    found = broadcast_row_axes(kinds, tuple(own), split.count)
+    found = broadcast_row_axes(avals, tuple(own), split.count)
     return found and (found[0], (which,))
 
 
@@ -70,13 +70,13 @@ def _is_split_otherwise(axes: Axes, needed: Axes) -> bool:
     return any(axis is not None and axis != need for axis, need in pairs)
 
 
-def _part_axis(kind: ArrayType, axes: Axes, item: Any, arrays: Sequence, count: int) -> int | None:
+def _part_axis(aval: ArrayType, axes: Axes, item: Any, arrays: Sequence, count: int) -> int | None:
     """The axis of rows of ``x[item]``, for ``x`` and arrays with these axes of rows."""
     shapes = []
     for n in (count, count + 1):
         first, *others = [
             with_row_count(k, a, n)
-            for k, a in zip([kind, *[x.type for x in arrays]], axes, strict=True)
+            for k, a in zip([aval, *[x.type for x in arrays]], axes, strict=True)
         ]
         shapes.append(indexed_shape(first.shape, item, tuple(others)))
     places = [i for i, (n, m) in enumerate(zip(*shapes, strict=True)) if n != m]
@@ -107,13 +107,13 @@ def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
 def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
     """The sum of parts in zeros: parts of rows, or rows of parts at places in a whole array."""
     shape, parts = bind.attrs["shape"], group_parts(bind.attrs["items"], bind.args)
-    kind = bind.binders[0].type
+    aval = bind.binders[0].type
     for axis in [i for i, n in enumerate(shape) if n == split.count]:
         needed: list = []
         numbers: list = []
         for item, _, arrays in parts:
-            found = _rows_of(kind, axis, item, arrays, split)
-            place = found and _part_axis(kind, (axis, *found[0]), item, arrays, split.count)
+            found = _rows_of(aval, axis, item, arrays, split)
+            place = found and _part_axis(aval, (axis, *found[0]), item, arrays, split.count)
             if found is None or place is None:
                 break
             numbers += [len(needed) + 1 + i for i in found[1]]
@@ -121,21 +121,21 @@ def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
         else:
             if not _is_split_otherwise(split.axes, tuple(needed)):
                 return RowRule(tuple(needed), shape_axis=axis, numbers=tuple(numbers))
-    return _rule_of_added_rows(split, kind, parts)
+    return _rule_of_added_rows(split, aval, parts)
 
 
-def _rule_of_added_rows(split: Split, kind: ArrayType, parts: list) -> RowRule | None:
+def _rule_of_added_rows(split: Split, aval: ArrayType, parts: list) -> RowRule | None:
     """The rule for rows of parts that are added at places in a whole array."""
     needed: list = []
     for item, _, arrays in parts:
         axes = split.axes[len(needed) + 1 : len(needed) + 1 + len(arrays)]
         found = broadcast_row_axes([arg.type for arg in arrays], axes, split.count)
-        if found is None or _entries_by_axis(item, kind.ndim) is None:
+        if found is None or _entries_by_axis(item, aval.ndim) is None:
             return None
-        place = _part_axis(kind, (None, *found[0]), item, arrays, split.count)
+        place = _part_axis(aval, (None, *found[0]), item, arrays, split.count)
         if place is None:
             return None
         needed += [place, *found[0]]
-    if _is_split_otherwise(split.axes, tuple(needed)) or kind.dtype.kind == "b":
+    if _is_split_otherwise(split.axes, tuple(needed)) or aval.dtype.kind == "b":
         return None
     return RowRule(tuple(needed), (None,), SUM)

@@ -333,8 +333,8 @@ def _mean_of_chosen(bind: Bind) -> list[Bind]:
     (x, mask), (mean,), total = bind.args, bind.binders, _sum_for_mean(bind)
     found: list[Bind] = []
 
-    def emit(name: str, kind: ArrayType, *args: Arg, **attrs: Any) -> Local:
-        local = Local(kind)
+    def emit(name: str, aval: ArrayType, *args: Arg, **attrs: Any) -> Local:
+        local = Local(aval)
         found.append(Bind((local,), PRIMITIVES[name], args, Attrs(**attrs), bind.source))
         return local
 

@@ -52,11 +52,11 @@ class RowRule:
     numbers: tuple[int, ...] = ()
 
 
-def with_row_count(kind: ArrayType, axis: int | None, count: int) -> ArrayType:
+def with_row_count(aval: ArrayType, axis: int | None, count: int) -> ArrayType:
     """The type with ``count`` rows."""
     if axis is None:
-        return kind
-    return kind.with_shape((*kind.shape[:axis], count, *kind.shape[axis + 1 :]))
+        return aval
+    return aval.with_shape((*aval.shape[:axis], count, *aval.shape[axis + 1 :]))
 
 
 def attrs_for(attrs: Attrs, shape_axis: int | None, count: int) -> Attrs:
@@ -69,17 +69,17 @@ def attrs_for(attrs: Attrs, shape_axis: int | None, count: int) -> Attrs:
 
 
 def broadcast_row_axes(
-    kinds: Sequence[ArrayType], axes: Axes, count: int
+    avals: Sequence[ArrayType], axes: Axes, count: int
 ) -> tuple[Axes, int] | None:
     """(the axis along which each operand is needed, the axis of rows counted from the last one)."""
-    places = {kind.ndim - axis for kind, axis in zip(kinds, axes, strict=True) if axis is not None}
+    places = {aval.ndim - axis for aval, axis in zip(avals, axes, strict=True) if axis is not None}
     if len(places) != 1:
         return None
     (place,) = places
     return tuple(
         [
-            kind.ndim - place if kind.ndim >= place and kind.shape[-place] == count else None
-            for kind in kinds
+            aval.ndim - place if aval.ndim >= place and aval.shape[-place] == count else None
+            for aval in avals
         ]
     ), place
 

@@ -56,13 +56,13 @@ def _rule_named(name: str) -> Callable | None:
 def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...] | None:
     """The axis of rows of each result: the axis that is longer for operands with one more row."""
     more = split.count + 1
-    kinds = [
+    avals = [
         with_row_count(arg.type, axis, more)
         for arg, axis in zip(bind.args, rule.needed, strict=True)
     ]
     attrs = attrs_for(rule.attrs or bind.attrs, rule.shape_axis, more)
     try:
-        found = bind.op.aval(*kinds, **attrs)
+        found = bind.op.aval(*avals, **attrs)
     except LetirError:
         return None
     grown = found if type(found) is tuple else (found,)
@@ -123,9 +123,9 @@ def _accumulation(bind: Bind, split: Split, combine: Partial) -> RowRule | None:
 
 def _mean(bind: Bind, split: Split) -> RowRule | None:
     """A mean: the quotient of a sum, unless a mask chooses how many numbers there are."""
-    kind, dtype = bind.args[0].type, bind.attrs["dtype"]
+    aval, dtype = bind.args[0].type, bind.attrs["dtype"]
     is_sum = len(bind.args) == 1 and (dtype is None or np.dtype(dtype).kind in "fc")
-    count = math.prod(kind.shape[i] for i in _axes_named(bind))
+    count = math.prod(aval.shape[i] for i in _axes_named(bind))
     return _reduction(bind, split, Partial("add", count) if is_sum else None)
 
 
@@ -183,12 +183,12 @@ def _squeeze(bind: Bind, split: Split) -> RowRule | None:
 
 def _reshape(bind: Bind, split: Split) -> RowRule | None:
     """A reshape that keeps the rows as an axis."""
-    (axis,), (kind,) = split.axes, operand_types(bind)
+    (axis,), (aval,) = split.axes, operand_types(bind)
     shape = bind.binders[0].type.shape
-    before = math.prod(kind.shape[:axis])
+    before = math.prod(aval.shape[:axis])
     places = [i for i, n in enumerate(shape) if n == split.count]
     fits = [i for i in places if math.prod(shape[:i]) == before]
-    if len(fits) != 1 or bind.attrs["order"] != "C" or 0 in kind.shape:
+    if len(fits) != 1 or bind.attrs["order"] != "C" or 0 in aval.shape:
         return None
     attrs = Attrs({**bind.attrs, "shape": shape})
     return RowRule(split.axes, attrs=attrs, shape_axis=fits[0])

@@ -23,7 +23,7 @@ _compiled = BoundedCache(1 << 10)  # (token of a group, number of rows) -> Compi
 _SPLIT_EVERY = 8  # partial results that one task of the tree joins
 
 
-def rows_by_task(group: RowProgram, operands: Sequence, kinds: Sequence[ArrayType]) -> tuple:
+def rows_by_task(group: RowProgram, operands: Sequence, avals: Sequence[ArrayType]) -> tuple:
     """The results of a group as Dask arrays; an array of a partial result has one block."""
     split = [x for x, axis in zip(operands, group.params, strict=False) if axis is not None]
     axes = [axis for axis in group.params[: len(split)] if axis is not None]
@@ -33,7 +33,7 @@ def rows_by_task(group: RowProgram, operands: Sequence, kinds: Sequence[ArrayTyp
     )
     rank = max([array.ndim for array in arrays])
     first: Any = group.results[0]
-    is_one = len(kinds) == 1 and type(first) is int and kinds[0].ndim == rank
+    is_one = len(avals) == 1 and type(first) is int and avals[0].ndim == rank
     # Not a contraction, and no new axes, which Dask cannot fuse with what follows: the result has
     # as many axes as the operand with the most, and of each but the rows one block.
     pairs = [
@@ -47,12 +47,12 @@ def rows_by_task(group: RowProgram, operands: Sequence, kinds: Sequence[ArrayTyp
         where,
         *(whole, None, *pairs),
         align_arrays=False,
-        meta=np.empty((0,) * rank, kinds[0].dtype if is_one else object),
+        meta=np.empty((0,) * rank, avals[0].dtype if is_one else object),
         token=f"letir-rows-{group.fn.binds[-1].op.name}",
     )
     rows = arrays[0].chunks[axes[0]]
     if is_one:
-        return (_array_of_tasks(bundle.dask, bundle.name, first, rows, kinds[0]),)
+        return (_array_of_tasks(bundle.dask, bundle.name, first, rows, avals[0]),)
     root = (
         _reduction_tree(bundle, group) if any(type(r) is Partial for r in group.results) else None
     )
@@ -60,7 +60,7 @@ def rows_by_task(group: RowProgram, operands: Sequence, kinds: Sequence[ArrayTyp
         _row_result(bundle, i, result, rows, kind)
         if type(result) is int
         else _whole_result(root, i, kind)
-        for i, (result, kind) in enumerate(zip(group.results, kinds, strict=True))
+        for i, (result, kind) in enumerate(zip(group.results, avals, strict=True))
     )
 
 
@@ -70,10 +70,10 @@ def _block_indices(ndim: int, rows: int) -> tuple[int, ...]:
     return tuple([0 if axis == rows else next(rest) for axis in range(ndim)])
 
 
-def _array_of_tasks(graph: Any, name: str, axis: int, rows: tuple, kind: ArrayType) -> da.Array:
+def _array_of_tasks(graph: Any, name: str, axis: int, rows: tuple, aval: ArrayType) -> da.Array:
     """The array of these tasks."""
-    chunks = tuple([rows if i == axis else (n,) for i, n in enumerate(kind.shape)])
-    return da.Array(graph, name, chunks=chunks, meta=meta_of(kind))
+    chunks = tuple([rows if i == axis else (n,) for i, n in enumerate(aval.shape)])
+    return da.Array(graph, name, chunks=chunks, meta=meta_of(aval))
 
 
 def _pack_whole_operands(*values: Any) -> tuple:
@@ -181,25 +181,25 @@ def _block_keys(bundle: da.Array) -> list[tuple]:
     return [(bundle.name, i, *[0] * (bundle.ndim - 1)) for i in range(bundle.numblocks[0])]
 
 
-def _row_result(bundle: da.Array, i: int, axis: int, rows: tuple, kind: ArrayType) -> da.Array:
+def _row_result(bundle: da.Array, i: int, axis: int, rows: tuple, aval: ArrayType) -> da.Array:
     """One of several results that have rows."""
     name = f"letir-rows-result-{uuid.uuid4().hex}"
-    before, after = (0,) * axis, (0,) * (kind.ndim - axis - 1)
+    before, after = (0,) * axis, (0,) * (aval.ndim - axis - 1)
     tasks = {
         (name, *before, n, *after): (operator.itemgetter(i), key)
         for n, key in enumerate(_block_keys(bundle))
     }
     graph = _graph_of_tasks(name, tasks, bundle)
-    return _array_of_tasks(graph, name, axis, rows, kind)
+    return _array_of_tasks(graph, name, axis, rows, aval)
 
 
-def _whole_result(root: da.Array, i: int, kind: ArrayType) -> da.Array:
+def _whole_result(root: da.Array, i: int, aval: ArrayType) -> da.Array:
     """A result that is joined from partial ones."""
     name = f"letir-rows-result-{uuid.uuid4().hex}"
-    task = (_as_type, (root.name, 0), i, kind.dtype)
-    tasks = {(name, *[0] * kind.ndim): task}
+    task = (_as_type, (root.name, 0), i, aval.dtype)
+    tasks = {(name, *[0] * aval.ndim): task}
     graph = _graph_of_tasks(name, tasks, root)
-    return da.Array(graph, name, chunks=tuple([(n,) for n in kind.shape]), meta=meta_of(kind))
+    return da.Array(graph, name, chunks=tuple([(n,) for n in aval.shape]), meta=meta_of(aval))
 
 
 def _as_type(values: tuple, i: int, dtype: np.dtype) -> Any:

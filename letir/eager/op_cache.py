@@ -157,13 +157,13 @@ def find_form(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecializati
     It is cached by ``key``, whose first item is the operation.
     """
     op = key[0]
-    args = tuple([kind if type(kind) is Const else Local(kind) for kind, _ in operands])
+    args = tuple([aval if type(aval) is Const else Local(aval) for aval, _ in operands])
     needed = frozenset([a for a, (_, requires) in zip(args, operands, strict=True) if requires])
     try:
         types = result_types(op, args, attrs)
     except LetirError as error:
         raise error_at_user_line(error) from None
-    bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
+    bind = Bind(tuple([Local(aval) for aval in types]), op, args, attrs)
     result = _make_specialization(bind, needed)
     if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
         forms[key] = result

@@ -168,14 +168,14 @@ class Recorder:
         """
         if array is Undef or array is None or (step is None and not is_array(array)):
             return array
-        kind = type_of(array)
+        aval = type_of(array)
         arg: GradEdge
-        if step is None or not kind.inexact:  # integer results have no gradient
-            arg = Constant(kind)
+        if step is None or not aval.inexact:  # integer results have no gradient
+            arg = Constant(aval)
         elif single:
-            arg, step.type = step, kind
+            arg, step.type = step, aval
         else:
-            arg = ResultEdge.for_result(kind, step, index)
+            arg = ResultEdge.for_result(aval, step, index)
         return self.new_variable(array, arg)
 
     def new_variable(self, array: Any, arg: Any) -> "Variable":

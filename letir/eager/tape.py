@@ -96,18 +96,18 @@ class Leaf(GradEdge):
         self.type, self.notes, self.name, self.grad = type, None, name, None
 
 
-def leaf_edge(kind: ArrayType, requires_grad: bool, name: str | None) -> GradEdge:
+def leaf_edge(aval: ArrayType, requires_grad: bool, name: str | None) -> GradEdge:
     """The edge of a new leaf. Raises DTypeError if it cannot require grad."""
     if not requires_grad:
-        return Constant(kind)
-    if not kind.inexact:
+        return Constant(aval)
+    if not aval.inexact:
         raise error_at_user_line(
             DTypeError(
-                f"only floating and complex Variables can require grad, this is {kind}\n"
+                f"only floating and complex Variables can require grad, this is {aval}\n"
                 "  convert it first: x.astype(float)"
             )
         )
-    return Leaf(kind, name)
+    return Leaf(aval, name)
 
 
 class TapeNode(GradEdge, list):

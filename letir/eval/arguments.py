@@ -118,8 +118,8 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     )
 
 
-def _type_text(kind: ArrayType) -> str:
-    return f"{kind!r}, a Python number" if kind.weak else repr(kind)
+def _type_text(aval: ArrayType) -> str:
+    return f"{aval!r}, a Python number" if aval.weak else repr(aval)
 
 
 def _argument_remedy(found: ArrayType, expected: ArrayType) -> str:

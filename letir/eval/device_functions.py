@@ -200,8 +200,8 @@ class DeviceFunctions:
     ) -> Any:
         """``np.concatenate``; without an axis, of numbers too."""
         if any(type(x) in PYTHON_NUMBERS for x in arrays):
-            kind = np.result_type(*[getattr(x, "dtype", x) for x in arrays])
-            arrays = [self.module.asarray(x, kind) for x in arrays]
+            aval = np.result_type(*[getattr(x, "dtype", x) for x in arrays])
+            arrays = [self.module.asarray(x, aval) for x in arrays]
         return self.module.concatenate(
             list(map(self._array, arrays)), axis, dtype=dtype, casting=casting
         )
@@ -216,8 +216,8 @@ class DeviceFunctions:
 
     def _of_one_dtype(self, *arrays: Any) -> list:
         """Arrays in the dtype that holds the numbers of all."""
-        kind = np.result_type(*[x.dtype for x in arrays])
-        return [x.astype(kind, copy=False) for x in arrays]
+        aval = np.result_type(*[x.dtype for x in arrays])
+        return [x.astype(aval, copy=False) for x in arrays]
 
     # ---- functions that the module lacks or computes otherwise ----
 
@@ -282,8 +282,8 @@ class DeviceFunctions:
         """``np.geomspace``, as powers of 10 between ends that are exactly as given."""
         xp = self.module
         start, stop = xp.broadcast_arrays(self._array(start), self._array(stop))
-        kind = np.result_type(start.dtype, stop.dtype, float(num), np.zeros((), dtype))
-        start, stop = start.astype(kind), stop.astype(kind)
+        aval = np.result_type(start.dtype, stop.dtype, float(num), np.zeros((), dtype))
+        start, stop = start.astype(aval), stop.astype(aval)
         sign = start / xp.abs(start)
         first, last = xp.log10(start / sign), xp.log10(stop / sign)
         result = 10.0 ** xp.linspace(first, last, num, endpoint=endpoint) * sign
@@ -291,7 +291,7 @@ class DeviceFunctions:
             result[0] = start
         if num > 1 and endpoint:
             result[-1] = stop
-        return xp.moveaxis(result, 0, axis).astype(kind if dtype is None else dtype, copy=False)
+        return xp.moveaxis(result, 0, axis).astype(aval if dtype is None else dtype, copy=False)
 
     def packbits(self, x: Any, axis: int | None = None, bitorder: str = "big") -> Any:
         """``np.packbits``, also along an axis."""

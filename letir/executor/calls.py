@@ -209,10 +209,10 @@ def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
     return typed
 
 
-def _typed_argument(leaf, kind):
+def _typed_argument(leaf, aval):
     """An argument of this type."""
     # a 0-d array differs from a scalar: += changes it in place
-    return TypedLeaf(kind, leaf) if kind.shape else leaf
+    return TypedLeaf(aval, leaf) if aval.shape else leaf
 
 
 def counter_value(counter: count) -> int:

@@ -355,8 +355,8 @@ def _bind_report(
     """The report for one bind."""
     binders = ", ".join([names[binder] for binder in bind.binders])
     args = ", ".join([names[a] if type(a) is Local else repr(a) for a in bind.args])
-    kinds = ", ".join([str(binder.type) for binder in bind.binders])
-    text = f"{binders} = {bind.op.name}({args}): {kinds}" if binders else f"{bind.op.name}({args})"
+    avals = ", ".join([str(binder.type) for binder in bind.binders])
+    text = f"{binders} = {bind.op.name}({args}): {avals}" if binders else f"{bind.op.name}({args})"
     source = bind.source.short if bind.source else ""
     return BindReport(text, source, depth, measured.calls, measured.seconds, measured.bytes)
 

@@ -188,8 +188,8 @@ def _is_mostly_decisions(fn: Lambda) -> bool:
     guards = sum([bind.op.role == "guard" for bind in fn.binds])
     if guards < _DECISIONS or len(fn.binds) > _OPERATIONS_EACH * guards:
         return False
-    kinds = [binder.type for bind in fn.binds for binder in bind.binders]
-    if any(type(kind) is not ArrayType or not has_static_shape(kind) for kind in kinds):
+    avals = [binder.type for bind in fn.binds for binder in bind.binders]
+    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
         return False
     numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
     return numbers <= _NUMBERS_EACH * guards

@@ -238,11 +238,11 @@ class SimulatedRun:
     def result_value(self, binder: Local) -> _Value | None:
         """The result of the current step; None for a number."""
         op, bind = self.bind.op, self.bind
-        kind = binder.type
-        if kind is None or kind is NO_TYPE:
+        aval = binder.type
+        if aval is None or aval is NO_TYPE:
             self.is_exact = False
             return None
-        if not kind.shape:
+        if not aval.shape:
             return None
         first = self.values.get(self.slots[0]) if self.slots else None
         if op.update is not None and self.is_alone(0):
@@ -255,21 +255,21 @@ class SimulatedRun:
             if self.are_contiguous():
                 return self.values[self.slots[reused[0]]]
             self.is_exact = self.is_exact and self.are_known()
-        size = math.prod(self.shape(kind)) * kind.dtype.itemsize
+        size = math.prod(self.shape(aval)) * aval.dtype.itemsize
         return self.array(
-            kind, PlanBuffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
+            aval, PlanBuffer(size, bind), is_ordered=op.order == "C" or self.are_contiguous()
         )
 
-    def array(self, kind: Any, buffer: PlanBuffer, is_ordered: bool = True) -> _Value | None:
+    def array(self, aval: Any, buffer: PlanBuffer, is_ordered: bool = True) -> _Value | None:
         """An array of this type."""
-        if kind is None or kind is NO_TYPE or not kind.shape:
+        if aval is None or aval is NO_TYPE or not aval.shape:
             return None
-        shape = self.shape(kind)
+        shape = self.shape(aval)
         return _Value(buffer, shape, c_strides(shape) if is_ordered else None)
 
-    def shape(self, kind: Any) -> tuple[int, ...]:
+    def shape(self, aval: Any) -> tuple[int, ...]:
         """The sizes of a type as numbers. Raises ShapeError if one is not given."""
-        names = {name for n in kind.shape if type(n) is Size for name in n.names}
+        names = {name for n in aval.shape if type(n) is Size for name in n.names}
         left = sorted(names - self.sizes.keys())
         if left:
             raise ShapeError(
@@ -277,15 +277,15 @@ class SimulatedRun:
                 f"  pass it: plan.memory({left[0]}=100)"
             )
         sizes = self.sizes
-        return tuple([n.evaluate(sizes) if type(n) is Size else n for n in kind.shape])
+        return tuple([n.evaluate(sizes) if type(n) is Size else n for n in aval.shape])
 
     def shared_value(self, first: _Value | None) -> _Value | None:
         """The result as a view of the first operand; None if it is a copy."""
         if first is None:
             return None
         op, bind = self.bind.op, self.bind
-        kinds = [arg.type for arg in bind.args]
-        if op.views is not None and not op.views(*kinds, **bind.attrs):
+        avals = [arg.type for arg in bind.args]
+        if op.views is not None and not op.views(*avals, **bind.attrs):
             return None
         shape = self.shape(bind.binders[0].type)
         if first.strides is None or any(type(arg) is Local for arg in bind.args[1:]):
@@ -337,12 +337,12 @@ class SimulatedRun:
 
     @property
     def result(self) -> Any:
-        kind = self.bind.binders[0].type
-        return None if kind is NO_TYPE else kind
+        aval = self.bind.binders[0].type
+        return None if aval is NO_TYPE else aval
 
     def type(self, i: int) -> Any:
-        kind = self.bind.args[i].type
-        return None if kind is NO_TYPE else kind
+        aval = self.bind.args[i].type
+        return None if aval is NO_TYPE else aval
 
     def is_dying(self, i: int) -> bool:
         return self.slots[i] in self.dying

@@ -89,12 +89,12 @@ def kernel_name(body: Lambda) -> str:
     return f"{KERNEL} " + "_".join([bind.op.name for bind in body.binds[:4]])
 
 
-def _input_array(name: str, kind: ArrayType | None, shape: tuple) -> Array:
+def _input_array(name: str, aval: ArrayType | None, shape: tuple) -> Array:
     """The kernel's parameter for an operand, whose last axis may be broadcast."""
-    if not is_complex(kind):
-        expect_known(kind)
-    is_full = bool(kind.shape) and kind.shape[-1] == shape[-1] if shape else True
-    return Array(name, kind.dtype, ("n" if is_full else "",))
+    if not is_complex(aval):
+        expect_known(aval)
+    is_full = bool(aval.shape) and aval.shape[-1] == shape[-1] if shape else True
+    return Array(name, aval.dtype, ("n" if is_full else "",))
 
 
 def _output_array(body: Lambda, n: int, arg: Arg, shape: tuple) -> Array:

@@ -106,9 +106,9 @@ class _LoopLowering(Unrolling):
         inputs = []
         for n, operand in enumerate(operands):
             if operand in loop.xs:
-                kind = known_rows(operand.type)
-                axes = (_STEPS, *[f"x{n}_{axis}" for axis in range(1, len(kind.shape))])
-                array = self.rows[operand] = Array(f"x{n}", kind.dtype, ("", *axes))
+                aval = known_rows(operand.type)
+                axes = (_STEPS, *[f"x{n}_{axis}" for axis in range(1, len(aval.shape))])
+                array = self.rows[operand] = Array(f"x{n}", aval.dtype, ("", *axes))
             else:
                 array = self.add_input(n, operand)
             inputs.append(array)
@@ -178,13 +178,13 @@ class _LoopLowering(Unrolling):
         """Load the row at an index of each array that a ``scan`` iterates over."""
         b = self.builder
         for param, x in zip(loop.x_params, loop.xs, strict=True):
-            kind, array = known_type(param.type), self.rows[x]
-            if (kind.dtype, kind.shape) != (array.dtype, x.type.shape[1:]):
+            aval, array = known_type(param.type), self.rows[x]
+            if (aval.dtype, aval.shape) != (array.dtype, x.type.shape[1:]):
                 raise NoKernel
-            inner = [[b.number(i, _INDEX) for i in index] for index in np.ndindex(kind.shape)]
+            inner = [[b.number(i, _INDEX) for i in index] for index in np.ndindex(aval.shape)]
             zero = b.number(0, _INDEX)
             loaded = [b.load(array, (zero, place, *index)) for index in inner]
-            self.places[param] = self.new(loaded, kind.shape)
+            self.places[param] = self.new(loaded, aval.shape)
 
     def store_rows(
         self, loop: LoopParts, values: list[Places], place: Operand, steps: int | None
@@ -195,11 +195,11 @@ class _LoopLowering(Unrolling):
         for n, (arg, places) in enumerate(zip(loop.body.ret.args, values, strict=True)):
             if n < n_carry:
                 continue
-            kind = known_type(arg.type)
-            axes = ("", length, *map(str, kind.shape))
-            array = Array(f"rows{n}", kind.dtype, axes, is_written=True)
+            aval = known_type(arg.type)
+            axes = ("", length, *map(str, aval.shape))
+            array = Array(f"rows{n}", aval.dtype, axes, is_written=True)
             self.outputs.append(array)
-            for index in np.ndindex(kind.shape):
+            for index in np.ndindex(aval.shape):
                 inner = [b.number(i, _INDEX) for i in index]
                 value = self.element(int(places[index]))
                 b.store(array, (b.number(0, _INDEX), place, *inner), value)
@@ -220,8 +220,8 @@ class _LoopLowering(Unrolling):
         else:
             results = self.unrolled_loop(loop)
         for binder, (places, dtype) in zip(bind.binders, results, strict=True):
-            kind = known_type(binder.type)
-            if (kind.dtype, kind.shape) != (dtype, np.shape(places)):
+            aval = known_type(binder.type)
+            if (aval.dtype, aval.shape) != (dtype, np.shape(places)):
                 raise NoKernel
             self.places[binder] = places
 
@@ -287,9 +287,9 @@ class _LoopLowering(Unrolling):
 
     def as_param(self, arg: Arg, param: Local | Arg) -> Places:
         """The operand, converted to the type of the parameter."""
-        kind = known_type(param.type)
-        places = self.operand(arg, kind.dtype)
-        if np.shape(places) != kind.shape:
+        aval = known_type(param.type)
+        places = self.operand(arg, aval.dtype)
+        if np.shape(places) != aval.shape:
             raise NoKernel
         return places
 
@@ -301,9 +301,9 @@ class _LoopLowering(Unrolling):
         """The scalars, shaped to values of the parameters."""
         result, start = [], 0
         for param in params:
-            kind = known_type(param.type)
-            result.append(self.new(scalars[start : start + kind.size], kind.shape))
-            start += kind.size
+            aval = known_type(param.type)
+            result.append(self.new(scalars[start : start + aval.size], aval.shape))
+            start += aval.size
         return result
 
     def step_results(

@@ -72,9 +72,9 @@ class LoopParts:
         return self.bind.attrs.get("reverse", False)
 
 
-def known_rows(kind: ArrayType | None) -> ArrayType:
+def known_rows(aval: ArrayType | None) -> ArrayType:
     """The type of an array that a ``scan`` iterates over; its first size may be unknown."""
-    if kind is None or not kind.shape:
+    if aval is None or not aval.shape:
         raise NoKernel
-    expect_known(kind)
-    return kind
+    expect_known(aval)
+    return aval

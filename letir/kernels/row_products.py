@@ -25,15 +25,15 @@ def is_product(bind: Bind) -> bool:
     """Whether a bind multiplies a matrix and a vector."""
     if bind.op.product != "matrix" or len(bind.args) != 2:
         return False
-    kinds = [arg.type for arg in (*bind.args, *bind.binders)]
-    if any(type(kind) is not ArrayType or not has_static_shape(kind) for kind in kinds):
+    avals = [arg.type for arg in (*bind.args, *bind.binders)]
+    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
         return False
-    dtypes = {kind.dtype for kind in kinds}
-    return sorted([k.ndim for k in kinds]) == [1, 1, 2] and len(dtypes) == 1 and _is_float(kinds[0])
+    dtypes = {aval.dtype for aval in avals}
+    return sorted([k.ndim for k in avals]) == [1, 1, 2] and len(dtypes) == 1 and _is_float(avals[0])
 
 
-def _is_float(kind: ArrayType) -> bool:
-    return kind.dtype.char in "fd" and not kind.weak
+def _is_float(aval: ArrayType) -> bool:
+    return aval.dtype.char in "fd" and not aval.weak
 
 
 def operands_of_product(bind: Bind) -> tuple[Local, Local]:

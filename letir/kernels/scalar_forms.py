@@ -32,10 +32,10 @@ def any_scalar_name(bind: Bind) -> str | None:
 
 def is_of_python_integers(bind: Bind) -> bool:
     """Whether all operands of a bind are Python integers, which do not wrap around."""
-    kinds = [arg.type for arg in bind.args]
-    return bool(kinds) and all(
-        kind is not None and kind is not NO_TYPE and kind.weak and kind.dtype.kind == "i"
-        for kind in kinds
+    avals = [arg.type for arg in bind.args]
+    return bool(avals) and all(
+        aval is not None and aval is not NO_TYPE and aval.weak and aval.dtype.kind == "i"
+        for aval in avals
     )
 
 

@@ -23,15 +23,15 @@ class NoKernel(Exception):
     """Raised, with the reason, if a group cannot become a kernel."""
 
 
-def expect_known(kind: ArrayType | None) -> None:
+def expect_known(aval: ArrayType | None) -> None:
     """Raise NoKernel unless kernels support arrays of this type."""
-    if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
+    if aval is None or aval is NO_TYPE or aval.dtype not in DTYPES:
         raise NoKernel
 
 
-def is_complex(kind: ArrayType | None) -> bool:
+def is_complex(aval: ArrayType | None) -> bool:
     """Whether this is the type of arrays of complex numbers whose parts are doubles or floats."""
-    return kind is not None and kind is not NO_TYPE and kind.dtype.char in "FD"
+    return aval is not None and aval is not NO_TYPE and aval.dtype.char in "FD"
 
 
 def has_c_order(x: Any) -> bool:
@@ -85,10 +85,10 @@ class ScalarLowering:
         found = form(self.builder, *operands)
         self.scalars[binder] = self.convert_to(found, binder.type.dtype)
 
-    def expect_known(self, kind: ArrayType | None) -> None:
+    def expect_known(self, aval: ArrayType | None) -> None:
         """Raise NoKernel unless this lowering supports arrays of this type."""
-        if not (self.takes_complex and is_complex(kind)):
-            expect_known(kind)
+        if not (self.takes_complex and is_complex(aval)):
+            expect_known(aval)
 
     def operand(self, arg: Arg, dtype: np.dtype) -> Any:
         """An operand, converted to the dtype of NumPy's inner loop."""

@@ -106,14 +106,14 @@ class Unrolling:
 
     def add_input(self, n: int, param: Local) -> Array:
         """Number the elements of a parameter, an array of the kernel."""
-        kind = known_type(param.type)
-        axes = tuple([f"x{n}_{axis}" for axis in range(len(kind.shape))])
-        start, size = len(self.elements), kind.size
-        array = Array(f"x{n}", kind.dtype, ("", *axes))
-        self.inputs.append((start, array, kind.shape))
+        aval = known_type(param.type)
+        axes = tuple([f"x{n}_{axis}" for axis in range(len(aval.shape))])
+        start, size = len(self.elements), aval.size
+        array = Array(f"x{n}", aval.dtype, ("", *axes))
+        self.inputs.append((start, array, aval.shape))
         self.starts.append(start)
         self.elements += [None] * size
-        self.places[param] = np.arange(start, start + size).reshape(kind.shape)
+        self.places[param] = np.arange(start, start + size).reshape(aval.shape)
         return array
 
     def element(self, place: int) -> Operand:
@@ -200,8 +200,8 @@ class Unrolling:
         else:
             raise NoKernel
         for binder, places in zip(bind.binders, results, strict=True):
-            kind = known_type(binder.type)
-            if np.shape(places) != kind.shape or kind.size > MOST_ELEMENTS:
+            aval = known_type(binder.type)
+            if np.shape(places) != aval.shape or aval.size > MOST_ELEMENTS:
                 raise NoKernel
             self.places[binder] = np.asarray(places)
 
@@ -264,15 +264,15 @@ class Unrolling:
         form: Any = form_of(name)
         if form is None:
             raise NoKernel
-        kind, given = known_type(bind.binders[0].type), self.operands(bind)
-        spread = [np.broadcast_to(p, kind.shape).ravel() for p in given]
+        aval, given = known_type(bind.binders[0].type), self.operands(bind)
+        spread = [np.broadcast_to(p, aval.shape).ravel() for p in given]
         # calls of a function follow each other, so that they are computed together
         rows = [[self.element(int(p)) for p in places] for places in zip(*spread, strict=True)]
         results = [self.scalar_of(name, form, operands) for operands in rows]
-        if kind.dtype.kind in "iu" and any(x.dtype.kind == "f" for x in results):
+        if aval.dtype.kind in "iu" and any(x.dtype.kind == "f" for x in results):
             raise NoKernel
-        scalars = [self.builder.convert(x, kind.dtype) for x in results]
-        return _laid_like(np.asarray(sum(given)), self.new(scalars, kind.shape))
+        scalars = [self.builder.convert(x, aval.dtype) for x in results]
+        return _laid_like(np.asarray(sum(given)), self.new(scalars, aval.shape))
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
         """The result of a scalar form, which is a function of the kernel if it is long."""
@@ -293,19 +293,19 @@ class Unrolling:
             for index in np.ndindex(places.shape):
                 scalars[index] = self.element(int(places[index]))
             operands.append(scalars)
-        kind = known_type(bind.binders[0].type)
+        aval = known_type(bind.binders[0].type)
         found = np.asarray(form(self.builder, *operands, **bind.attrs), object)
-        return self.new([self.builder.convert(x, kind.dtype) for x in found.ravel()], found.shape)
+        return self.new([self.builder.convert(x, aval.dtype) for x in found.ravel()], found.shape)
 
 
-def known_type(kind: ArrayType | None) -> ArrayType:
+def known_type(aval: ArrayType | None) -> ArrayType:
     """The type of a value of the group, whose shape and dtype are known. It has elements."""
-    if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
+    if aval is None or aval is NO_TYPE or aval.dtype not in DTYPES:
         raise NoKernel
     # a generalized ufunc gives no empty arrays, and the reduction of one has no first element
-    if any(type(n) is not int or not n for n in kind.shape):
+    if any(type(n) is not int or not n for n in aval.shape):
         raise NoKernel
-    return kind
+    return aval
 
 
 def _laid_like(x: Places, places: Places) -> Places:

@@ -86,9 +86,9 @@ def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tup
     return local
 
 
-def _is_in_columns(kind: Any, args: tuple, kwargs: dict) -> bool:
-    """Whether a call asks for an array of ``kind`` in Fortran order."""
-    return len(kind.shape) > 1 and "F" in (*args[2:3], kwargs.get("order"))
+def _is_in_columns(aval: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a call asks for an array of ``aval`` in Fortran order."""
+    return len(aval.shape) > 1 and "F" in (*args[2:3], kwargs.get("order"))
 
 
 def zeros(

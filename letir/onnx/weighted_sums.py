@@ -26,8 +26,8 @@ def weighted_sum(program: Lambda) -> Lambda:
     >>> lt.grad(f)(np.zeros(3), np.array([0.0, 1.0, 0.0]))
     array([0., 1., 0.])
     """
-    kinds = [x.type for x in (*program.params, *program.ret.args)]
-    if any(kind is None for kind in kinds):
+    avals = [x.type for x in (*program.params, *program.ret.args)]
+    if any(aval is None for aval in avals):
         raise ExportError("weighted_sum: the type of a parameter or a result is not known")
     count = len(program.params)
 
@@ -36,7 +36,7 @@ def weighted_sum(program: Lambda) -> Lambda:
         pairs = zip(results, arrays[count:], strict=True)
         return sum((x * ct).sum() for x, ct in pairs if x.dtype.kind in "fc")
 
-    result = trace(total, *[ShapeDtype(kind.shape, kind.dtype) for kind in kinds])
+    result = trace(total, *[ShapeDtype(aval.shape, aval.dtype) for aval in avals])
     names = [param.name for param in program.params]
     names += [f"ct_{name}" for name in output_names_of(program, None, ())]
     for param, name in zip(result.params, names, strict=True):

@@ -135,9 +135,9 @@ class _Folding:
         return True
 
 
-def _is_integer(kind: ArrayType | None) -> bool:
+def _is_integer(aval: ArrayType | None) -> bool:
     """Whether values of this type are Python integers."""
-    return type(kind) is ArrayType and kind.weak and kind.dtype.kind == "i" and not kind.shape
+    return type(aval) is ArrayType and aval.weak and aval.dtype.kind == "i" and not aval.shape
 
 
 def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
@@ -184,23 +184,23 @@ def _loses_parts(bind: Bind) -> bool:
     return "c" in kinds and bind.op.casts_operands
 
 
-def _fits_limit(kind: ArrayType | None, limit: int) -> bool:
+def _fits_limit(aval: ArrayType | None, limit: int) -> bool:
     """Whether values of this type have a known size of at most ``limit`` bytes."""
-    if not has_static_shape(kind):
+    if not has_static_shape(aval):
         return False
-    return kind.size * kind.dtype.itemsize <= limit
+    return aval.size * aval.dtype.itemsize <= limit
 
 
-def _may_be_constant(result, kind: ArrayType) -> bool:
+def _may_be_constant(result, aval: ArrayType) -> bool:
     """Whether a constant can replace a result: it has the declared type, and C or Fortran order,
     which a copy preserves.
     """
     if type(result) in PYTHON_NUMBERS:
-        return kind.weak and type_of(result) is kind
+        return aval.weak and type_of(result) is aval
     if type(result) is not np.ndarray and not isinstance(result, np.generic):
         return False
     is_compact = result.flags.c_contiguous or result.flags.f_contiguous
-    return is_compact and type_of(result) is kind
+    return is_compact and type_of(result) is aval
 
 
 def _freeze_result(result):

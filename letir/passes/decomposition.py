@@ -116,9 +116,9 @@ class CompositeParts:
         return self.programs[id(found)][1]
 
 
-def _is_named(kind: ArrayType | None) -> bool:
+def _is_named(aval: ArrayType | None) -> bool:
     """Whether a type has a symbolic size."""
-    return kind is not None and not is_static_shape(kind.shape)
+    return aval is not None and not is_static_shape(aval.shape)
 
 
 def _inline_decomposition(

@@ -89,16 +89,16 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
 
 def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
     """The dtypes to which NumPy converts the operands; None if numbers must stay."""
-    kinds = tuple([arg.type for arg in bind.args])
-    if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
+    avals = tuple([arg.type for arg in bind.args])
+    if None in avals or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
     if bind.op.operand_dtypes is not None:
-        return bind.op.operand_dtypes(bind.binders[0].type.dtype, len(kinds))
-    found = _loop_dtypes(bind.op, kinds)
+        return bind.op.operand_dtypes(bind.binders[0].type.dtype, len(avals))
+    found = _loop_dtypes(bind.op, avals)
     if found is None:
         return None
     # Python's truth values have a dtype
-    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(found, kinds, strict=True)]
+    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(found, avals, strict=True)]
 
 
 @lru_cache(1 << 12)
@@ -106,7 +106,7 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     """The operand dtypes of the ufunc loop that NumPy selects for these types."""
     ufunc = _single_ufunc(op)
     # on Python numbers alone an operation may be exact, while arrays wrap around
-    if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
+    if ufunc is None or all(aval is NO_TYPE or aval.weak for aval in kinds):
         return None
     try:
         result = ufunc.resolve_dtypes((*map(promotion_type, kinds), *[None] * ufunc.nout))

@@ -70,8 +70,8 @@ def direct_ufunc(bind: Bind) -> np.ufunc | None:
         return ufunc
     # on Python integers alone ``impl`` computes exactly; only these have a weak type
     for arg in bind.args:
-        kind = arg.type
-        if kind is not None and kind is not NO_TYPE and (not kind.weak or kind.dtype.kind != "i"):
+        aval = arg.type
+        if aval is not None and aval is not NO_TYPE and (not aval.weak or aval.dtype.kind != "i"):
             return ufunc
     return None
 

@@ -25,8 +25,8 @@ def reuse_test(write: Any) -> tuple[int, str] | None:
         return None
     for i in range(len(bind.args)):
         is_ours = type(bind.args[i]) is Local and write.is_dying(i) and write.fact(i) == OWNED
-        kind = write.type(i) if is_ours else None
-        if kind is not None and (kind.dtype, kind.shape) == (result.dtype, result.shape):
+        aval = write.type(i) if is_ours else None
+        if aval is not None and (aval.dtype, aval.shape) == (result.dtype, result.shape):
             x = write.slot(i)
             # beside an operand in C order with all axes, other orders do not count for NumPy
             is_enough = is_static_shape(result.shape) and min(result.shape) > 1

@@ -119,14 +119,14 @@ class StepWriter:
 
     def type(self, i: int) -> ArrayType | None:
         """The type of an operand, None if it is not known."""
-        kind = self.bind.args[i].type
-        return None if kind is NO_TYPE else kind
+        aval = self.bind.args[i].type
+        return None if aval is NO_TYPE else aval
 
     @property
     def result(self) -> ArrayType | None:
         """The type of the result, None if it is not known."""
-        kind = self.bind.binders[0].type
-        return None if kind is NO_TYPE else kind
+        aval = self.bind.binders[0].type
+        return None if aval is NO_TYPE else aval
 
     def fact(self, i: int) -> str | None:
         """The fact about an operand: FLOAT or INT for Python numbers, SCALAR, OWNED, or None."""

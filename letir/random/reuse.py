@@ -81,9 +81,9 @@ def _derivation_of(bind: Bind) -> tuple | None:
     if not bind.args or type(bind.args[0]) is not Local:
         return None
     if bind.op.role == "index" and len(bind.args) == 1:
-        item, kind = bind.attrs["item"], bind.args[0].type
-        if type(item) is int and item < 0 and kind is not None and type(kind.shape[0]) is int:
-            item += kind.shape[0]
+        item, aval = bind.attrs["item"], bind.args[0].type
+        if type(item) is int and item < 0 and aval is not None and type(aval.shape[0]) is int:
+            item += aval.shape[0]
         return "index", token(item)
     if bind.op.role == "fold_in":
         data: Any = bind.args[1]

@@ -36,8 +36,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     if first.ndim == 1 and method != "fft":
         return _crop_to_mode(np.convolve(first, second), first.shape, second.shape, mode, (0,))
     result = fftconvolve(first, second, mode)
-    kind = np.result_type(first.dtype, second.dtype)
-    return np.rint(result).astype(kind) if kind.kind in "iu" else result
+    aval = np.result_type(first.dtype, second.dtype)
+    return np.rint(result).astype(aval) if aval.kind in "iu" else result
 
 
 @drop_in("signal")

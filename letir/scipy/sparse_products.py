@@ -42,11 +42,11 @@ def _sparse_product(matrix: Any, x: Any) -> Any:
             f"multiply{at_user()}\n  pass a vector or a matrix with {matrix.shape[-1]} rows"
         )
     rows = matrix.tocsr()
-    kind = np.result_type(rows.dtype, x.dtype)
+    aval = np.result_type(rows.dtype, x.dtype)
     starts, ends = rows.indptr[:-1], rows.indptr[1:]
     filled = np.flatnonzero(starts < ends)
     if not filled.size:
-        return np.zeros((matrix.shape[0], *x.shape[1:]), kind) + 0 * x[:1].sum(0)
+        return np.zeros((matrix.shape[0], *x.shape[1:]), aval) + 0 * x[:1].sum(0)
     factors = rows.data.reshape(-1, *(1,) * (x.ndim - 1))
     terms = x[rows.indices.astype(np.int64)] * factors
     sums = np.add.reduceat(terms, starts[filled].astype(np.int64), axis=0)
@@ -54,7 +54,7 @@ def _sparse_product(matrix: Any, x: Any) -> Any:
         return sums
     place = np.full(matrix.shape[0], filled.size)  # the position of the zero after the sums
     place[filled] = np.arange(filled.size)
-    return np.concatenate([sums, np.zeros((1, *x.shape[1:]), kind)])[place]
+    return np.concatenate([sums, np.zeros((1, *x.shape[1:]), aval)])[place]
 
 
 LATE_BOUND["sparse_methods"] = sparse_methods

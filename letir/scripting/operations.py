@@ -182,9 +182,9 @@ class _Operation:
         return found[: self.n_outs], out_axes[: self.n_outs]
 
 
-def _operand_stand_in(kind: ArrayType | None) -> ShapeDtype | None:
+def _operand_stand_in(aval: ArrayType | None) -> ShapeDtype | None:
     """A stand-in for an operand of this type, for choosing an overload."""
-    return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    return None if aval is None else ShapeDtype(aval.shape, aval.dtype, aval.weak)
 
 
 def _recompute_captured(rule: Rule, operands: list, outs: tuple) -> tuple:

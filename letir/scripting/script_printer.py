@@ -295,9 +295,9 @@ class LiftedPrinter:
             case Subscript(value=value):
                 return "int" if self.type(value) == "List[int]" else "Tensor"
             case Apply(args=args) if args and not term.is_script:
-                kinds = {self.type(arg) for arg in args}
+                avals = {self.type(arg) for arg in args}
                 # the longer word: float if both occur
-                return "Tensor" if kinds - {"int", "float"} else max(kinds, key=len)
+                return "Tensor" if avals - {"int", "float"} else max(avals, key=len)
         return "Tensor"
 
 

@@ -118,9 +118,9 @@ def _write_parameters(writer: Writer, fn: Lambda) -> list[str]:
 def _widen_numbers(writer: Writer, fn: Lambda) -> None:
     """Write conversions of Python numbers to the recorded types, as a call of the program does."""
     for param in fn.params:
-        kind = param.type
-        if kind is not None and kind.weak and kind.dtype.kind in "fc" and param in use_counts(fn):
-            convert = "float" if kind.dtype.kind == "f" else "complex"
+        aval = param.type
+        if aval is not None and aval.weak and aval.dtype.kind in "fc" and param in use_counts(fn):
+            convert = "float" if aval.dtype.kind == "f" else "complex"
             writer.line(f"{writer.texts[param]} = {convert}({writer.texts[param]})")
 
 
@@ -212,12 +212,12 @@ def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
             writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
 
 
-def _zero_text(kind: ArrayType | None) -> str:
+def _zero_text(aval: ArrayType | None) -> str:
     """Zeros of a type; None if it is unknown."""
-    if not has_static_shape(kind):
+    if not has_static_shape(aval):
         return "None"
-    dtype = "" if kind.dtype == float else f", dtype={dtype_text(kind.dtype)}"
-    return f"np.zeros({literal_text(kind.shape)}{dtype})"
+    dtype = "" if aval.dtype == float else f", dtype={dtype_text(aval.dtype)}"
+    return f"np.zeros({literal_text(aval.shape)}{dtype})"
 
 
 def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:

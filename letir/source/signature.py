@@ -94,8 +94,8 @@ class Signature:
 
 def _is_pattern(spec: optree.PyTreeSpec) -> bool:
     """Whether an assignment can unpack a structure."""
-    kind = spec.type
-    return kind in _SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
+    aval = spec.type
+    return aval in _SEQUENCES or (aval is not None and optree.is_namedtuple_class(aval))
 
 
 def without_brackets(pattern: str) -> str:
@@ -169,11 +169,11 @@ def _is_plain(key) -> bool:
 def can_unpack(spec: optree.PyTreeSpec) -> bool:
     """Whether a generated function can take arguments of this structure."""
     return _has_plain_keys(spec) and all(
-        kind in _PLAIN_KINDS
-        or optree.is_namedtuple_class(kind)
-        or attrs.has(kind)
-        or dataclasses.is_dataclass(kind)
-        for kind in _kinds_of(spec)
+        aval in _PLAIN_KINDS
+        or optree.is_namedtuple_class(aval)
+        or attrs.has(aval)
+        or dataclasses.is_dataclass(aval)
+        for aval in _kinds_of(spec)
     )
 
 
@@ -183,7 +183,7 @@ def can_unpack(spec: optree.PyTreeSpec) -> bool:
 def can_build(spec: optree.PyTreeSpec) -> bool:
     """Whether a generated function can return results of this structure."""
     return _has_plain_keys(spec) and all(
-        kind in _PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in _kinds_of(spec)
+        aval in _PLAIN_KINDS or optree.is_namedtuple_class(aval) for aval in _kinds_of(spec)
     )
 
 

@@ -37,15 +37,15 @@ class BindWriter:
 
     def type(self, position: int) -> ArrayType | None:
         """The type of an operand; None if it is unknown, or if the operand is None."""
-        kind = self.bind.args[position].type
-        return kind if isinstance(kind, ArrayType) else None
+        aval = self.bind.args[position].type
+        return aval if isinstance(aval, ArrayType) else None
 
     def is_array(self, position: int) -> bool:
         """Whether an operand is certainly an array or a NumPy scalar, not a Python number."""
-        kind = self.type(position)
-        if type(self.bind.args[position]) is not Local or kind is None or kind.weak:
+        aval = self.type(position)
+        if type(self.bind.args[position]) is not Local or aval is None or aval.weak:
             return False
-        return bool(kind.shape) or kind.dtype.kind != "b"  # Python's True has type bool[] as well
+        return bool(aval.shape) or aval.dtype.kind != "b"  # Python's True has type bool[] as well
 
     def may_be_none(self, position: int) -> bool:
         """Whether an operand may be ``Undef``, written as None in the source."""
@@ -53,15 +53,15 @@ class BindWriter:
 
     def is_exact_infix(self, symbol: str) -> bool:
         """Whether Python's operator gives the same bits as the ufunc on these operands."""
-        kinds = [self.type(i) for i in range(len(self.bind.args))]
-        arrays = [kind for i, kind in enumerate(kinds) if self.is_array(i)]
-        has_axes = any(kind.shape for kind in arrays)
+        avals = [self.type(i) for i in range(len(self.bind.args))]
+        arrays = [aval for i, aval in enumerate(avals) if self.is_array(i)]
+        has_axes = any(aval.shape for aval in arrays)
         if symbol == "**":
-            return has_axes and None not in kinds and self.is_exact_power(*kinds)
+            return has_axes and None not in avals and self.is_exact_power(*avals)
         if has_axes or symbol == "@":  # on arrays Python's operator is the ufunc
             return has_axes
-        real = all(kind is not None and kind.dtype.kind in "fiu" for kind in kinds)
-        has_float = any(kind.dtype.kind == "f" for kind in arrays)
+        real = all(aval is not None and aval.dtype.kind in "fiu" for aval in avals)
+        has_float = any(aval.dtype.kind == "f" for aval in arrays)
         return real and has_float and symbol in _EXACT_ON_SCALARS
 
     def is_exact_power(self, base: ArrayType, exponent: ArrayType) -> bool:

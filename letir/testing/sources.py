@@ -105,7 +105,7 @@ def functions(
     if control_flow:
         return control_functions(smooth=smooth, most_steps=max(1, most_lines // 3))
     kinds = avals([np.dtype(float)] if smooth else dtypes) if smooth or dtypes else avals()
-    strong = kinds.filter(lambda kind: not kind.weak)
+    strong = kinds.filter(lambda aval: not aval.weak)
     values = st.lists(strong.flatmap(arrays), min_size=1, max_size=2)
     tables = [_SMOOTH, _SMOOTH, _SHAPES, _BLOCKS, _PARTS, _PARTS]
     tables += [] if smooth else [_ROUGH]

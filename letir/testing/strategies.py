@@ -78,11 +78,11 @@ def arrays(types: "ArrayType | st.SearchStrategy | None" = None) -> st.SearchStr
     return (st.just(types) if isinstance(types, ArrayType) else types).flatmap(_arrays_of)
 
 
-def _arrays_of(kind: ArrayType) -> st.SearchStrategy:
-    elements = _ELEMENTS[kind.dtype.kind]
-    if kind.weak:
-        return elements.map(type(np.zeros((), kind.dtype).item()))
-    return numpy_strategies.arrays(kind.dtype, kind.shape, elements=elements)
+def _arrays_of(aval: ArrayType) -> st.SearchStrategy:
+    elements = _ELEMENTS[aval.dtype.kind]
+    if aval.weak:
+        return elements.map(type(np.zeros((), aval.dtype).item()))
+    return numpy_strategies.arrays(aval.dtype, aval.shape, elements=elements)
 
 
 def programs(
@@ -231,14 +231,14 @@ class _Growth:
         """The operand for ``arg`` of a sample: a fitting value, or a new parameter."""
         if arg is None or arg is Undef or (type(arg) in PYTHON_NUMBERS and pick % 2):
             return arg
-        kind = type_of(arg)
+        aval = type_of(arg)
         usable = [known for known in self.values if known.usable]
-        fitting = [known for known in usable if known.value.type is kind]
-        near = fitting or [known for known in usable if _is_near(known.value.type, kind)]
+        fitting = [known for known in usable if known.value.type is aval]
+        near = fitting or [known for known in usable if _is_near(known.value.type, aval)]
         if pick % 4 == 0 or not near:  # Hypothesis shrinks to 0: a program of one operation
             return self.given(arg)
         # -1: the latest value first, which makes programs deep
-        return self.fitted(near[-1 - pick // 4 % len(near)], kind)
+        return self.fitted(near[-1 - pick // 4 % len(near)], aval)
 
     def given(self, arg):
         """A new parameter for the operand ``arg`` of a sample."""
@@ -249,19 +249,19 @@ class _Growth:
         self.values.append(_Known(value, self.args[-1], _is_moderate(arg)))
         return self.values[-1]
 
-    def fitted(self, known: _Known, kind: ArrayType) -> _Known:
-        """``known`` cut or repeated to the type ``kind``, by binds of the program."""
-        count = math.prod(kind.shape)
-        if known.value.shape != kind.shape:
+    def fitted(self, known: _Known, aval: ArrayType) -> _Known:
+        """``known`` cut or repeated to the type ``aval``, by binds of the program."""
+        count = math.prod(aval.shape)
+        if known.value.shape != aval.shape:
             known = self.applied("reshape", [known], shape=(-1,), order="C")
             if known.value.size > count:
                 known = self.applied("index", [known], item=slice(0, count))
             elif known.value.size < count:
                 places = np.arange(count) % known.value.size
                 known = self.applied("index", [known, places], item=Here())
-            known = self.applied("reshape", [known], shape=kind.shape, order="C")
-        same = known.value.dtype == kind.dtype
-        return known if same else self.applied("cast", [known], dtype=kind.dtype)
+            known = self.applied("reshape", [known], shape=aval.shape, order="C")
+        same = known.value.dtype == aval.dtype
+        return known if same else self.applied("cast", [known], dtype=aval.dtype)
 
     def applied(self, name: str, operands: list, **attrs) -> _Known:
         """The result of an operation that cannot fail."""

@@ -322,10 +322,10 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     try:
         if type(leaf) is int:
             refuse_long_integer(leaf, 1 << 63)
-        kind = type_of(leaf)
+        aval = type_of(leaf)
         if type(leaf) is not np.ndarray and is_lazy(leaf):  # no value is known while recording
-            leaf = ShapeDtype(kind.shape, kind.dtype)
-        result = new.parameter(kind, name, leaf)
+            leaf = ShapeDtype(aval.shape, aval.dtype)
+        result = new.parameter(aval, name, leaf)
         if not result.shape and isinstance(leaf, np.ndarray):
             result.sharing = Memory(result.arg)  # marks an array, even without a value
         return result

@@ -129,8 +129,8 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
 def _states_of_bits(module: Any, base: type) -> list[_Place]:
     """The dicts with the property ``state`` of NumPy's bit generators."""
     kinds = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, base)]
-    found = [(_space_of(kind), kind) for kind in kinds if "state" in vars(kind)]
-    return [_Place(s, {"state": _state_property(s["state"])}, kind) for s, kind in found]
+    found = [(_space_of(aval), aval) for aval in kinds if "state" in vars(aval)]
+    return [_Place(s, {"state": _state_property(s["state"])}, aval) for s, aval in found]
 
 
 def _state_property(original: Any) -> property:

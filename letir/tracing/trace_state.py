@@ -121,12 +121,12 @@ class Trace(ChangesArguments, LetBuilder):
         # id of an array -> (weak reference, frozen copy, local)
         self._frozen: dict[int, tuple] = {}
 
-    def parameter(self, kind: ArrayType | None, name: str | None, given: Any) -> "Tracer":
+    def parameter(self, aval: ArrayType | None, name: str | None, given: Any) -> "Tracer":
         """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
         type.
         """
-        local = self.param(kind, name).arg
-        if kind is not None and Size in map(type, kind.shape):
+        local = self.param(aval, name).arg
+        if aval is not None and Size in map(type, aval.shape):
             self.has_sizes = True
             LATE_BOUND["watch_size_reads"](self)
         self.note_argument(local, given)
@@ -173,11 +173,11 @@ class Trace(ChangesArguments, LetBuilder):
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
         # the hot path, without avoidable calls: see benchmarks, rows "abstract" and "concrete"
-        kind = found[0]
-        local = Local(kind, name)
+        aval = found[0]
+        local = Local(aval, name)
         self.binds.append(Bind((local,), op, args, attrs, source))  # computed() may undo it
         value = self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
-        if op.raises or (kind is not None and kind.weak):
+        if op.raises or (aval is not None and aval.weak):
             self.note_attempt()
         return tracer(self, local, value)
 

@@ -110,14 +110,14 @@ class Tracer(PythonProtocols):
 
         ``type(x)`` is still Tracer.
         """
-        kind = self.type
-        if kind.weak:
-            result, reader = PYTHON_TYPES[kind.dtype.kind], sys._getframe(1)
+        aval = self.type
+        if aval.weak:
+            result, reader = PYTHON_TYPES[aval.dtype.kind], sys._getframe(1)
             is_named = "__class__" in reader.f_code.co_names
             return LATE_BOUND["class_read"](result, reader) if is_named else result
         if not self.is_scalar():
             return _NDARRAY
-        return bool if self.arg in self.emitter.python_bools else kind.dtype.type
+        return bool if self.arg in self.emitter.python_bools else aval.dtype.type
 
     @__class__.setter
     def __class__(self, kind):

@@ -72,12 +72,12 @@ def batch_program(
         return program, tuple([0 if a in mapped else None for a in results])
 
 
-def _mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
-    """The type of ``size`` values of type ``kind`` stacked along ``axis``."""
-    if kind is None:
+def _mapped_type(aval: ArrayType | None, axis: int, size) -> ArrayType | None:
+    """The type of ``size`` values of type ``aval`` stacked along ``axis``."""
+    if aval is None:
         return None
-    place = axis if axis >= 0 else axis + kind.ndim + 1
-    return kind.with_shape((*kind.shape[:place], size, *kind.shape[place:]))
+    place = axis if axis >= 0 else axis + aval.ndim + 1
+    return aval.with_shape((*aval.shape[:place], size, *aval.shape[place:]))
 
 
 class _Batching(ExprVisitor):
@@ -220,7 +220,7 @@ def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dic
 
     Captured positions count the operands, then the results.
     """
-    args = tuple([Const(None) if kind is None else Local(kind) for kind in kinds])
+    args = tuple([Const(None) if aval is None else Local(aval) for aval in kinds])
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
     # for all operands, because it is not known yet which of them will require grad

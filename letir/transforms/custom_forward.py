@@ -301,14 +301,14 @@ def _tangent_leaves(tree: Tree, tangent) -> list | None:
     return leaves if all(leaf is None or is_leaf(leaf) for leaf in leaves) else None
 
 
-def _example_value(kind: ArrayType | None, name: str) -> ShapeDtype:
+def _example_value(aval: ArrayType | None, name: str) -> ShapeDtype:
     """A placeholder for a value of this type while a rule is recorded."""
-    if kind is None:
+    if aval is None:
         raise DTypeError(
             f"custom_jvp {name}: the types of its arguments and results must be known before it "
             "runs\n  return arrays whose shape does not depend on values"
         )
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    return ShapeDtype(aval.shape, aval.dtype, aval.weak)
 
 
 def _type_of_value(value) -> ArrayType | None:

@@ -221,36 +221,36 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
 def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
     """Raise DTypeError for an argument that is not floating or complex."""
     for i in positions:
-        kind = fn.params[i].type
-        if kind is not None and not kind.inexact:
+        aval = fn.params[i].type
+        if aval is not None and not aval.inexact:
             name = fn.params[i].name or f"argument {i}"
             remedy = (
                 "pass a float, 3.0 instead of 3,"
-                if kind.weak
+                if aval.weak
                 else "convert it with .astype(float),"
             )
             raise DTypeError(
-                f"{asked}: {name} is {kind}, which has no derivative\n"
+                f"{asked}: {name} is {aval}, which has no derivative\n"
                 f"  {remedy} or leave it out of argnums"
             )
 
 
 def check_result(fn: Lambda, holomorphic: bool) -> None:
     """Raise unless the first result is a real scalar, or a complex one and ``holomorphic``."""
-    kind = fn.ret.args[0].type if fn.ret.args else None
-    if not isinstance(kind, ArrayType):  # the type is unknown before the program runs
+    aval = fn.ret.args[0].type if fn.ret.args else None
+    if not isinstance(aval, ArrayType):  # the type is unknown before the program runs
         return
-    if kind.shape != () and any(type(n) is not int or n != 1 for n in kind.shape):
+    if aval.shape != () and any(type(n) is not int or n != 1 for n in aval.shape):
         raise ShapeError(
-            f"grad needs a scalar, the function returns {kind}\n  sum it, or use letir.vjp"
+            f"grad needs a scalar, the function returns {aval}\n  sum it, or use letir.vjp"
         )
-    if kind.dtype.kind == "c" and not holomorphic:
+    if aval.dtype.kind == "c" and not holomorphic:
         raise DTypeError(
-            f"grad: the function returns {kind}\n  take .real or abs, or pass holomorphic=True"
+            f"grad: the function returns {aval}\n  take .real or abs, or pass holomorphic=True"
         )
-    if not kind.inexact:
+    if not aval.inexact:
         raise DTypeError(
-            f"grad: the function returns {kind}, which has no derivative\n"
+            f"grad: the function returns {aval}, which has no derivative\n"
             "  return a floating number"
         )
 

@@ -193,12 +193,12 @@ class _Task:
                     "  leave it out, or return (result, this) and pass has_aux=True"
                 )
 
-    def check_real(self, kinds: list[ArrayType], what: str, remedy: str) -> None:
+    def check_real(self, avals: list[ArrayType], what: str, remedy: str) -> None:
         """Raise DTypeError for complex types, unless ``holomorphic`` is set."""
-        for kind in kinds:
-            if kind.dtype.kind == "c" and not self.asked.holomorphic:
+        for aval in avals:
+            if aval.dtype.kind == "c" and not self.asked.holomorphic:
                 raise DTypeError(
-                    f"{self.asked.name}: {what} is {kind}\n"
+                    f"{self.asked.name}: {what} is {aval}\n"
                     f"  pass holomorphic=True if the function is, or {remedy}"
                 )
 
@@ -248,7 +248,7 @@ def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -
 
 def _cheaper_blocks(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks in the mode with fewer directions, or in the only mode with all rules."""
-    rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
+    rows, columns = (sum(aval.size for aval in kinds) for kinds in (task.rows, task.columns))
     # between real and complex values, unit vectors span only the real side
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
     if any(complex_) and not all(complex_):
@@ -313,32 +313,32 @@ def _start_builder(primal: Lambda, fn: Lambda) -> LetBuilder:
     return builder
 
 
-def _row_offsets(kinds: list[ArrayType]) -> list[Any]:
+def _row_offsets(avals: list[ArrayType]) -> list[Any]:
     """The position of the first element of each value if all are concatenated."""
     # the slice is for an empty list, for which accumulate gives [0]
-    return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
+    return list(itertools.accumulate([aval.size for aval in avals[:-1]], initial=0))[: len(avals)]
 
 
 def _derivatives_along_units(
-    builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: Sequence[Arg]
+    builder: LetBuilder, linear: Lambda, avals: list[ArrayType], captured: Sequence[Arg]
 ) -> list[Value | None]:
     """The results of a linear program for all unit directions, stacked along axis 0; None for zero.
 
     If there is only one direction, there is no such axis.
     """
-    total = sum(kind.size for kind in kinds)
+    total = sum(aval.size for aval in avals)
     if not total:
         return [None] * len(linear.ret.args)
-    if total == 1 == len(kinds):  # a batch of one would only add axes
-        ones_of_one = builder.emit(ones, (), _fill_attrs(kinds[0].shape, kinds[0].dtype))
+    if total == 1 == len(avals):  # a batch of one would only add axes
+        ones_of_one = builder.emit(ones, (), _fill_attrs(avals[0].shape, avals[0].dtype))
         results = builder.inline(linear, [*ones_of_one, *captured])
         axes: Sequence = results
     else:
-        starts = zip(kinds, _row_offsets(kinds), strict=True)
+        starts = zip(avals, _row_offsets(avals), strict=True)
         units = [_unit_block(builder, *pair, total) for pair in starts]
         # one batch for the directions of all values, each zero at the places of the others; the
         # captured values are shared
-        program, axes = batch_program(linear, [0] * len(kinds) + [None] * len(captured), total)
+        program, axes = batch_program(linear, [0] * len(avals) + [None] * len(captured), total)
         results = builder.inline(program, [*units, *captured])
     return [
         Value(builder, result) if type(result) is Local and axis is not None else None
@@ -346,12 +346,12 @@ def _derivatives_along_units(
     ]
 
 
-def _unit_block(builder: LetBuilder, kind: ArrayType, offset: Any, total: Any) -> Local:
+def _unit_block(builder: LetBuilder, aval: ArrayType, offset: Any, total: Any) -> Local:
     """The columns of the ``total`` x ``total`` identity for a value of this type, at ``offset``."""
     # 1 where row = offset + column
-    attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
+    attrs = eye.complete({"n": total, "m": aval.size, "k": -offset, "dtype": aval.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
-    return _in_shape(Value(builder, matrix), (total, *kind.shape)).arg
+    return _in_shape(Value(builder, matrix), (total, *aval.shape)).arg
 
 
 def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:

@@ -38,12 +38,12 @@ def ravel(tree: Any) -> tuple[Any, "Unravel"]:
     leaves, spec = flatten(tree)
     parts = tuple([_Part.from_leaf(leaf) for leaf in leaves])
     numbers = [leaf for leaf, part in zip(leaves, parts, strict=True) if part.type is not None]
-    kinds = [part.type for part in parts if part.type is not None]
+    avals = [part.type for part in parts if part.type is not None]
     if not numbers:
         return np.zeros(0), Unravel(Tree(spec), parts, ArrayType(float, (0,)))
-    dtype = array_dtype(*kinds)
-    kind = ArrayType(dtype, (sum(kind.size for kind in kinds),))
-    return concatenate(numbers, axis=None, dtype=dtype), Unravel(Tree(spec), parts, kind)
+    dtype = array_dtype(*avals)
+    aval = ArrayType(dtype, (sum(aval.size for aval in avals),))
+    return concatenate(numbers, axis=None, dtype=dtype), Unravel(Tree(spec), parts, aval)
 
 
 @frozen(eq=False)
@@ -69,14 +69,14 @@ class _Part:
 
     def from_slice(self, elements):
         """The leaf made from ``elements``, its slice of the vector."""
-        kind = self.type
+        aval = self.type
         # a real leaf among complex ones; astype alone would warn about the imaginary part
-        if elements.dtype.kind == "c" and kind.dtype.kind != "c":
+        if elements.dtype.kind == "c" and aval.dtype.kind != "c":
             elements = elements.real
-        if not isinstance(elements, Value) or elements.dtype != kind.dtype:
-            elements = elements.astype(kind.dtype)
-        array = elements.reshape(kind.shape)  # a view of the vector if dtypes agree, as in NumPy
-        if kind.weak:
+        if not isinstance(elements, Value) or elements.dtype != aval.dtype:
+            elements = elements.astype(aval.dtype)
+        array = elements.reshape(aval.shape)  # a view of the vector if dtypes agree, as in NumPy
+        if aval.weak:
             return weaken(array)
         return array[()] if self.is_scalar and not isinstance(array, Value) else array
 

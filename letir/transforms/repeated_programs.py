@@ -173,10 +173,10 @@ def _known_array(bind: Bind, known: dict[Local, Any]) -> np.ndarray | None:
     op, locals_ = bind.op, set(bind.locals())
     if op.cost != "free" or op.casts_operands or not known.keys() >= locals_:
         return None
-    kind = bind.binders[0].type
-    if kind is None or not is_static_shape(kind.shape):
+    aval = bind.binders[0].type
+    if aval is None or not is_static_shape(aval.shape):
         return None
-    if op.memory != "view" and (locals_ or kind.size > _SMALL):
+    if op.memory != "view" and (locals_ or aval.size > _SMALL):
         return None
     result = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
     is_small = isinstance(result, np.ndarray) and (result.base is not None or result.size <= _SMALL)

@@ -147,27 +147,27 @@ def _check_pair(out: Any) -> None:
         )
 
 
-def as_direction(value: Any, kind: ArrayType | None, what: str) -> Any:
-    """A cotangent or tangent of type ``kind``. Raises ShapeError or DTypeError if it differs."""
+def as_direction(value: Any, aval: ArrayType | None, what: str) -> Any:
+    """A cotangent or tangent of type ``aval``. Raises ShapeError or DTypeError if it differs."""
     if not hasattr(value, "dtype"):  # a Python number takes the expected dtype
         try:
-            value = np.asarray(value, None if kind is None else kind.dtype)[()]
+            value = np.asarray(value, None if aval is None else aval.dtype)[()]
         except (TypeError, ValueError):
             raise DTypeError(
-                f"a {what} of type {kind} is expected, found {value!r}\n"
+                f"a {what} of type {aval} is expected, found {value!r}\n"
                 "  pass an array of that type"
             ) from None
     found = value.type if hasattr(value, "emitter") else type_of(value)
-    if kind is None or found is None:  # unknown types are checked by the operations
+    if aval is None or found is None:  # unknown types are checked by the operations
         return value
-    if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
-        return PRIMITIVES["cast"](value, kind.dtype)  # traced, or of a variable
-    if fits_type(found, ArrayType(kind.dtype, kind.shape), {}):  # a symbolic size fits any number
+    if found.weak and aval.shape == () and np.can_cast(found.dtype, aval.dtype, "same_kind"):
+        return PRIMITIVES["cast"](value, aval.dtype)  # traced, or of a variable
+    if fits_type(found, ArrayType(aval.dtype, aval.shape), {}):  # a symbolic size fits any number
         return value
-    error = ShapeError if found.shape != kind.shape else DTypeError
+    error = ShapeError if found.shape != aval.shape else DTypeError
     remedy = "give it the shape" if error is ShapeError else "convert it with .astype to the dtype"
     raise error(
-        f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}\n"
+        f"a {what} of type {ArrayType(aval.dtype, aval.shape)} is expected, found {found}\n"
         f"  {remedy} of the value that it belongs to"
     )
 
@@ -238,8 +238,8 @@ def entries_of(values: Any, function: str, name: str) -> tuple:
 
 def _found_type(values: Any) -> str:
     """An array or a traced value by its type, another object by the name of its class."""
-    kind = getattr(values, "type", None) or (type_of(values) if is_array(values) else None)
-    return str(kind) if isinstance(kind, ArrayType) else type(values).__name__
+    aval = getattr(values, "type", None) or (type_of(values) if is_array(values) else None)
+    return str(aval) if isinstance(aval, ArrayType) else type(values).__name__
 
 
 def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:
@@ -263,10 +263,10 @@ def directions_of(call: ProgramCall, primals: tuple, tangents: tuple) -> tuple[l
     leaves = call.tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), "jvp")
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
-        kind = call.fn.params[i].type
-        if leaf is not _MISSING and type_carries_derivative(kind):
+        aval = call.fn.params[i].type
+        if leaf is not _MISSING and type_carries_derivative(aval):
             inputs.append(i)
-            directions.append(as_direction(leaf, kind, "tangent"))
+            directions.append(as_direction(leaf, aval, "tangent"))
     return inputs, directions
 
 

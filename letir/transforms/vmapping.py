@@ -121,9 +121,9 @@ def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
 
 def _with_known_types(fn: Lambda) -> Lambda:
     """``fn`` with the types inferred from its parameters, if any type is unknown."""
-    kinds = [param.type for param in fn.params]
+    avals = [param.type for param in fn.params]
     unknown = any(b.type is None for bind in fn.binds for b in bind.binders)
-    return retype(fn, *kinds) if unknown and None not in kinds else fn
+    return retype(fn, *avals) if unknown and None not in avals else fn
 
 
 def _nonnegative_axis(param: Local, axis: int | None, position: int) -> int | None:
@@ -134,8 +134,8 @@ def _nonnegative_axis(param: Local, axis: int | None, position: int) -> int | No
 
 def _fresh_size(fn: Lambda) -> Size:
     """A symbolic size called batch, or batch2 and so on if the parameters use that name."""
-    kinds = [param.type for param in fn.params if param.type is not None]
-    used = {name for kind in kinds for n in kind.shape if type(n) is Size for name in n.names}
+    avals = [param.type for param in fn.params if param.type is not None]
+    used = {name for aval in avals for n in aval.shape if type(n) is Size for name in n.names}
     names = itertools.chain(["batch"], map("batch{}".format, itertools.count(2)))
     return Size.named(next(name for name in names if name not in used))
 
@@ -184,9 +184,9 @@ def _argument_type(leaf, name: str) -> ArrayType:
         raise
 
 
-def _example_of(kind: ArrayType, axis: int) -> ShapeDtype:
-    """The type of one example, for a batch of type ``kind`` along ``axis``."""
-    return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
+def _example_of(aval: ArrayType, axis: int) -> ShapeDtype:
+    """The type of one example, for a batch of type ``aval`` along ``axis``."""
+    return ShapeDtype(aval.shape[:axis] + aval.shape[axis + 1 :], aval.dtype)
 
 
 def _common_size(sizes: dict[str, int | Size], axis_size):

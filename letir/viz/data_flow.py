@@ -109,8 +109,8 @@ class _Flow:
         flow, runs = cls(), _runs_of(fn.binds, place_of)
         for param in fn.params[:_MOST_GROUPS]:
             text = flow.printer.binder(param)
-            kind = "" if param.type is None else repr(param.type)
-            flow.add_alone([text, kind], f"parameter {text}", "soft", [param])
+            aval = "" if param.type is None else repr(param.type)
+            flow.add_alone([text, aval], f"parameter {text}", "soft", [param])
         for param in fn.params[_MOST_GROUPS:]:
             flow.printer.number(param)
         left_out = len(runs) - _MOST_GROUPS if is_folded else 0
@@ -158,9 +158,9 @@ class _Flow:
         text = shorten_text(self.printer.bind_text(bind, ""), 4 * _LONGEST)
         constants = [self.printer.arg(arg) for arg in bind.args if type(arg) is not Local]
         names = [self.printer.numbers[b] + (f":{b.name}" if b.name else "") for b in bind.binders]
-        kinds = list(dict.fromkeys([repr(b.type) for b in bind.binders if b.type is not None]))
+        avals = list(dict.fromkeys([repr(b.type) for b in bind.binders if b.type is not None]))
         operation = " ".join([bind.op.name, *constants])
-        made = " ".join([", ".join(names), ", ".join(kinds)]).strip()
+        made = " ".join([", ".join(names), ", ".join(avals)]).strip()
         self.add([operation, made], text, "box", bind.binders)
         self.use(bind.args)
 

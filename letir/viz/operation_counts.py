@@ -35,8 +35,8 @@ def operations_of(bind: Bind) -> int | None:
     if op.cost == "free" or op.moves_elements or not bind.args:
         return 0
     if op.work is not None and len(bind.binders) == 1:
-        kinds = [_counted_type(x) for x in (*bind.binders, *bind.args)]
-        return None if None in kinds else op.work(*kinds, **bind.attrs)
+        avals = [_counted_type(x) for x in (*bind.binders, *bind.args)]
+        return None if None in avals else op.work(*avals, **bind.attrs)
     return _size_of(bind.args[0]) if op.reduction is not None else None
 
 
@@ -78,11 +78,11 @@ def _instruction_count(statements: Sequence) -> int:
 
 def _counted_type(x: Arg) -> ArrayType | None:
     """The type of a value if its sizes are known, else None."""
-    kind = x.type
-    return kind if isinstance(kind, ArrayType) and type(kind.size) is int else None
+    aval = x.type
+    return aval if isinstance(aval, ArrayType) and type(aval.size) is int else None
 
 
 def _size_of(x: Arg) -> int | None:
     """The number of elements of a value; None if it is unknown."""
-    kind = _counted_type(x)
-    return None if kind is None else int(kind.size)
+    aval = _counted_type(x)
+    return None if aval is None else int(aval.size)

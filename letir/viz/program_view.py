@@ -170,8 +170,8 @@ class ProgramTable:
 
     def type(self, local: Local) -> str:
         """The type of a local, and its note."""
-        kind = local.type
-        text = "" if kind is None or kind is NO_TYPE else escape_text(repr(kind), _LONGEST)
+        aval = local.type
+        text = "" if aval is None or aval is NO_TYPE else escape_text(repr(aval), _LONGEST)
         if " " in text and len(text) < _LONGEST_UNBROKEN:
             text = f"<span>{text}</span>"  # stays on one line
         note = self.notes.get(local)

@@ -45,7 +45,7 @@ def _cost_of_bodies(bind: Bind) -> int | None:
     if op.decompose is not None:
         if None in types:
             return DEAR
-        kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
+        kinds = tuple([aval if isinstance(aval, ArrayType) else None for aval in types])
         least, bodies = CHEAP, (decomposition(op.decompose, kinds, dict(bind.attrs)),)
     # memo: many binds share one body, which is traversed once
     grades = [body.memo(_dearest_grade) for body in bodies]
@@ -59,8 +59,8 @@ def _dearest_grade(body: Lambda) -> int | None:
 
 def nbytes(local: Local) -> int | Size | None:
     """The bytes of a value: an int, a polynomial in symbolic sizes, or None if unknown."""
-    kind = local.type
-    return None if kind is None else kind.size * kind.dtype.itemsize
+    aval = local.type
+    return None if aval is None else aval.size * aval.dtype.itemsize
 
 
 def nominal_bytes(local: Local, op: Primitive | None = None) -> int:

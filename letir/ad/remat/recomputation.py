@@ -133,8 +133,8 @@ def _is_discrete(bind: Bind) -> bool:
     """Whether all results are sizes, integers or booleans."""
     if bind.op.reads_sizes_only:
         return True
-    kinds = [binder.type for binder in bind.binders]
-    return not bind.op.random and all(kind is not None and not kind.inexact for kind in kinds)
+    avals = [binder.type for binder in bind.binders]
+    return not bind.op.random and all(aval is not None and not aval.inexact for aval in avals)
 
 
 def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:

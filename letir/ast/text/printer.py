@@ -157,10 +157,10 @@ class Printer:
         self.count += 1
         if self.names and local.name and not self.positional:
             text += self.texts.get(local.name) or self.name_text(local.name)
-        kind = local.type
-        if kind is None or not self.types:
+        aval = local.type
+        if aval is None or not self.types:
             return text
-        return f"{text}: {self.texts.get(kind) or self.texts.setdefault(kind, repr(kind))}"
+        return f"{text}: {self.texts.get(aval) or self.texts.setdefault(aval, repr(aval))}"
 
     def arg(self, arg: Arg) -> str:
         """An operand."""

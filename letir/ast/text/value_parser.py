@@ -128,7 +128,7 @@ class ValueReader(Reader):
         self.pos = reference.end()
         return self.referred(kind, self.convert(int_of, reference[1], at=at), at)
 
-    def elements(self, kind: ArrayType, at: int) -> np.ndarray:
+    def elements(self, aval: ArrayType, at: int) -> np.ndarray:
         """The array of this type whose elements follow in braces."""
         self.pos += 1
         body = _ARRAY_BODY.match(self.text, self.pos)
@@ -138,18 +138,18 @@ class ValueReader(Reader):
         written = re.sub(r"#[^\n]*", "", body[1])
         if "..." in written:
             raise self.error(ABBREVIATED, at)
-        return self.convert(parse_array, kind.dtype, kind.shape, written, at=at)
+        return self.convert(parse_array, aval.dtype, aval.shape, written, at=at)
 
-    def referred(self, kind: ArrayType, index: int, at: int) -> np.ndarray:
+    def referred(self, aval: ArrayType, index: int, at: int) -> np.ndarray:
         """The stored array of this number, which must have the stated type."""
         if self.arrays is None:
             raise self.error(f"@{index} is an array of a file: load the file", at)
         if index >= len(self.arrays):
             raise self.error(f"there is no array {index}, the file has {len(self.arrays)}", at)
         array = self.arrays[index]
-        if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+        if (array.dtype, array.shape) != (aval.dtype, aval.shape):
             found = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-            raise self.error(f"array {index} of the file is {found}, the text says {kind}", at)
+            raise self.error(f"array {index} of the file is {found}, the text says {aval}", at)
         return array
 
     def group(self, text: str, at: int) -> tuple:

@@ -140,9 +140,9 @@ class FunctionForm:
 
     def gradient(self, i: int, ct: Any) -> Any:
         """The gradient of a result in the form for backward; zeros if it is missing."""
-        kind = self.types[i]
-        if ct is None and kind is not None:
-            ct = self.xp.zeros(kind.shape, kind.dtype)
+        aval = self.types[i]
+        if ct is None and aval is not None:
+            ct = self.xp.zeros(aval.shape, aval.dtype)
         return ct if ct is None or isinstance(ct, Recorder.variable) else Recorder.variable(ct)
 
 
@@ -173,21 +173,21 @@ def _check_gradients(form: FunctionForm, found: Sequence) -> list:
     return [_check_gradient(form, i, found[i], kind) for i, kind in needed]
 
 
-def _check_gradient(form: FunctionForm, position: int, ct, kind: ArrayType):
+def _check_gradient(form: FunctionForm, position: int, ct, aval: ArrayType):
     """A gradient returned by backward as a Variable: None means zeros [semantics.md D9]."""
     if ct is None:
-        return Recorder.variable(form.xp.zeros(kind.shape, kind.dtype))
+        return Recorder.variable(form.xp.zeros(aval.shape, aval.dtype))
     if isinstance(ct, Recorder.variable):
         result = ct
     elif type(ct) in PYTHON_NUMBERS:
-        result = Recorder.variable(np.asarray(ct, kind.dtype))
+        result = Recorder.variable(np.asarray(ct, aval.dtype))
     else:
         result = Recorder.variable(ct)
-    if result.type is not kind:
-        error = ShapeError if result.dtype == kind.dtype else DTypeError
+    if result.type is not aval:
+        error = ShapeError if result.dtype == aval.dtype else DTypeError
         raise error(
             f"{form.function.__name__}: backward returned a gradient of type {result.type} for "
-            f"argument {position}, expected {kind}\n"
+            f"argument {position}, expected {aval}\n"
             "  a gradient has the type of its argument: sum over axes that were broadcast"
         )
     return result

@@ -55,15 +55,15 @@ def make_operation(function: type["Function"]) -> Primitive:
     def vjp(cts, outs, *args, arguments, types):
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
         places = tuple([i for i, arg in enumerate(args) if takes_gradient(arg)])
-        kinds = tuple([ArrayType(args[i].dtype, args[i].shape) for i in places])
-        result = backward(*args, *cts, arguments=arguments, places=places, types=kinds)
+        avals = tuple([ArrayType(args[i].dtype, args[i].shape) for i in places])
+        result = backward(*args, *cts, arguments=arguments, places=places, types=avals)
         given = dict(zip(places, result, strict=True))
         return tuple([given.get(i) for i in range(len(args))])
 
     return primitive(
         name,
         impl,
-        lambda *kinds, arguments, types: types,
+        lambda *avals, arguments, types: types,
         vjp=vjp,
         results=lambda *, arguments, types: len(types),
     )

@@ -133,8 +133,8 @@ class GraphStep:
             if not is_array(out):
                 result.append(out)
                 continue
-            kind = form.types[i]
-            arg = ResultEdge.for_result(kind, step, i) if i in self.graph.flows else Constant(kind)
+            aval = form.types[i]
+            arg = ResultEdge.for_result(aval, step, i) if i in self.graph.flows else Constant(aval)
             result.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in seen or getattr(out, "base", None) is not None:

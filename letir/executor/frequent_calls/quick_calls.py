@@ -231,9 +231,9 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     """
     program = compiled.program
     leaves = flat_arguments(program, args, kwargs)
-    kinds = [type_of(leaf) if type(leaf) in _PLAIN else None for leaf in leaves]
+    avals = [type_of(leaf) if type(leaf) in _PLAIN else None for leaf in leaves]
     if compiled.changed or any(
-        kind is not param.type for kind, param in zip(kinds, program.params, strict=False)
+        kind is not param.type for kind, param in zip(avals, program.params, strict=False)
     ):
         return None
     tests = tests_of_call(args, kwargs, leaves)

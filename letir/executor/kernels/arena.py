@@ -139,9 +139,9 @@ def let_kernels_reuse_memory(fn: Lambda) -> None:
 
 
 def _bytes_of(binder: Local) -> int:
-    kind = binder.type
-    size = getattr(kind, "size", None)
-    return size * kind.dtype.itemsize if type(size) is int and not kind.weak else 0
+    aval = binder.type
+    size = getattr(aval, "size", None)
+    return size * aval.dtype.itemsize if type(size) is int and not aval.weak else 0
 
 
 def _possible_results(fn: Lambda) -> set:

@@ -73,7 +73,7 @@ def _with_parts(fn: Lambda, n: int, is_exact: bool) -> Lambda:
         if bind_kind(bind, n, is_exact):
             return False
         types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
-        if any(kind is None for kind in types):
+        if any(aval is None for aval in types):
             return False
         try:
             parts = decomposition(bind.op.decompose, tuple(types), bind.attrs)
@@ -123,24 +123,24 @@ class BatchCall:
             raise KernelError("an index out of bounds")
         return tuple(result) if len(result) > 1 else result[0]
 
-    def flatten_operand(self, x: Any, kind: ArrayType) -> np.ndarray:
+    def flatten_operand(self, x: Any, aval: ArrayType) -> np.ndarray:
         """An operand as the kernel reads it. Raises LayoutError and KernelError."""
         if not has_c_order(x):  # NumPy's results would have another order
             raise LayoutError
-        if np.shape(x) != kind.shape:
+        if np.shape(x) != aval.shape:
             raise KernelError("operands of other sizes")
-        if kind.size > _MOST_COPIED * self.made.n and not x.flags.c_contiguous:
+        if aval.size > _MOST_COPIED * self.made.n and not x.flags.c_contiguous:
             raise KernelError("a copy would take longer than the group")
         try:
-            return np.ascontiguousarray(x, kind.dtype).reshape(-1)
+            return np.ascontiguousarray(x, aval.dtype).reshape(-1)
         except OverflowError as error:
             raise KernelError("a large Python integer") from error
 
-    def new_result(self, start: int | None, kind: ArrayType, operands: Sequence) -> np.ndarray:
+    def new_result(self, start: int | None, aval: ArrayType, operands: Sequence) -> np.ndarray:
         """The array of a result, before the kernel writes or adds to it."""
         if start is not None and start < 0 and self.new_array is np.empty:
-            return np.zeros(kind.shape, kind.dtype)
-        result = self.new_array(kind.shape, kind.dtype)
+            return np.zeros(aval.shape, aval.dtype)
+        result = self.new_array(aval.shape, aval.dtype)
         if start is not None:
             result[...] = 0 if start < 0 else operands[start]
         return result

@@ -59,38 +59,38 @@ def _with_products(bind: Bind, call: "Products") -> Bind:
 
     facts: Any = impl  # an attribute of the function
     facts.call = call
-    kind = bind.binders[0].type
+    aval = bind.binders[0].type
     op = Primitive(
-        "einsum", impl, lambda *kinds, **_: kind, _NO_RULE, _NO_RULE, no_float_errors=True
+        "einsum", impl, lambda *kinds, **_: aval, _NO_RULE, _NO_RULE, no_float_errors=True
     )
     return bind.replace(op=op)
 
 
 def _products_of(bind: Bind) -> "Products | None":
     """The matrix products for an einsum of two arrays; None if these are impossible or slower."""
-    kinds = [arg.type for arg in (*bind.args, *bind.binders)]
+    avals = [arg.type for arg in (*bind.args, *bind.binders)]
     if (
         len(bind.args) != 2
         or any(type(x) is not Local for x in bind.args)
         or bind.attrs["optimize"]
     ):
         return None
-    if any(kind is None or not has_static_shape(kind) or kind.weak for kind in kinds):
+    if any(aval is None or not has_static_shape(aval) or aval.weak for aval in avals):
         return None
-    if len({kind.dtype for kind in kinds}) > 1 or kinds[0].dtype.char not in "fd":
+    if len({aval.dtype for aval in avals}) > 1 or avals[0].dtype.char not in "fd":
         return None
     try:
-        (a, b), out = parse_subscripts(bind.attrs["subscripts"], [k.ndim for k in kinds[:2]])
+        (a, b), out = parse_subscripts(bind.attrs["subscripts"], [k.ndim for k in avals[:2]])
     except ShapeError:
         return None
-    pairs = [*zip(a, kinds[0].shape, strict=True), *zip(b, kinds[1].shape, strict=True)]
+    pairs = [*zip(a, avals[0].shape, strict=True), *zip(b, avals[1].shape, strict=True)]
     sizes = dict(pairs)
     is_plain = len(set(a)) == len(a) and len(set(b)) == len(b) and len(set(out)) == len(out)
     if not is_plain or any(sizes[label] != n for label, n in pairs) or 0 in sizes.values():
         return None
     if any((label in a) + (label in b) + (label in out) < 2 for label in sizes):
         return None
-    result = Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, kinds[0].dtype)
+    result = Products(bind.op.impl, bind.attrs["subscripts"], a, b, out, sizes, avals[0].dtype)
     return result if result.is_faster else None
 
 

@@ -149,8 +149,8 @@ def _with_own_carry(bind: Bind) -> Bind | None:
     """
     loop = LoopParts.from_bind(bind)
     for arg, param in zip(loop.carry, loop.carry_params, strict=True):
-        kind, own = arg.type, param.type
-        if kind is None or own is None or (kind.dtype, kind.shape) != (own.dtype, own.shape):
+        aval, own = arg.type, param.type
+        if aval is None or own is None or (aval.dtype, aval.shape) != (own.dtype, own.shape):
             return None
     fresh = [Local(param.type, param.name) for param in loop.carry_params]
     return bind.replace(args=(*loop.ahead, *fresh, *loop.captured)) if fresh else None
@@ -166,8 +166,8 @@ def _kernel_call(
     binders = tuple([Local(x.type, x.name) for x in bind.binders])
     inner = bind.substitute(dict(zip(operands, params, strict=True))).replace(binders=binders)
     body = Lambda(params, (inner,), Ret(binders))
-    kinds = [binder.type for binder in binders]
-    numbers = tuple([n for n, kind in enumerate(kinds) if kind is not None and kind.weak])
+    avals = [binder.type for binder in binders]
+    numbers = tuple([n for n, aval in enumerate(avals) if aval is not None and aval.weak])
     places = {operand: n for n, operand in enumerate(operands)}
 
     def take(args: Sequence) -> tuple:
@@ -176,7 +176,7 @@ def _kernel_call(
     counts = tuple([n for n, x in enumerate(operands) if _is_count(x)])
     call: Callable
     if type(made) is ArrayLoop:
-        results = [(kind.shape, kind.dtype) for kind in kinds]
+        results = [(aval.shape, aval.dtype) for aval in avals]
         call = ArrayCall(ufunc, made.scratch, tuple(results), [x.type for x in operands])
     elif loop.test is not None:
         returned = loop.body.ret.args[len(loop.carry) :]
@@ -250,11 +250,11 @@ class ArrayCall:
 
     def __call__(self, *operands: Any) -> Any:
         given = []
-        for x, kind in zip(operands, self.kinds, strict=True):
-            if np.shape(x) != kind.shape:
+        for x, aval in zip(operands, self.kinds, strict=True):
+            if np.shape(x) != aval.shape:
                 raise KernelError("operands of other sizes")
             try:
-                given.append(np.ascontiguousarray(x, kind.dtype).reshape(-1))
+                given.append(np.ascontiguousarray(x, aval.dtype).reshape(-1))
             except OverflowError as error:
                 raise KernelError("a large Python integer") from error
         given += [np.empty(size, dtype) for size, dtype in self.scratch]
@@ -312,8 +312,8 @@ class TestedCall:
 
 def _is_count(operand: Local) -> bool:
     """Whether an operand is a Python integer."""
-    kind = operand.type
-    return kind is not None and kind.weak and kind.dtype.kind == "i"
+    aval = operand.type
+    return aval is not None and aval.weak and aval.dtype.kind == "i"
 
 
 def _expect_small(values: Sequence, places: Sequence[int]) -> None:

@@ -69,14 +69,14 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
 
 def _space_of(body: Lambda) -> Space | None:
     """The matrix of a group whose operands have only short runs of elements in common."""
-    kinds = [param.type for param in body.params]
+    avals = [param.type for param in body.params]
     made: list[Arg] = [binder for bind in body.binds for binder in bind.binders]
     values = [binder.type for binder in made]
-    for kind in (*kinds, *values):
-        if type(kind) is not ArrayType or kind.weak or type(kind.size) is not int:
+    for aval in (*avals, *values):
+        if type(aval) is not ArrayType or aval.weak or type(aval.size) is not int:
             return None
     shape = values[0].shape
-    if any(kind.shape != shape for kind in values) or _run_of(shape, kinds) > _MOST_RUN:
+    if any(aval.shape != shape for aval in values) or _run_of(shape, avals) > _MOST_RUN:
         return None
     splits = all_splits(shape)
     for bind in body.binds:
@@ -89,7 +89,7 @@ def _run_of(shape: tuple[int, ...], kinds: list) -> int:
 
     All of them if no operand is broadcast along some axes only.
     """
-    partial = [kind.shape for kind in kinds if kind.size > 1 and kind.shape != shape]
+    partial = [aval.shape for aval in kinds if aval.size > 1 and aval.shape != shape]
     padded = [(1,) * (len(shape) - len(found)) + found for found in partial]
     run, pattern = 1, None
     for axis in reversed(range(len(shape))):

@@ -93,7 +93,7 @@ class PlanKernel:
         kinds = (*self.operands, *self.results)
         if not all(map(has_static_shape, kinds)):
             return None
-        return sum([kind.size * kind.dtype.itemsize for kind in kinds if kind is not None])
+        return sum([aval.size * aval.dtype.itemsize for aval in kinds if aval is not None])
 
     @property
     def source(self) -> str:

@@ -95,8 +95,8 @@ def cost_of_units(units: Sequence[Any]) -> float:
 
 def _usual_dtype(fn: Lambda) -> np.dtype | None:
     """The dtype of most results, if tables support it."""
-    kinds = [bind.binders[0].type for bind in fn.binds if len(bind.binders) == 1]
-    counts = Counter([kind.dtype for kind in kinds if type(kind) is ArrayType])
+    avals = [bind.binders[0].type for bind in fn.binds if len(bind.binders) == 1]
+    counts = Counter([aval.dtype for aval in avals if type(aval) is ArrayType])
     result = max(counts, key=counts.__getitem__, default=None)
     return result if result in _DTYPES else None
 
@@ -106,14 +106,14 @@ def _is_repetitive(fn: Lambda) -> bool:
 
     Steps may read different elements, but not write to different ones.
     """
-    kinds = {
+    avals = {
         (
             *(bind.op, None if bind.op.role == "index" else bind.attrs.token),
             *[x.type for x in (*bind.args, *bind.binders)],
         )
         for bind in fn.binds
     }
-    return len(kinds) <= _MOST_KINDS and _EQUAL * len(kinds) < len(fn.binds)
+    return len(avals) <= _MOST_KINDS and _EQUAL * len(avals) < len(fn.binds)
 
 
 @define(eq=False)

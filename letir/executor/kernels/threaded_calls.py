@@ -28,13 +28,13 @@ _FEW = 8  # with fewer places per thread than this, the longest axis is cut
 
 def with_threads(call: Any, body: Lambda) -> Any:
     """``call``, the elementwise kernel of ``body``, in several threads for large operands."""
-    kind, least = body.binds[-1].binders[0].type, least_size(body)
-    size = 0 if kind is None else kind.size
-    if kind is None or not isinstance(call, np.ufunc):
+    aval, least = body.binds[-1].binders[0].type, least_size(body)
+    size = 0 if aval is None else aval.size
+    if aval is None or not isinstance(call, np.ufunc):
         return call  # not a ufunc: interpreted
-    if type(size) is int and size < least and size * kind.dtype.itemsize < _LARGE:
+    if type(size) is int and size < least and size * aval.dtype.itemsize < _LARGE:
         return call
-    alike = [n for n, p in enumerate(body.params) if p.type and p.type.shape == kind.shape]
+    alike = [n for n, p in enumerate(body.params) if p.type and p.type.shape == aval.shape]
     return ThreadedCall(call, least, alike[0] if alike else None)
 
 

@@ -165,15 +165,15 @@ class _BatchLowering(Unrolling):
     def load_shared(self) -> None:
         """Number the elements of all operands; items are loaded at their first use."""
         for param, array in self.arrays.items():
-            kind = param.type
-            if is_batch(kind, self.n):
-                shape = (1, *kind.shape[1:])
-            elif is_shared(kind):
-                shape = kind.shape
+            aval = param.type
+            if is_batch(aval, self.n):
+                shape = (1, *aval.shape[1:])
+            elif is_shared(aval):
+                shape = aval.shape
             else:
                 continue  # only read at indices
             start, size = len(self.elements), math.prod(shape)
-            self.batch[start] = array, size, is_batch(kind, self.n)
+            self.batch[start] = array, size, is_batch(aval, self.n)
             self.starts.append(start)
             self.elements += [None] * size
             self.places[param] = np.arange(start, start + size).reshape(shape)
@@ -268,7 +268,7 @@ class _BatchLowering(Unrolling):
     def for_item(self, bind: Bind) -> Bind:
         """The bind for one item; its results are ``made``."""
         attrs, kinds = resize_bind(bind, self.n, 1)
-        self.made = tuple([Local(kind) for kind in kinds])
+        self.made = tuple([Local(aval) for aval in kinds])
         names: dict[Arg, Arg] = {}
         for arg in bind.args:
             if type(arg) is not Const and is_batch(arg.type, self.n):
@@ -343,13 +343,13 @@ class _BatchLowering(Unrolling):
 
     def scatter(self, bind: Bind) -> None:
         """Store the parts and indices of an item; ``add_parts`` adds them."""
-        kind, target = bind.binders[0].type, self.outputs[bind.binders[0]]
+        aval, target = bind.binders[0].type, self.outputs[bind.binders[0]]
         for entries, part, arrays in scattered_parts(bind, self.n):
-            places, offsets = self.indices(kind.shape, entries, arrays)
+            places, offsets = self.indices(aval.shape, entries, arrays)
             parts = [self.element(int(place)) for place in self.places[part].ravel()]
             if len(parts) != len(places) * len(offsets):
                 raise NoKernel
-            stored = self.store_scratch(kind.dtype, parts), self.store_scratch(_INDEX, places)
+            stored = self.store_scratch(aval.dtype, parts), self.store_scratch(_INDEX, places)
             self.sums.append(_Sum(target, *stored, len(places), offsets))
 
     def store_scratch(self, dtype: np.dtype, values: Sequence[Operand]) -> Array:

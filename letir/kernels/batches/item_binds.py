@@ -65,21 +65,21 @@ def _is_known(arg: Arg) -> bool:
     """Whether a value has a type that kernels support, and a static shape."""
     if type(arg) is Const:
         return True
-    kind = arg.type
-    if kind is None or kind is NO_TYPE or kind.dtype not in DTYPES:
+    aval = arg.type
+    if aval is None or aval is NO_TYPE or aval.dtype not in DTYPES:
         return False
-    return has_static_shape(kind)
+    return has_static_shape(aval)
 
 
-def is_batch(kind: ArrayType | None, n: int) -> bool:
+def is_batch(aval: ArrayType | None, n: int) -> bool:
     """Whether values of this type consist of ``n`` small items."""
-    shape: tuple = getattr(kind, "shape", ())
+    shape: tuple = getattr(aval, "shape", ())
     return bool(shape) and shape[0] == n and 0 < math.prod(shape[1:]) <= _MOST_OF_ITEM
 
 
-def is_shared(kind: ArrayType) -> bool:
+def is_shared(aval: ArrayType) -> bool:
     """Whether a kernel may load all elements of an operand before its loop."""
-    return 0 < math.prod(kind.shape) <= _MOST_SHARED
+    return 0 < math.prod(aval.shape) <= _MOST_SHARED
 
 
 def _may_be_item(bind: Bind, is_exact: bool) -> bool:
@@ -114,8 +114,8 @@ def resize_bind(bind: Bind, n: int, length: int) -> tuple[Attrs, tuple[ArrayType
     return attrs, tuple([_resized_type(binder.type, n, length) for binder in bind.binders])
 
 
-def _resized_type(kind: ArrayType, n: int, length: int) -> ArrayType:
-    return kind.with_shape((length, *kind.shape[1:])) if is_batch(kind, n) else kind
+def _resized_type(aval: ArrayType, n: int, length: int) -> ArrayType:
+    return aval.with_shape((length, *aval.shape[1:])) if is_batch(aval, n) else aval
 
 
 def _is_itemwise(bind: Bind, n: int) -> bool:
@@ -135,12 +135,12 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
     """Whether a bind gives the same results for all items at once and for each alone."""
     rng = np.random.default_rng(0)
     operands: list[Any] = []
-    for arg, kind in zip(bind.args, kinds, strict=True):
-        elements = rng.permutation(101)[: math.prod(kind.shape)]
-        if len(elements) < math.prod(kind.shape):
-            elements = rng.permutation(math.prod(kind.shape))
-        own = elements.astype("i8" if bind.op.moves_elements else kind.dtype)
-        operands.append(arg.value if type(arg) is Const else own.reshape(kind.shape))
+    for arg, aval in zip(bind.args, kinds, strict=True):
+        elements = rng.permutation(101)[: math.prod(aval.shape)]
+        if len(elements) < math.prod(aval.shape):
+            elements = rng.permutation(math.prod(aval.shape))
+        own = elements.astype("i8" if bind.op.moves_elements else aval.dtype)
+        operands.append(arg.value if type(arg) is Const else own.reshape(aval.shape))
     own_attrs, _ = resize_bind(bind, n, 1)
     try:
         whole = _as_list(bind.op.impl(np, *operands, **attrs))
@@ -186,12 +186,12 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
 
     Empty for other binds.
     """
-    op, kind = bind.op, bind.binders[0].type
-    if kind.dtype.kind not in "iuf" or not kind.size:
+    op, aval = bind.op, bind.binders[0].type
+    if aval.dtype.kind not in "iuf" or not aval.size:
         return []
     if adds_to_operand(bind):
         _, part, *arrays = bind.args
-        if kind.size > _MOST_COPIED * n:
+        if aval.size > _MOST_COPIED * n:
             return []  # NumPy adds in place
         found = [(bind.attrs["item"], part, tuple(arrays))]
     elif op.adds_parts == "zeros" and bind.attrs["shape"] is not None:
@@ -204,19 +204,19 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
         return []
     parts: list[tuple[list, Arg, tuple[Arg, ...]]] = []
     for item, part, places in found:
-        entries = _indexed_entries(kind, item, places, n) if places else None
+        entries = _indexed_entries(aval, item, places, n) if places else None
         if entries is None or type(part) is not Local or not is_batch(part.type, n):
             return []
-        if part.type.dtype != kind.dtype or part.type.weak:
+        if part.type.dtype != aval.dtype or part.type.weak:
             return []
         parts.append((entries, part, places))
     return parts
 
 
-def _indexed_entries(kind: ArrayType, item: Any, arrays: Sequence[Arg], n: int) -> list | None:
+def _indexed_entries(aval: ArrayType, item: Any, arrays: Sequence[Arg], n: int) -> list | None:
     """The entries of an index, one for each axis; None unless its arrays index items."""
     axes = {len(arg.type.shape) for arg in arrays}
-    if len(axes) != 1 or not kind.size:
+    if len(axes) != 1 or not aval.size:
         return None
     for arg in arrays:
         dtype = getattr(arg.type, "dtype", None)
@@ -224,7 +224,7 @@ def _indexed_entries(kind: ArrayType, item: Any, arrays: Sequence[Arg], n: int) 
             return None
         if dtype == np.dtype("u8") or not is_batch(arg.type, n):
             return None
-    entries = expand_item(kind.shape, item, tuple([arg.type for arg in arrays]))
+    entries = expand_item(aval.shape, item, tuple([arg.type for arg in arrays]))
     if not all(type(one) in (Here, slice, int) for one in entries) or type(entries[0]) is not Here:
         return None
-    return entries if len(entries) == len(kind.shape) else None
+    return entries if len(entries) == len(aval.shape) else None

@@ -100,9 +100,9 @@ class ArrayLoopCall:
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
         given = []
-        for x, kind, array in zip(operands, self.kinds, self.kernel.arrays, strict=False):
+        for x, aval, array in zip(operands, self.kinds, self.kernel.arrays, strict=False):
             value = device_value(xp, x, array)
-            if value.shape != kind.shape:
+            if value.shape != aval.shape:
                 raise KernelError("operands of other sizes")
             is_number = isinstance(value, np.generic)
             given.append(value if is_number else xp.ascontiguousarray(value).reshape(-1))

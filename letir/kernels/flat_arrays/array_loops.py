@@ -140,8 +140,8 @@ class _ArrayLowering(Memory):
         b = self.builder
         for param, x in zip(loop.x_params, loop.xs, strict=True):
             row = self.row(self.places[x], place)
-            kind = known_type(param.type)
-            if (row.array.dtype, row.shape) != (kind.dtype, kind.shape):
+            aval = known_type(param.type)
+            if (row.array.dtype, row.shape) != (aval.dtype, aval.shape):
                 raise NoKernel
             self.places[param] = row
         for param in loop.numbers:
@@ -181,10 +181,10 @@ class _ArrayLowering(Memory):
             raise NoKernel
         return place
 
-    def loop_result(self, arg: Arg, kind: Any) -> FlatPlace:
+    def loop_result(self, arg: Arg, aval: Any) -> FlatPlace:
         """A result of the body, converted to its type as a result of the loop."""
-        place = self.operand(arg, kind.dtype)
-        if place.shape != kind.shape:
+        place = self.operand(arg, aval.dtype)
+        if place.shape != aval.shape:
             raise NoKernel
         return place
 
@@ -194,12 +194,12 @@ class _ArrayLowering(Memory):
             if bind.args or bind.op.bodies is not None:
                 continue
             value = np.asarray(bind.op.impl(np, **bind.attrs))
-            kind = known_type(bind.binders[0].type)
-            if value.size == 0 or value.dtype != kind.dtype or np.any(value != value.ravel()[0]):
+            aval = known_type(bind.binders[0].type)
+            if value.size == 0 or value.dtype != aval.dtype or np.any(value != value.ravel()[0]):
                 raise NoKernel
-            single = self.scratch_place(kind.dtype, ())
-            self.put(single, (), self.builder.number(value.ravel()[0], kind.dtype))
-            place = self.places[bind.binders[0]] = self.new(kind)
+            single = self.scratch_place(aval.dtype, ())
+            self.put(single, (), self.builder.number(value.ravel()[0], aval.dtype))
+            place = self.places[bind.binders[0]] = self.new(aval)
             self.copy(single, place)
 
     # ---- binds ----
@@ -238,9 +238,9 @@ class _ArrayLowering(Memory):
 
     def elementwise(self, binds: Sequence[Bind], results: Sequence[Arg]) -> None:
         """Write one loop for a group of binds whose results have the same shape."""
-        kinds = [known_type(bind.binders[0].type) for bind in binds]
-        shape = kinds[0].shape
-        if any(kind.shape != shape for kind in kinds) or any(not b.op.elementwise for b in binds):
+        avals = [known_type(bind.binders[0].type) for bind in binds]
+        shape = avals[0].shape
+        if any(aval.shape != shape for aval in avals) or any(not b.op.elementwise for b in binds):
             raise NoKernel
         made = {binder for bind in binds for binder in bind.binders}
         given = dict.fromkeys(
@@ -286,10 +286,10 @@ class _ArrayLowering(Memory):
 
     def gather(self, bind: Bind, places: list[FlatPlace]) -> None:
         """Copy runs of elements of several operands, as ``stack`` does."""
-        kind = known_type(bind.binders[0].type)
-        if any(place.array.dtype != kind.dtype for place in places):
+        aval = known_type(bind.binders[0].type)
+        if any(place.array.dtype != aval.dtype for place in places):
             raise NoKernel
-        target = self.new(kind)
+        target = self.new(aval)
         for run in moved_runs(bind, [place.shape for place in places]):
             source = self.in_c_order(places[run.operand])
             self.copy(
@@ -315,13 +315,13 @@ class _ArrayLowering(Memory):
         """Write a reduction along any axes."""
         form, source, b = reduction_form(bind), self.places[bind.args[0]], self.builder
         assert form is not None
-        kind = known_type(bind.binders[0].type)
+        aval = known_type(bind.binders[0].type)
         axes = reduced_axes(bind)
         count = math.prod([source.shape[n] for n in axes])
-        if count > _MOST_REDUCED or (self.is_exact and not form.is_exact(kind.dtype)):
+        if count > _MOST_REDUCED or (self.is_exact and not form.is_exact(aval.dtype)):
             raise NoKernel
         kept = [n for n in range(len(source.shape)) if n not in axes]
-        target, accumulator = self.new(kind), form.accumulator(kind.dtype)
+        target, accumulator = self.new(aval), form.accumulator(aval.dtype)
         shape = tuple([source.shape[n] for n in kept])
         flat = FlatPlace(target.array, target.start, shape, c_strides(shape))
         if flat.size != target.size:
@@ -330,7 +330,7 @@ class _ArrayLowering(Memory):
         def along(rest: tuple[int, ...], index: dict[int, Operand], parts: Parts) -> Parts:
             if not rest:
                 x = self.get(source, [index[n] for n in range(len(source.shape))])
-                return accumulator.step(b, parts, form.element(b, x, kind.dtype))
+                return accumulator.step(b, parts, form.element(b, x, aval.dtype))
             loop = b.loop(b.number(source.shape[rest[0]], _INDEX), *parts)
             with loop:
                 loop.next(*along(rest[1:], {**index, rest[0]: loop.index}, loop.carried))
@@ -359,10 +359,10 @@ class _ArrayLowering(Memory):
 
     def multiply(self, bind: Bind, x: FlatPlace, y: FlatPlace) -> None:
         """Write a product of matrices or vectors."""
-        kind = known_type(bind.binders[0].type)
-        if kind.dtype.kind != "f" or {len(x.shape), len(y.shape)} - {1, 2} or self.is_exact:
+        aval = known_type(bind.binders[0].type)
+        if aval.dtype.kind != "f" or {len(x.shape), len(y.shape)} - {1, 2} or self.is_exact:
             raise NoKernel
-        if any(p.array.dtype != kind.dtype for p in (x, y)) or any(
+        if any(p.array.dtype != aval.dtype for p in (x, y)) or any(
             v is not None for name, v in bind.attrs.items()
         ):
             raise NoKernel
@@ -373,7 +373,7 @@ class _ArrayLowering(Memory):
         if own > _MOST_PRODUCT:
             raise NoKernel
         self.products += own
-        target = self.new(kind)
+        target = self.new(aval)
         left = (0, *x.strides)[-2:]
         right = (*y.strides, 0)[:2]
         emit_product(
@@ -392,7 +392,7 @@ def _known_rows_or_array(x: Local) -> Any:
     )
 
 
-def _static_type(kind: Any) -> Any:
-    if any(type(n) is not int or n == 0 for n in kind.shape):
+def _static_type(aval: Any) -> Any:
+    if any(type(n) is not int or n == 0 for n in aval.shape):
         raise NoKernel
-    return kind
+    return aval

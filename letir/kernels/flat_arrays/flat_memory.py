@@ -78,15 +78,15 @@ class Memory:
     scratch: dict[np.dtype, Array] = field(factory=dict)
     sizes: dict[np.dtype, int] = field(factory=dict)
 
-    def flat_array(self, name: str, kind: Any) -> Array:
-        return Array(name, kind.dtype, ("", f"{name}_0"))
+    def flat_array(self, name: str, aval: Any) -> Array:
+        return Array(name, aval.dtype, ("", f"{name}_0"))
 
     def flat_place(self, array: Array, shape: tuple[int, ...]) -> FlatPlace:
         return FlatPlace(array, self.builder.number(0, _INDEX), shape, c_strides(shape))
 
-    def new(self, kind: Any) -> FlatPlace:
+    def new(self, aval: Any) -> FlatPlace:
         """Memory for a value of this type."""
-        return self.scratch_place(kind.dtype, kind.shape)
+        return self.scratch_place(aval.dtype, aval.shape)
 
     def scratch_place(self, dtype: np.dtype, shape: tuple[int, ...]) -> FlatPlace:
         size = math.prod(shape)

@@ -183,9 +183,9 @@ class StatementText:
     def call_text(self, function: Function, operands: list[str], lanes: int) -> str:
         """A call of a function of this number of lanes, which is written later."""
         self.needed[function, lanes] = None
-        kinds = [vector_type(x.dtype, lanes) for x in (function.result, *function.params)]
-        given = ", ".join([f"{kind} {x}" for kind, x in zip(kinds[1:], operands, strict=True)])
-        head = f"call {calling_convention(function)}{kinds[0]}"
+        avals = [vector_type(x.dtype, lanes) for x in (function.result, *function.params)]
+        given = ", ".join([f"{kind} {x}" for kind, x in zip(avals[1:], operands, strict=True)])
+        head = f"call {calling_convention(function)}{avals[0]}"
         return self.value(f"{head} @{function_name(function, lanes)}({given})")
 
     def operand(self, x: Operand) -> str:
@@ -234,8 +234,8 @@ class StatementText:
             value = self.value(f"zext i1 {value} to i8")
         place = self.part_address(one, bases)
         access = f", !llvm.access.group {group}" if group else ""
-        kind = _memory_type(dtype)
-        self.emit(f"store {kind} {value}, ptr {place}, align {dtype.itemsize}{access}")
+        aval = _memory_type(dtype)
+        self.emit(f"store {aval} {value}, ptr {place}, align {dtype.itemsize}{access}")
 
     def loop(self, loop: Loop, bases: dict) -> None:
         """A loop that tests before the first step, because an extent may be 0."""
@@ -324,21 +324,21 @@ class StatementText:
     def let(self, one: Let) -> str:
         name, operands = one.name, [self.operand(x) for x in one.operands]
         dtype, result = one.operands[-1].dtype, one.result.dtype
-        kind = self.type_of(dtype)
+        aval = self.type_of(dtype)
         if name in _BY_KIND:
             opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
             flags = " reassoc" if one.reassociates else ""
-            return self.value(f"{opcode}{flags} {kind} {', '.join(operands)}")
+            return self.value(f"{opcode}{flags} {aval} {', '.join(operands)}")
         if name == "neg" and dtype.kind == "f":
-            return self.value(f"fneg {kind} {operands[0]}")
+            return self.value(f"fneg {aval} {operands[0]}")
         if name == "neg":
-            return self.value(f"sub {kind} zeroinitializer, {operands[0]}")
+            return self.value(f"sub {aval} zeroinitializer, {operands[0]}")
         if name == "select":
             condition, x, y = operands
             flag = self.type_of(np.dtype("?"))
-            return self.value(f"select {flag} {condition}, {kind} {x}, {kind} {y}")
+            return self.value(f"select {flag} {condition}, {aval} {x}, {aval} {y}")
         if name == "bits":
-            return self.value(f"bitcast {kind} {operands[0]} to {self.type_of(result)}")
+            return self.value(f"bitcast {aval} {operands[0]} to {self.type_of(result)}")
         if name == "convert":
             return self.conversion(operands[0], dtype, result)
         if name in ("max", "min"):

@@ -92,9 +92,9 @@ class _HostModule(ModuleText):
             operands += [operands[-1]] * (lanes - len(run))
             given.append(self.vector_of(operands, param.dtype))
         found = self.call_text(function, given, lanes)
-        kind = vector_type(function.result.dtype, lanes)
+        aval = vector_type(function.result.dtype, lanes)
         for n, one in enumerate(run):
-            self.names[one.result] = self.value(f"extractelement {kind} {found}, i64 {n}")
+            self.names[one.result] = self.value(f"extractelement {aval} {found}, i64 {n}")
 
     def vector_of(self, operands: list[Operand], dtype: np.dtype) -> str:
         """A register with these scalars."""

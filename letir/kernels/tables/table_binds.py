@@ -26,12 +26,12 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
         return False
     if not all(_is_small(x.type, dtype, _MOST_READ) for x in bind.args if type(x) is Local):
         return False
-    kinds = [binder.type for binder in bind.binders]
-    if any(not _is_small(kind, dtype, _MOST_READ) or kind.weak for kind in kinds):
+    avals = [binder.type for binder in bind.binders]
+    if any(not _is_small(aval, dtype, _MOST_READ) or aval.weak for aval in avals):
         return False
-    if len(kinds) > 1:
+    if len(avals) > 1:
         return op.memory == "view" and len(bind.args) == 1
-    (kind,) = kinds
+    (aval,) = avals
     if is_sum_of_parts(bind):
         return all(map(_has_plain_item, bind.attrs["items"]))
     if is_write(bind) or is_added(bind):
@@ -42,7 +42,7 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
         return len(bind.args) <= (op.moves_elements or 1) and op.results is None
     if not bind.args:
         return not op.needs_elements
-    if kind.size > _MOST_MADE:
+    if aval.size > _MOST_MADE:
         return False
     if is_sum(op):
         return reduction_form(bind) is not None and len(bind.args) == 1
@@ -72,11 +72,11 @@ def is_sum_of_parts(bind: Bind) -> bool:
     return bind.op.adds_parts == "zeros" and len(bind.args) == len(bind.attrs["items"])
 
 
-def _is_small(kind: Any, dtype: np.dtype, most: int) -> bool:
+def _is_small(aval: Any, dtype: np.dtype, most: int) -> bool:
     """Whether values of this type have this dtype and few elements."""
-    if type(kind) is not ArrayType or kind is NO_TYPE or kind.dtype != dtype:
+    if type(aval) is not ArrayType or aval is NO_TYPE or aval.dtype != dtype:
         return False
-    return has_static_shape(kind) and math.prod(kind.shape) <= most
+    return has_static_shape(aval) and math.prod(aval.shape) <= most
 
 
 def _has_plain_item(item: Any) -> bool:

@@ -151,12 +151,12 @@ def _loop_node(
     return paired_values(g, found, [*types, *stacked])
 
 
-def _with_symbolic_rows(g: Graph, name: str, kind: ArrayType) -> str:
+def _with_symbolic_rows(g: Graph, name: str, aval: ArrayType) -> str:
     """Stacked rows, reshaped to their type: without rows, runtimes lose their symbolic sizes."""
-    if is_static_shape(kind.shape):
+    if is_static_shape(aval.shape):
         return name
     try:
-        sizes = g.ints(kind.shape)
+        sizes = g.ints(aval.shape)
     except Unexportable:  # the rows of a nested loop: their number is not a size of an input
         return name
     return g("Reshape", name, g("Concat", g("Shape", name, end=1), sizes, axis=0), allowzero=1)
@@ -173,7 +173,7 @@ def _fori_loop(g: Graph, bind: Bind) -> Sequence[str]:
         place = inner("Add", number, lower)
         return "", inner.emitter.body(inner, body, [place, *carry, *captured]), []
 
-    first = [(g.operand(arg, kind.dtype), kind) for arg, kind in zip(carried, types, strict=True)]
+    first = [(g.operand(arg, aval.dtype), aval) for arg, aval in zip(carried, types, strict=True)]
     trips = g("Max", g("Sub", upper, lower), g.array(0, np.int64))
     return _loop_node(g, first, step, [], count=trips)
 
@@ -187,7 +187,7 @@ def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
         result = inner.emitter.body(inner, body, [*carry, *captured])
         return _loop_test(inner, test, [*result, *captured]), result, []
 
-    first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
+    first = [(g.operand(a, aval.dtype), aval) for a, aval in zip(bind.args, types, strict=False)]
     going = _loop_test(g, test, [*[name for name, _ in first], *captured])
     return _loop_node(g, first, step, [], test=going)
 
@@ -195,9 +195,9 @@ def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
 def _loop_test(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
     """The result of a loop's test: whether another iteration follows."""
     (found,) = g.emitter.body(g, test, operands)
-    kind = test.ret.args[0].type
-    truth = g.cast(found, kind.dtype, bool)
-    return g.squeeze(truth, list(range(kind.ndim)))
+    aval = test.ret.args[0].type
+    truth = g.cast(found, aval.dtype, bool)
+    return g.squeeze(truth, list(range(aval.ndim)))
 
 
 @exports_op("while_scan")
@@ -205,16 +205,16 @@ def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     body, test, n_carry = (bind.attrs[name] for name in ("body", "test", "n_carry"))
     numbered = bind.attrs["numbered"]
     captured = [g.operand(arg) for arg in bind.args[n_carry:]]
-    kinds = [arg.type for arg in body.ret.args]
-    rows = [*([] if numbered else [ArrayType(_INT, ())]), *kinds[n_carry:]]
+    avals = [arg.type for arg in body.ret.args]
+    rows = [*([] if numbered else [ArrayType(_INT, ())]), *avals[n_carry:]]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         found = inner.emitter.body(inner, body, [*carry, *captured])
         going = _loop_test(inner, test, [*found[:n_carry], *captured])
         return going, found[:n_carry], [*([] if numbered else [number]), *found[n_carry:]]
 
-    types = kinds[:n_carry]
-    first = [(g.operand(a, kind.dtype), kind) for a, kind in zip(bind.args, types, strict=False)]
+    types = avals[:n_carry]
+    first = [(g.operand(a, aval.dtype), aval) for a, aval in zip(bind.args, types, strict=False)]
     going = _loop_test(g, test, [*[name for name, _ in first], *captured])
     return _loop_node(g, first, step, rows, test=going)
 
@@ -228,15 +228,15 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
         return _recurrent_layer_node(g, bind, layer)
     rows = bind.args[n_carry : n_carry + n_xs]
     captured = [g.operand(arg) for arg in bind.args[n_carry + n_xs :]]
-    kinds = [arg.type for arg in body.ret.args]
-    pairs = zip(bind.args[:n_carry], kinds[:n_carry], strict=True)
-    first = [(g.operand(a, kind.dtype), kind) for a, kind in pairs]
+    avals = [arg.type for arg in body.ret.args]
+    pairs = zip(bind.args[:n_carry], avals[:n_carry], strict=True)
+    first = [(g.operand(a, aval.dtype), aval) for a, aval in pairs]
 
     def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
         return inner.emitter.body(inner, body, [*carry, *xs, *captured])
 
     if _has_steps(rows):
-        return _scan_node(g, first, rows, emit, kinds[n_carry:], is_reverse)
+        return _scan_node(g, first, rows, emit, avals[n_carry:], is_reverse)
     xs = [g.operand(arg) for arg in rows]
     count = g.number(length) if length is not None else _row_count(g, xs[0])
     if is_reverse:  # read backwards, and the rows turned around at the end
@@ -246,15 +246,15 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
         result = emit(inner, carry, _rows_at(inner, xs, rows, number))
         return "", result[:n_carry], result[n_carry:]
 
-    result = _loop_node(g, first, step, kinds[n_carry:], count=count)
+    result = _loop_node(g, first, step, avals[n_carry:], count=count)
     if is_reverse:
-        stacked = zip(result[n_carry:], kinds[n_carry:], strict=True)
-        result[n_carry:] = [_reverse_rows(g, name, kind) for name, kind in stacked]
+        stacked = zip(result[n_carry:], avals[n_carry:], strict=True)
+        result[n_carry:] = [_reverse_rows(g, name, aval) for name, aval in stacked]
     return result
 
 
-def _reverse_rows(g: Graph, name: str, kind: ArrayType) -> str:
-    return on_parts(g, name, kind, lambda part: flip_axes(g, part, [0]))
+def _reverse_rows(g: Graph, name: str, aval: ArrayType) -> str:
+    return on_parts(g, name, aval, lambda part: flip_axes(g, part, [0]))
 
 
 def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -> list[str]:
@@ -287,9 +287,9 @@ def _recurrent_layer_node(
 
 def _has_steps(rows: Sequence[Arg]) -> bool:
     """Whether there certainly is a first row: onnxruntime refuses a Scan over no rows."""
-    kinds = [arg.type for arg in rows]
-    return bool(kinds) and all(
-        kind is not None and type(kind.shape[0]) is int and kind.shape[0] for kind in kinds
+    avals = [arg.type for arg in rows]
+    return bool(avals) and all(
+        aval is not None and type(aval.shape[0]) is int and aval.shape[0] for aval in avals
     )
 
 
@@ -335,7 +335,7 @@ def _scan_node(
 def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     body, mapped = bind.attrs["body"], bind.attrs["mapped"]
     operands = g.operands(bind)
-    kinds = [arg.type for arg in body.ret.args]
+    avals = [arg.type for arg in body.ret.args]
     rows = [arg for arg, there in zip(bind.args, mapped, strict=True) if there]
 
     def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
@@ -345,13 +345,13 @@ def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
         return inner.emitter.body(inner, body, given)
 
     if _has_steps(rows):
-        return _scan_node(g, [], rows, emit, kinds)
+        return _scan_node(g, [], rows, emit, avals)
     xs = [name for name, there in zip(operands, mapped, strict=True) if there]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         return "", [], emit(inner, [], _rows_at(inner, xs, rows, number))
 
-    return _loop_node(g, [], step, kinds, count=_row_count(g, xs[0]))
+    return _loop_node(g, [], step, avals, count=_row_count(g, xs[0]))
 
 
 # ---- bodies that run once ----

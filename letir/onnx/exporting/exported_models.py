@@ -207,8 +207,8 @@ def _model_of_program(fn: Lambda, names: tuple, opset: int, options: tuple) -> A
     results = emission.body(g, fn, [complex_input(g, *pair) for pair in g.inputs])
     if emission.failures:
         raise ExportError(_failure_report(emission.failures))
-    kinds = [arg.type for arg in fn.ret.args]
-    results = [complex_output(g, *pair) for pair in zip(results, kinds, strict=True)]
+    avals = [arg.type for arg in fn.ret.args]
+    results = [complex_output(g, *pair) for pair in zip(results, avals, strict=True)]
     name_results(g, rule_families.fail_unless_guards_hold(g, results), outputs)
     graph = onnx.helper.make_graph(
         g.nodes,
@@ -223,7 +223,7 @@ def _model_of_program(fn: Lambda, names: tuple, opset: int, options: tuple) -> A
         g.initializers,
     )
     model = _model_around_graph(graph, opset, custom_domain if emission.uses_domain else None)
-    is_typed = all(kind is not None for kind in kinds)
+    is_typed = all(aval is not None for aval in avals)
     return model if is_typed else _with_inferred_types(model)
 
 

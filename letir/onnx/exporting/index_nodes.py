@@ -51,14 +51,14 @@ class IndexLayout:
     block: tuple
 
 
-def _layout_of_index(g: Graph, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> IndexLayout:
+def _layout_of_index(g: Graph, aval: ArrayType, item: Any, arrays: Sequence[Arg]) -> IndexLayout:
     """The index ``item`` of an array of this type, with index arrays in their order."""
     types = tuple([arg.type for arg in arrays])
     rest = iter(arrays)
     axes: list[Any] = []
     labels: list[Any] = []
     places, shapes = [], []
-    for position, entry in enumerate(expand_item(kind.shape, item, types)):
+    for position, entry in enumerate(expand_item(aval.shape, item, types)):
         if entry is None:
             labels.append(None)
         elif type(entry) is slice:
@@ -97,11 +97,11 @@ def _index(g: Graph, bind: Bind) -> str:
     return _read_item(g, g.operand(x), x.type, bind.attrs["item"], arrays)
 
 
-def _read_item(g: Graph, name: str, kind: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
+def _read_item(g: Graph, name: str, aval: ArrayType, item: Any, arrays: Sequence[Arg]) -> str:
     """``x[item]``."""
     if not arrays:
-        return _read_basic(g, name, kind, item)
-    place = _layout_of_index(g, kind, item, arrays)
+        return _read_basic(g, name, aval, item)
+    place = _layout_of_index(g, aval, item, arrays)
     name = _slice_axes(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
     given = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
     whole = [i for i, entry in enumerate(place.axes) if type(entry) is slice]
@@ -137,12 +137,12 @@ def _with_new_axes(g: Graph, name: str, labels: list, count: int) -> str:
     return g.unsqueeze(name, axes)
 
 
-def _read_basic(g: Graph, name: str, kind: ArrayType, item: Any) -> str:
+def _read_basic(g: Graph, name: str, aval: ArrayType, item: Any) -> str:
     """``x[item]`` of integers and slices: Slice, Squeeze and Unsqueeze."""
     slices, dropped, added, axis, at = {}, [], [], 0, 0
-    entries = [e for e in expand_item(kind.shape, item, ()) if e is not ...]
+    entries = [e for e in expand_item(aval.shape, item, ()) if e is not ...]
     numbers = [e for e in entries if e is not None and type(e) is not slice]
-    if len(numbers) == 1 and len(entries) == kind.ndim:  # one node, the most frequent index
+    if len(numbers) == 1 and len(entries) == aval.ndim:  # one node, the most frequent index
         axis = entries.index(numbers[0])
         rest = {i: e for i, e in enumerate(entries) if i != axis}
         return g("Gather", _slice_axes(g, name, rest), g.number(numbers[0]), axis=axis)
@@ -227,13 +227,13 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
 
 @exports_op("assemble")
 def _assemble(g: Graph, bind: Bind) -> str:
-    kind = result_types(bind)[0]
+    aval = result_types(bind)[0]
     shape = bind.attrs["shape"]
     sizes, rest = split_sizes(bind.args, shape)
-    name = filled_array(g, g.operand(sizes[0]) if sizes else g.ints(kind.shape), 0, kind.dtype)
+    name = filled_array(g, g.operand(sizes[0]) if sizes else g.ints(aval.shape), 0, aval.dtype)
     for item, part, arrays in group_parts(bind.attrs["items"], rest):
-        given = g.operand(part, kind.dtype), part.type
-        name = _write_item(g, (name, kind), given, item, arrays, "add")
+        given = g.operand(part, aval.dtype), part.type
+        name = _write_item(g, (name, aval), given, item, arrays, "add")
     return name
 
 
@@ -244,9 +244,9 @@ def _write_item(
 
     ``how``: ScatterND's reduction, "none" for a write or "add".
     """
-    (name, kind), (new, new_type) = target, given
-    place = _layout_of_index(g, kind, item, arrays)
-    part = indexed_shape(kind.shape, item, tuple([arg.type for arg in arrays]))
+    (name, aval), (new, new_type) = target, given
+    place = _layout_of_index(g, aval, item, arrays)
+    part = indexed_shape(aval.shape, item, tuple([arg.type for arg in arrays]))
     if new_type.ndim > len(part):
         new = g.squeeze(new, list(range(new_type.ndim - len(part))))
     new = g("Expand", new, g.ints(part))
@@ -264,7 +264,7 @@ def _write_item(
     grid = _index_grid(g, place, axes, shape)
     if how == "none" and any(arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays):
         new = _last_writes(g, g.transpose(name, order), grid, new, (shape, len(axes)))
-    result = _scatter_node(g, g.transpose(name, order), grid, new, how, kind.dtype)
+    result = _scatter_node(g, g.transpose(name, order), grid, new, how, aval.dtype)
     return g.transpose(result, np.argsort(order).tolist())
 
 

@@ -187,7 +187,7 @@ def _is_attention_node(bind: Bind) -> bool:
         return False
     places = (query.shape[-2], key.shape[-2])
     fits = [
-        len({kind.shape[:-2] for kind in (query, key, value)}) == 1,
+        len({aval.shape[:-2] for aval in (query, key, value)}) == 1,
         not bind.attrs["causal"] or places[0] == places[1],
         all(m.shape[-2:] == places and m.ndim in (2, 4) for m in masks),
         query.ndim == 4 or all(m.ndim == 2 for m in masks),
@@ -379,17 +379,17 @@ def _pool(g: Graph, bind: Bind) -> Any:
 
 @exports_op("pad")
 def _pad(g: Graph, bind: Bind) -> Any:
-    kind, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
+    aval, width, value = result_types(bind)[0], bind.attrs["width"], bind.attrs["value"]
     if not width:
         return g.operand(bind.args[0])
     pads = g.ints([*[pair[0] for pair in width], *[pair[1] for pair in width]])
-    mode, wide = bind.attrs["mode"], wide_dtype(kind.dtype)
-    if _copies_edges(bind) and g.opset >= 19 and not is_static_shape(kind.shape):
-        return g.cast(g("Pad", g.operand(bind.args[0], wide), pads, mode=mode), wide, kind.dtype)
+    mode, wide = bind.attrs["mode"], wide_dtype(aval.dtype)
+    if _copies_edges(bind) and g.opset >= 19 and not is_static_shape(aval.shape):
+        return g.cast(g("Pad", g.operand(bind.args[0], wide), pads, mode=mode), wide, aval.dtype)
     is_plain = mode == "constant" and type(value) in (int, float)
-    if not is_plain or kind.dtype.kind not in "fi" or kind.dtype.itemsize < 4:
+    if not is_plain or aval.dtype.kind not in "fi" or aval.dtype.itemsize < 4:
         return _by_parts(g, bind)
-    return g("Pad", g.operand(bind.args[0]), pads, g.array(value, kind.dtype))
+    return g("Pad", g.operand(bind.args[0]), pads, g.array(value, aval.dtype))
 
 
 def _copies_edges(bind: Bind) -> bool:

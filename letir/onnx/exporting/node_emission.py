@@ -211,15 +211,15 @@ class Emission:
         """The value of an operation on constants."""
         if bind.op.effect or bind.op.random or any(type(arg) is Local for arg in bind.args):
             return None
-        kinds = [binder.type for binder in bind.binders]
-        if any(kind is None or not _is_small(kind.size) for kind in kinds):
+        avals = [binder.type for binder in bind.binders]
+        if any(aval is None or not _is_small(aval.size) for aval in avals):
             return None
         values = [arg.value for arg in bind.args if type(arg) is Const]
         if bind.op.holds_lambdas:
             return None
         found = bind.op.impl(np, *values, **bind.attrs)
         results = (found,) if bind.op.results is None else found
-        return [g.array(x, kind.dtype) for x, kind in zip(results, kinds, strict=True)]
+        return [g.array(x, aval.dtype) for x, aval in zip(results, avals, strict=True)]
 
 
 def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
@@ -247,8 +247,8 @@ def _record_program(program: Callable, types: tuple, bind: Bind) -> Lambda:
     """A program of NumPy functions, recorded at these types."""
     made = bind.binders[0].type
     given = [
-        None if kind is None else ShapeDtype(kind.shape, _operand_dtype(kind, bind, made))
-        for kind in types
+        None if aval is None else ShapeDtype(aval.shape, _operand_dtype(aval, bind, made))
+        for aval in types
     ]
     key = (program, tuple(types), bind.attrs)
     result = None if holds_arrays(bind.attrs) else _recordings.get(key)
@@ -259,11 +259,11 @@ def _record_program(program: Callable, types: tuple, bind: Bind) -> Lambda:
     return result
 
 
-def _operand_dtype(kind: Any, bind: Bind, made: Any) -> np.dtype:
+def _operand_dtype(aval: Any, bind: Bind, made: Any) -> np.dtype:
     """The dtype of an operand: an elementwise operation computes in the dtype of its result."""
-    if made.dtype.kind == "f" and (kind.weak or bind.op.elementwise) and kind.dtype.kind in "biuf":
-        return made.dtype if kind.dtype.kind == "f" or _is_ufunc(bind) else kind.dtype
-    return kind.dtype
+    if made.dtype.kind == "f" and (aval.weak or bind.op.elementwise) and aval.dtype.kind in "biuf":
+        return made.dtype if aval.dtype.kind == "f" or _is_ufunc(bind) else aval.dtype
+    return aval.dtype
 
 
 def _is_ufunc(bind: Bind) -> bool:
@@ -291,17 +291,17 @@ def _reason_for(op: Any) -> str:
 
 def _has_no_elements(bind: Bind) -> bool:
     """Whether all results are arrays without elements, whatever the operands are."""
-    kinds = [binder.type for binder in bind.binders]
-    if bind.op.effect or not kinds or any(kind is None for kind in kinds):
+    avals = [binder.type for binder in bind.binders]
+    if bind.op.effect or not avals or any(aval is None for aval in avals):
         return False
-    return all(is_static_shape(kind.shape) and 0 in kind.shape for kind in kinds)
+    return all(is_static_shape(aval.shape) and 0 in aval.shape for aval in avals)
 
 
-def _empty_array(g: Graph, kind: Any) -> str:
+def _empty_array(g: Graph, aval: Any) -> str:
     """An array without elements."""
-    if kind.dtype.kind != "c":
-        return g.array(np.empty(kind.shape, kind.dtype))
-    part = g.array(np.empty(kind.shape, real_dtype(kind.dtype)))
+    if aval.dtype.kind != "c":
+        return g.array(np.empty(aval.shape, aval.dtype))
+    part = g.array(np.empty(aval.shape, real_dtype(aval.dtype)))
     return g.paired(part, part)
 
 

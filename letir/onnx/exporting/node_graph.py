@@ -363,9 +363,9 @@ class Graph:
         return inner
 
 
-def is_complex(kind: ArrayType) -> bool:
+def is_complex(aval: ArrayType) -> bool:
     """Whether a type is complex."""
-    return kind.dtype.kind == "c"
+    return aval.dtype.kind == "c"
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -386,15 +386,15 @@ def tensor_dtype(dtype: np.dtype) -> int:
         raise Unexportable(f"the dtype {dtype}") from None
 
 
-def value_info(name: str, kind: ArrayType) -> Any:
+def value_info(name: str, aval: ArrayType) -> Any:
     """The declaration of an input or output; a symbolic size is a named dimension."""
-    shape = [str(n) if type(n) is Size else int(n) for n in kind.shape]
-    return onnx_package().helper.make_tensor_value_info(name, tensor_dtype(kind.dtype), shape)
+    shape = [str(n) if type(n) is Size else int(n) for n in aval.shape]
+    return onnx_package().helper.make_tensor_value_info(name, tensor_dtype(aval.dtype), shape)
 
 
 def result_types(bind: Bind) -> list[ArrayType]:
     """The types of a bind's results. Raises Unexportable where one is not known."""
     types = [binder.type for binder in bind.binders]
-    if any(kind is None for kind in types):
+    if any(aval is None for aval in types):
         raise Unexportable("the type of a result is not known")
     return types

@@ -33,7 +33,7 @@ def _dot(g: Graph, bind: Bind) -> str:
 @exports_op("einsum")
 def _einsum(g: Graph, bind: Bind) -> str:
     (result,) = result_types(bind)
-    is_static = all(is_static_shape(kind.shape) for kind in (result, *[a.type for a in bind.args]))
+    is_static = all(is_static_shape(aval.shape) for aval in (result, *[a.type for a in bind.args]))
     if is_static and any(0 in arg.type.shape for arg in bind.args):
         return g.array(np.zeros(result.shape, result.dtype))  # onnxruntime would divide by 0
     return _product(g, bind, "Einsum", equation=_without_ellipsis(bind))

@@ -46,8 +46,8 @@ def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
     bind, constants = _with_constants_outside(bind)
     body, n_carry, n_xs = (bind.attrs[name] for name in ("body", "n_carry", "n_xs"))
     rows = bind.args[n_carry : n_carry + n_xs]
-    kinds = [arg.type for arg in bind.args]
-    if any(kind is None or kind.dtype != np.float32 for kind in kinds):
+    avals = [arg.type for arg in bind.args]
+    if any(aval is None or aval.dtype != np.float32 for aval in avals):
         return None
     if n_xs != 1 or rows[0].type.ndim != 3 or not _may_have_rows(rows[0].type.shape[0]):
         return None

@@ -38,29 +38,29 @@ def _length(g: Graph, bind: Bind) -> str:
 
 @exports_op("reshape")
 def _reshape(g: Graph, bind: Bind) -> str:
-    x, kind = bind.args[0], result_types(bind)[0]
+    x, aval = bind.args[0], result_types(bind)[0]
     name = g.operand(x)
     if bind.attrs["order"] == "C":
         return g("Reshape", name, _shape_name(g, bind), allowzero=1)
     # Fortran order: the axes of both shapes are reversed
     name = g.transpose(name, range(x.type.ndim)[::-1])
-    name = g.reshape(name, kind.shape[::-1])
-    return g.transpose(name, range(kind.ndim)[::-1])
+    name = g.reshape(name, aval.shape[::-1])
+    return g.transpose(name, range(aval.ndim)[::-1])
 
 
 @exports_op("broadcast_to")
 def _broadcast_to(g: Graph, bind: Bind) -> str:
-    kind = result_types(bind)[0]
-    if 0 in kind.shape and is_static_shape(kind.shape):  # onnxruntime drops such an Expand
-        return g.array(np.zeros(kind.shape, kind.dtype))
+    aval = result_types(bind)[0]
+    if 0 in aval.shape and is_static_shape(aval.shape):  # onnxruntime drops such an Expand
+        return g.array(np.zeros(aval.shape, aval.dtype))
     return g("Expand", g.operand(bind.args[0]), _shape_name(g, bind))
 
 
 @exports_op("sum_to_size")
 def _sum_to_size(g: Graph, bind: Bind) -> str:
-    x, kind = bind.args[0], result_types(bind)[0]
-    name, lead = g.operand(x), x.type.ndim - kind.ndim
-    axes = [lead + i for i, n in enumerate(kind.shape) if n != x.type.shape[lead + i]]
+    x, aval = bind.args[0], result_types(bind)[0]
+    name, lead = g.operand(x), x.type.ndim - aval.ndim
+    axes = [lead + i for i, n in enumerate(aval.shape) if n != x.type.shape[lead + i]]
     if lead or axes:
         summed = g.array([*range(lead), *axes], np.int64)
         name = g("ReduceSum", name, summed, keepdims=1)
@@ -107,8 +107,8 @@ def _transpose(g: Graph, bind: Bind) -> str:
 @exports_op("expand_dims", "squeeze")
 def _unit_axes(g: Graph, bind: Bind) -> str:
     # a reshape would lose the names of sizes
-    x, kind = bind.args[0].type, result_types(bind)[0]
-    rank, axis = max(x.ndim, kind.ndim), bind.attrs["axis"]
+    x, aval = bind.args[0].type, result_types(bind)[0]
+    rank, axis = max(x.ndim, aval.ndim), bind.attrs["axis"]
     if axis is None:
         axes = [i for i, n in enumerate(x.shape) if type(n) is int and n == 1]
     else:
@@ -116,7 +116,7 @@ def _unit_axes(g: Graph, bind: Bind) -> str:
     name = g.operand(bind.args[0])
     if not axes:
         return name
-    return g.unsqueeze(name, axes) if kind.ndim > x.ndim else g.squeeze(name, axes)
+    return g.unsqueeze(name, axes) if aval.ndim > x.ndim else g.squeeze(name, axes)
 
 
 @exports_op("flip")
@@ -141,25 +141,25 @@ def flip_axes(g: Graph, name: str, axes: list[int]) -> str:
 
 @exports_op("concatenate")
 def _concatenate(g: Graph, bind: Bind) -> str:
-    kind, axis = result_types(bind)[0], bind.attrs["axis"]
-    names = g.operands(bind, kind.dtype)
+    aval, axis = result_types(bind)[0], bind.attrs["axis"]
+    names = g.operands(bind, aval.dtype)
     if axis is None:
         names = [g("Reshape", name, g.array([-1], np.int64)) for name in names]
-    return g("Concat", *names, axis=0 if axis is None else axis % kind.ndim)
+    return g("Concat", *names, axis=0 if axis is None else axis % aval.ndim)
 
 
 @exports_op("stack")
 def _stack(g: Graph, bind: Bind) -> str:
-    kind = result_types(bind)[0]
-    axis = bind.attrs["axis"] % kind.ndim
-    names = [g.unsqueeze(name, [axis]) for name in g.operands(bind, kind.dtype)]
+    aval = result_types(bind)[0]
+    axis = bind.attrs["axis"] % aval.ndim
+    names = [g.unsqueeze(name, [axis]) for name in g.operands(bind, aval.dtype)]
     return g("Concat", *names, axis=axis)
 
 
 @exports_op("split")
 def _split(g: Graph, bind: Bind) -> tuple[str, ...]:
     axis = bind.attrs["axis"] % bind.args[0].type.ndim
-    extents = [kind.shape[axis] for kind in result_types(bind)]
+    extents = [aval.shape[axis] for aval in result_types(bind)]
     name, sections = g.operand(bind.args[0]), bind.attrs["sections"]
     if type(sections) is tuple and not _parts_cover_axis(bind.args[0].type.shape[axis], sections):
         stops = [*sections, None]
@@ -187,15 +187,15 @@ def _slice_axis(g: Graph, name: str, axis: int, start: Any, stop: Any, step: int
 
 @exports_op("roll")
 def _roll(g: Graph, bind: Bind) -> str:
-    kind, axis, shift = result_types(bind)[0], bind.attrs["axis"], bind.attrs["shift"]
+    aval, axis, shift = result_types(bind)[0], bind.attrs["axis"], bind.attrs["shift"]
     name = g.operand(bind.args[0])
     if axis is None:
         flat = g("Reshape", name, g.array([-1], np.int64))
-        rolled = _roll_axis(g, flat, 0, int(np.sum(shift)), kind.size)
-        return g.reshape(rolled, kind.shape)
+        rolled = _roll_axis(g, flat, 0, int(np.sum(shift)), aval.size)
+        return g.reshape(rolled, aval.shape)
     axes, shifts = np.broadcast_arrays(np.atleast_1d(axis), np.atleast_1d(shift))
     for i, by in zip(axes.tolist(), shifts.tolist(), strict=True):
-        name = _roll_axis(g, name, i % kind.ndim, by, kind.shape[i])
+        name = _roll_axis(g, name, i % aval.ndim, by, aval.shape[i])
     return name
 
 
@@ -216,10 +216,10 @@ def _roll_axis(g: Graph, name: str, axis: int, shift: int, n) -> str:
 
 @exports_as(tril="lower", triu="upper")
 def _triangle(g: Graph, bind: Bind, word: str) -> str:
-    kind = result_types(bind)[0]
-    name = g.operand(bind.args[0], kind.dtype)
+    aval = result_types(bind)[0]
+    name = g.operand(bind.args[0], aval.dtype)
     if bind.args[0].type.ndim < 2:
-        name = g("Expand", name, g.ints(kind.shape))
+        name = g("Expand", name, g.ints(aval.shape))
     k = bind.attrs["k"]
     return g("Trilu", name, g.array(k, np.int64), upper=int(word == "upper"))
 
@@ -230,21 +230,21 @@ def _triangle(g: Graph, bind: Bind, word: str) -> str:
 @exports_op("arange")
 def _arange(g: Graph, bind: Bind) -> str:
     start, stop, step = (bind.attrs[name] for name in ("start", "stop", "step"))
-    kind = result_types(bind)[0]
+    aval = result_types(bind)[0]
     numbers = [0 if start is None else start, stop, 1 if step is None else step]
     if not any(type(n) is Size for n in numbers):
-        return g.array(np.arange(*numbers, dtype=kind.dtype))
+        return g.array(np.arange(*numbers, dtype=aval.dtype))
     result = g("Range", *[g.number(n) for n in numbers])
-    return g.cast(result, np.dtype(np.int64), kind.dtype)
+    return g.cast(result, np.dtype(np.int64), aval.dtype)
 
 
 @exports_op("eye")
 def _eye(g: Graph, bind: Bind) -> str:
     n, m, k = (bind.attrs[name] for name in ("n", "m", "k"))
-    kind = result_types(bind)[0]
+    aval = result_types(bind)[0]
     if type(n) is int and type(m) in (int, type(None)):
-        return g.array(np.eye(n, m, k, kind.dtype))
-    rows = g("Range", g.array(0, np.int64), g.number(kind.shape[0]), g.array(1, np.int64))
-    columns = g("Range", g.array(0, np.int64), g.number(kind.shape[1]), g.array(1, np.int64))
+        return g.array(np.eye(n, m, k, aval.dtype))
+    rows = g("Range", g.array(0, np.int64), g.number(aval.shape[0]), g.array(1, np.int64))
+    columns = g("Range", g.array(0, np.int64), g.number(aval.shape[1]), g.array(1, np.int64))
     shifted = g("Add", g.unsqueeze(rows, [1]), g.array(k, np.int64))
-    return g.cast(g("Equal", shifted, g.unsqueeze(columns, [0])), np.dtype(bool), kind.dtype)
+    return g.cast(g("Equal", shifted, g.unsqueeze(columns, [0])), np.dtype(bool), aval.dtype)

@@ -59,13 +59,13 @@ def declared_arguments(
     Sizes without a number in the model or in ``sizes`` are symbolic.
     """
     kinds = [InputType.from_proto(declared) for declared in inputs]
-    _check_names("sequence", lengths, {kind.name for kind in kinds if kind.is_sequence})
+    _check_names("sequence", lengths, {aval.name for aval in kinds if aval.is_sequence})
     result: list = []
     known: set[str] = set()
-    for kind in kinds:
-        length = _length_of(kind, lengths)
+    for aval in kinds:
+        length = _length_of(aval, lengths)
         elements = [None] if length is None else range(length)
-        types = [_array_type(kind, element, sizes, known) for element in elements]
+        types = [_array_type(aval, element, sizes, known) for element in elements]
         result.append(types[0] if length is None else types)
     _check_names("size", sizes, known)
     return result

@@ -27,8 +27,8 @@ def invert(write: Any, x: str) -> str:
 
 def _prefix_call(symbol: str, write: Any, x: str) -> str:
     """A prefix operator; a call of the ufunc where NumPy scalars might warn."""
-    kind = write.type(0)
-    exact = write.is_array(0) and (kind.shape or kind.dtype.kind == "f")
+    aval = write.type(0)
+    exact = write.is_array(0) and (aval.shape or aval.dtype.kind == "f")
     return f"{symbol}{x}" if exact else write.numpy_call(x)
 
 
@@ -36,9 +36,9 @@ def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
     """``x.astype``; a Python number is converted to a NumPy scalar."""
     if write.is_array(0):
         return f"{x}.astype({write.literal(dtype)})"
-    kind, to = write.type(0), write.literal(dtype)
+    aval, to = write.type(0), write.literal(dtype)
     result = f"np.asarray({x}, dtype={to})[()]"
-    if kind is not None and kind.weak:
+    if aval is not None and aval.weak:
         return result
     # the type is unknown: the written source tests it at run time, as impl does
     return f"{x}.astype({to}) if hasattr({x}, 'astype') else {result}"
@@ -46,8 +46,8 @@ def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
 
 def weaken(write: Any, x: str) -> str | tuple[str]:
     """``x.item()``; a Python number is unchanged."""
-    kind = write.type(0)
-    if kind is not None and kind.weak:
+    aval = write.type(0)
+    if aval is not None and aval.weak:
         return (x,)
     return f"{x}.item()" if write.is_array(0) else f"{x}.item() if hasattr({x}, 'item') else {x}"
 
@@ -96,17 +96,17 @@ def length(write: Any, x: str, *, axis: int) -> str:
 
 def sum_to_size(write: Any, x: str, *sizes: str, shape: tuple) -> str | tuple[str]:
     """``np.sum`` over the axes, if the shapes are static; else a helper that finds the axes."""
-    kind = write.type(0)
-    if sizes or kind is None or not write.is_array(0) or not is_static_shape((*kind.shape, *shape)):
+    aval = write.type(0)
+    if sizes or aval is None or not write.is_array(0) or not is_static_shape((*aval.shape, *shape)):
         return f"{write.helper(_SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
-    if kind.shape == shape:
+    if aval.shape == shape:
         return (x,)
-    lead = kind.ndim - len(shape)
+    lead = aval.ndim - len(shape)
     # the same axes as in _SUM_TO_SIZE, so that this text, the helper and impl round alike
-    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != kind.shape[lead + i])
+    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != aval.shape[lead + i])
     axes = (*range(lead), *kept)
-    axis = {} if len(axes) == kind.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
-    dtype = {} if kind.inexact else {"dtype": kind.dtype}  # else sums of integers widen
+    axis = {} if len(axes) == aval.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
+    dtype = {} if aval.inexact else {"dtype": aval.dtype}  # else sums of integers widen
     if not kept or not shape:
         return write.call("np.sum", x, **axis, **dtype)
     total = write.call("np.sum", x, **axis, keepdims=True, **dtype)
@@ -233,8 +233,8 @@ def _entry_text(write, entry, rest) -> str:
 
 def index(write: Any, x: str, *arrays: str, item: Any) -> str:
     """``x[item]``."""
-    kind = write.type(0)
-    if kind is not None and kind.weak:
+    aval = write.type(0)
+    if aval is not None and aval.weak:
         x = f"np.asarray({x})"
     return f"{x}[{item_text(write, item, arrays)}]"
 
@@ -253,8 +253,8 @@ def index_add(write: Any, x: str, new: str, *arrays: str, item: Any) -> None:
     _add_at(write, out, item, 1, arrays, write.type(0))
 
 
-def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) -> None:
-    """Write the addition of the operand at ``position`` to a part of ``out``, of type ``kind``."""
+def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], aval) -> None:
+    """Write the addition of the operand at ``position`` to a part of ``out``, of type ``aval``."""
     new, place = write.operands[position], item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
     if any(type(entry) is Here and entry.count is None for entry in entries):
@@ -266,7 +266,7 @@ def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind)
         return
     added = write.type(position)
     # impl casts the operand; += alone raises for floats into integers
-    alike = kind is not None and added is not None and kind.dtype == added.dtype
+    alike = aval is not None and added is not None and aval.dtype == added.dtype
     new = new if alike and write.is_array(position) else f"np.asarray({new}).astype({out}.dtype)"
     write.line(f"{out}[{place}] += {new}")
 
@@ -279,9 +279,9 @@ def assemble(write: Any, *operands: str, items: tuple, shape: tuple | None) -> N
         count = sum(type(e) is Here for e in (item if type(item) is tuple else (item,)))
         parts.append((item, at, operands[at + 1 : at + 1 + count]))
         at += 1 + count
-    out, kind = write.result(), write.bind.binders[0].type
-    known = kind and write.literal(kind.dtype)
+    out, aval = write.result(), write.bind.binders[0].type
+    known = aval and write.literal(aval.dtype)
     dtype = known or f"np.result_type({', '.join([operands[at] for _, at, _ in parts])})"
     write.line(f"{out} = np.zeros({shape_text(write, operands[:sizes], shape)}, {dtype})")
     for item, position, arrays in parts:
-        _add_at(write, out, item, position, arrays, kind)
+        _add_at(write, out, item, position, arrays, aval)

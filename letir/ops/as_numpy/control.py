@@ -64,11 +64,11 @@ def looped(write: Any, *args: str, body: Lambda, mapped: Sequence[bool]) -> str:
     found, i = write.named("examples"), write.named("i")
     each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
     write.line(f"{found} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
-    kinds = [arg.type for arg in body.ret.args]
+    avals = [arg.type for arg in body.ret.args]
     empty = [
-        write.call("np.zeros", write.literal((0, *kind.shape)), dtype=kind.dtype) for kind in kinds
+        write.call("np.zeros", write.literal((0, *aval.shape)), dtype=aval.dtype) for aval in avals
     ]
-    if len(kinds) == 1:
+    if len(avals) == 1:
         return f"[np.stack({found}) if {found} else {empty[0]}]"
     return f"map(np.stack, zip(*{found})) if {found} else ({', '.join(empty)})"
 

@@ -37,28 +37,28 @@ def scan(
 
 def _number_as_array(write, start: str, body, i: int) -> str:
     """A Python number as an array, for the initial carry."""
-    kind = body.params[i].type
-    return f"np.asarray({start}{f', {write.literal(kind.dtype)}' if kind else ''})[()]"
+    aval = body.params[i].type
+    return f"np.asarray({start}{f', {write.literal(aval.dtype)}' if aval else ''})[()]"
 
 
-def _stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) -> str | None:
+def _stack_target(write, name: str | None, aval: ArrayType | None, args: tuple) -> str | None:
     """Write an empty array for a stacked result and return its name; None if nothing uses it."""
     if name is None:
         return None
-    if kind is None:
+    if aval is None:
         raise ExportError("to_source: the type of a result of scan is not known\n  retype it first")
-    sizes = [str(n) if type(n) is int else _named_size(write, n, args) for n in kind.shape]
+    sizes = [str(n) if type(n) is int else _named_size(write, n, args) for n in aval.shape]
     shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
-    write.line(f"{name} = np.empty({shape}, {write.literal(kind.dtype)})")
+    write.line(f"{name} = np.empty({shape}, {write.literal(aval.dtype)})")
     return name
 
 
 def _named_size(write, n, args: Sequence[str]) -> str:
     """The text of a symbolic size: ``x.shape[i]`` of an operand that has it."""
     for i, arg in enumerate(args):
-        kind = write.type(i)
-        if kind is not None and n in kind.shape:
-            return f"{arg}.shape[{kind.shape.index(n)}]"
+        aval = write.type(i)
+        if aval is not None and n in aval.shape:
+            return f"{arg}.shape[{aval.shape.index(n)}]"
     raise ExportError(f"to_source: no operand of scan has the size {n} of its result")
 
 
@@ -161,12 +161,12 @@ def while_scan(
             )
 
 
-def _empty_stack(write, kind, args: Sequence[str]) -> str:
+def _empty_stack(write, aval, args: Sequence[str]) -> str:
     """The text of an empty stacked result, for a loop without iterations."""
-    if kind is None:
+    if aval is None:
         raise ExportError(
             "to_source: the type of a result of a loop is not known\n  retype the program first"
         )
-    sizes = ["0", *[str(n) if type(n) is int else _named_size(write, n, args) for n in kind.shape]]
+    sizes = ["0", *[str(n) if type(n) is int else _named_size(write, n, args) for n in aval.shape]]
     comma = "," if len(sizes) == 1 else ""
-    return f"np.empty(({', '.join(sizes)}{comma}), {write.literal(kind.dtype)})"
+    return f"np.empty(({', '.join(sizes)}{comma}), {write.literal(aval.dtype)})"

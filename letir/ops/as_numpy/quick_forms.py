@@ -92,15 +92,15 @@ def _weaken(write) -> str | None:
     """Python's class of numbers, which takes a scalar sooner than the scalar's ``item``."""
     if not _is_numpys(write, 0):
         return None
-    kind = write.type(0)
-    name = None if kind.shape else _PYTHON_NUMBERS.get(kind.dtype.kind)
+    aval = write.type(0)
+    name = None if aval.shape else _PYTHON_NUMBERS.get(aval.dtype.kind)
     return f"{name}({write.slot(0)})" if name else f"{write.slot(0)}.item()"
 
 
 def _is_numpys(write, i: int) -> bool:
     """Whether an operand is an array or a NumPy scalar, not a Python number."""
-    kind = write.type(i)
-    return kind is not None and not kind.weak and type(write.bind.args[i]) is not Const
+    aval = write.type(i)
+    return aval is not None and not aval.weak and type(write.bind.args[i]) is not Const
 
 
 def _is_array(write, i: int) -> bool:
@@ -134,24 +134,24 @@ _sum = _reduction(np.add)
 
 def _mean(write, *, axis, dtype, keepdims) -> str | None:
     """The sum over the number of elements, as ``np.mean`` computes it."""
-    kind, result = write.type(0), write.result
+    aval, result = write.type(0), write.result
     if dtype is not None or not _is_array(write, 0) or result is None:
         return None
-    if kind.dtype not in _AVERAGED or not all(
-        compare_with_zero(operator.gt, n) for n in kind.shape
+    if aval.dtype not in _AVERAGED or not all(
+        compare_with_zero(operator.gt, n) for n in aval.shape
     ):
         return None
-    if is_static_shape((*kind.shape, *result.shape)):
-        count = math.prod(kind.shape) // math.prod(result.shape)
+    if is_static_shape((*aval.shape, *result.shape)):
+        count = math.prod(aval.shape) // math.prod(result.shape)
         if count > _MOST_COUNTED:
             return None
         divisor = repr(float(count))
-    elif axis is None and kind.dtype in (_FLOAT, _INT):
+    elif axis is None and aval.dtype in (_FLOAT, _INT):
         divisor = f"{write.slot(0)}.size"
     else:
         return None
     total = _sum(
-        write, axis=axis, keepdims=keepdims, dtype=None if kind.dtype.kind == "f" else _FLOAT
+        write, axis=axis, keepdims=keepdims, dtype=None if aval.dtype.kind == "f" else _FLOAT
     )
     return None if total is None else f"{total} / {divisor}"
 
@@ -206,12 +206,12 @@ def _index_set(write, *, item) -> tuple[str, str] | None:
 
 
 def _guard(write, *, value) -> tuple[str, str] | None:
-    x, kind = write.slot(0), write.type(0)
+    x, aval = write.slot(0), write.type(0)
     if type(value) is bool:
         return (x if value else f"not {x}"), ""
-    if type(value) is not int or kind is None or kind.dtype.kind not in "biuf":
+    if type(value) is not int or aval is None or aval.dtype.kind not in "biuf":
         return None
-    return (f"int({x}) == {value!r}" if kind.dtype.kind == "f" else f"{x} == {value!r}"), ""
+    return (f"int({x}) == {value!r}" if aval.dtype.kind == "f" else f"{x} == {value!r}"), ""
 
 
 def _write_back(write) -> tuple[str, str] | None:

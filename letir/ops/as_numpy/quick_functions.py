@@ -57,12 +57,12 @@ def _cross_of_vectors(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def var_form(write: Any, *, axis: Any, dtype: Any, ddof: Any, keepdims: bool) -> str | None:
     """The call of ``variance``."""
-    kind, result = write.type(0), write.result
-    if len(write.bind.args) > 1 or dtype is not None or result is None or not _is_float(kind):
+    aval, result = write.type(0), write.result
+    if len(write.bind.args) > 1 or dtype is not None or result is None or not _is_float(aval):
         return None
-    if not is_static_shape((*kind.shape, *result.shape)) or 0 in kind.shape:
+    if not is_static_shape((*aval.shape, *result.shape)) or 0 in aval.shape:
         return None
-    count = math.prod(kind.shape) // math.prod(result.shape)
+    count = math.prod(aval.shape) // math.prod(result.shape)
     if type(ddof) not in (int, float) or count - ddof <= 0:
         return None  # where NumPy warns
     write.is_loud = True  # the function warns of overflow in its own frame
@@ -78,8 +78,8 @@ def std_form(write: Any, **attrs: Any) -> str | None:
 
 def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
     """The call of ``_flat_norm``, or the root of the sum of the squares along an axis."""
-    kind = write.type(0)
-    if ord is not None or not _is_float(kind):
+    aval = write.type(0)
+    if ord is not None or not _is_float(aval):
         return None
     if type(axis) is int:
         square = f"{write.constant(np.multiply)}({write.slot(0)}, {write.slot(0)})"
@@ -87,7 +87,7 @@ def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
         return f"{write.constant(np.sqrt)}({total})"
     if axis is not None or keepdims:
         return None
-    function = _vector_norm if len(kind.shape) == 1 else _flat_norm
+    function = _vector_norm if len(aval.shape) == 1 else _flat_norm
     return f"{write.constant(function)}({write.slot(0)})"
 
 
@@ -103,9 +103,9 @@ def cross_form(write: Any, *, axisa: int, axisb: int, axisc: int) -> str | None:
     return f"{write.constant(function)}({write.slot(0)}, {write.slot(1)})"
 
 
-def _is_float(kind: Any) -> bool:
+def _is_float(aval: Any) -> bool:
     """Whether values of a type are float64 arrays with axes."""
-    return kind is not None and bool(kind.shape) and kind.dtype == _FLOAT
+    return aval is not None and bool(aval.shape) and aval.dtype == _FLOAT
 
 
 def draw_text(write: Any, *, method: str, shape: tuple, dtype: np.dtype, options: tuple) -> Any:

@@ -47,7 +47,7 @@ def _name_of(op: str, attrs: dict, kinds: list) -> str | None:
     return None
 
 
-def _is_matrix(kind: Any, i: int) -> bool:
+def _is_matrix(aval: Any, i: int) -> bool:
     """Whether an operand has the type of float64 matrices; the second one may be a vector."""
-    is_known = kind is not None and not kind.weak and kind.dtype == _FLOAT
-    return is_known and len(kind.shape) >= 2 - min(i, 1) and 0 not in kind.shape
+    is_known = aval is not None and not aval.weak and aval.dtype == _FLOAT
+    return is_known and len(aval.shape) >= 2 - min(i, 1) and 0 not in aval.shape

@@ -25,14 +25,14 @@ Form = Callable[..., str | None]
 
 def _is_plain_array(write: Any, i: int) -> bool:
     """Whether an operand is an array with axes, of booleans or real numbers."""
-    kind = write.type(i)
-    is_known = kind is not None and not kind.weak and bool(kind.shape)
-    return is_known and kind.dtype.kind in "biuf"
+    aval = write.type(i)
+    is_known = aval is not None and not aval.weak and bool(aval.shape)
+    return is_known and aval.dtype.kind in "biuf"
 
 
 def _is_array(write: Any, i: int) -> bool:
-    kind = write.type(i)
-    return kind is not None and not kind.weak and bool(kind.shape)
+    aval = write.type(i)
+    return aval is not None and not aval.weak and bool(aval.shape)
 
 
 def _logical(ufunc: np.ufunc) -> Form:
@@ -108,10 +108,10 @@ def _outer(write: Any) -> str | None:
 
 def _diff(write: Any, *, n: int, axis: int) -> str | None:
     """The differences of neighbours along the last axis."""
-    kind = write.type(0)
+    aval = write.type(0)
     if n != 1 or len(write.bind.args) > 1 or not _is_plain_array(write, 0):
         return None
-    if axis not in (-1, len(kind.shape) - 1) or kind.dtype.kind == "b":
+    if axis not in (-1, len(aval.shape) - 1) or aval.dtype.kind == "b":
         return None
     later = write.constant((..., slice(1, None)))
     earlier = write.constant((..., slice(None, -1)))
@@ -126,16 +126,16 @@ def _sort(write: Any, *, axis: int | None, kind: Any) -> str | None:
 
 def _roll(write: Any, *, shift: Any, axis: Any) -> str | None:
     """The two parts of an array in C order, in exchanged places."""
-    kind = write.type(0)
-    if type(shift) is not int or not _is_array(write, 0) or not is_static_shape(kind.shape):
+    aval = write.type(0)
+    if type(shift) is not int or not _is_array(write, 0) or not is_static_shape(aval.shape):
         return None
-    ndim = len(kind.shape)
+    ndim = len(aval.shape)
     if type(axis) is not int and not (axis is None and ndim == 1):
         return None
     axis = 0 if axis is None else axis % ndim
-    if kind.shape[axis] == 0 or shift % kind.shape[axis] == 0:
+    if aval.shape[axis] == 0 or shift % aval.shape[axis] == 0:
         return None
-    at = kind.shape[axis] - shift % kind.shape[axis]
+    at = aval.shape[axis] - shift % aval.shape[axis]
     whole = (slice(None),) * axis
     later = write.constant((*whole, slice(at, None)))
     earlier = write.constant((*whole, slice(None, at)))
@@ -146,8 +146,8 @@ def _roll(write: Any, *, shift: Any, axis: Any) -> str | None:
 
 def _clip(write: Any) -> str | None:
     """The ufunc that ``np.clip`` calls, for floats between finite numbers."""
-    kind, bounds = write.type(0), write.bind.args[1:]
-    if _CLIP is None or kind is None or kind.weak or kind.dtype.kind != "f":
+    aval, bounds = write.type(0), write.bind.args[1:]
+    if _CLIP is None or aval is None or aval.weak or aval.dtype.kind != "f":
         return None
     if not all(type(b) is Const and type(b.value) in (int, float) for b in bounds):
         return None

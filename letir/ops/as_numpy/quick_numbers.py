@@ -34,26 +34,26 @@ _PLAIN_VIEWS = ("index", "reshape", "transpose")
 _GIVE_SCALARS = ("sum", "prod", "max", "min", "mean", "var", "std", "norm", "dot", "matmul")
 
 
-def number_fact(kind: Any) -> str | None:
+def number_fact(aval: Any) -> str | None:
     """The fact of a Python number of this type, None for other types."""
-    if type(kind) is not ArrayType or not kind.weak:
+    if type(aval) is not ArrayType or not aval.weak:
         return None
-    return FLOAT if kind.dtype == _FLOAT else INT if kind.dtype == _INT else None
+    return FLOAT if aval.dtype == _FLOAT else INT if aval.dtype == _INT else None
 
 
 def result_fact(write: Any, bind: Bind) -> str | None:
     """The fact about the result of a bind with one result, see ``NUMBER_FACTS``."""
-    kind, name = write.result, bind.op.name
-    if kind is None:
+    aval, name = write.result, bind.op.name
+    if aval is None:
         return None
-    if kind.weak:
-        return number_fact(kind) if name in _GIVE_NUMBERS else None
-    if kind.shape:
+    if aval.weak:
+        return number_fact(aval) if name in _GIVE_NUMBERS else None
+    if aval.shape:
         return OWNED if bind.op.memory == "new" else None
     if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
         return SCALAR
     if name == "cast":
-        if write.is_stacked and write.fact(0) == FLOAT and kind.dtype == _FLOAT:
+        if write.is_stacked and write.fact(0) == FLOAT and aval.dtype == _FLOAT:
             return FLOAT
         return SCALAR if write.fact(0) in (*NUMBERS, SCALAR) else None
     return SCALAR if name == "index" and _selects_one(bind) else None
@@ -100,11 +100,11 @@ def copies_elements(bind: Bind) -> bool:
 
 def _selects_one(bind: Bind) -> bool:
     """Whether an index selects an element, not a 0-d array."""
-    item, kind = bind.attrs["item"], bind.args[0].type
-    if kind is None:
+    item, aval = bind.attrs["item"], bind.args[0].type
+    if aval is None:
         return False
     entries = item if type(item) is tuple else (item,)
-    return len(entries) == kind.ndim and all(type(entry) is int for entry in entries)
+    return len(entries) == aval.ndim and all(type(entry) is int for entry in entries)
 
 
 # ---- Python numbers ----
@@ -241,8 +241,8 @@ def compares_numbers(write: Any, bind: Bind) -> bool:
     """Whether a bind compares Python's numbers, or the outcomes of two such comparisons."""
     if bind.op.name not in COMPARISONS:
         return False
-    kinds = [write.type(i) for i in range(2)]
-    are_flags = all(kind is not None and kind.dtype == np.bool_ for kind in kinds)
+    avals = [write.type(i) for i in range(2)]
+    are_flags = all(aval is not None and aval.dtype == np.bool_ for aval in avals)
     return are_flags or all(write.fact(i) in NUMBERS for i in range(2))
 
 

@@ -60,8 +60,8 @@ def _scalar_text(write: Any, i: int) -> str:
 
 def _is_flag(write: Any, i: int) -> bool:
     """Whether an operand is a boolean scalar."""
-    kind = write.type(i)
-    is_known = kind is not None and not kind.shape and not kind.weak and kind.dtype == np.bool_
+    aval = write.type(i)
+    is_known = aval is not None and not aval.shape and not aval.weak and aval.dtype == np.bool_
     return is_known and write.fact(i) == SCALAR
 
 
@@ -73,10 +73,10 @@ def _is_scalar(write: Any, i: int) -> bool:
         is_small = type(value) is int and abs(value) <= _MOST_EXACT
         is_part = type(value) is complex and write.result.dtype == _COMPLEX  # else a comparison
         return is_small or ((is_part or type(value) is float) and bool(np.isfinite(value)))
-    kind = write.type(i)
-    if kind is None or kind.shape or kind.dtype not in (_FLOAT, _INT, _COMPLEX):
+    aval = write.type(i)
+    if aval is None or aval.shape or aval.dtype not in (_FLOAT, _INT, _COMPLEX):
         return False
-    return not kind.weak or write.fact(i) in NUMBERS
+    return not aval.weak or write.fact(i) in NUMBERS
 
 
 def _has_zero_part(write: Any, i: int) -> bool:
@@ -119,24 +119,24 @@ def scalar_extremum(ufunc: np.ufunc, symbol: str) -> Callable:
 
 def neg_form(write: Any) -> str | None:
     """Python's ``-x`` for a float64 scalar; None for other operands."""
-    kind = write.type(0)
-    is_scalar = kind is not None and kind.shape == () and not kind.weak and kind.dtype == _FLOAT
+    aval = write.type(0)
+    is_scalar = aval is not None and aval.shape == () and not aval.weak and aval.dtype == _FLOAT
     return f"-{write.slot(0)}" if is_scalar and not write.plain else None
 
 
 def abs_form(write: Any) -> str | None:
     """Python's ``abs(x)`` for a NumPy scalar; None for other operands."""
-    kind = write.type(0)
-    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype not in (_FLOAT, _INT):
+    aval = write.type(0)
+    if write.plain or write.fact(0) != SCALAR or aval is None or aval.dtype not in (_FLOAT, _INT):
         return None
-    write.has_integers |= kind.dtype == _INT  # abs of the smallest integer warns here
+    write.has_integers |= aval.dtype == _INT  # abs of the smallest integer warns here
     return f"abs({write.slot(0)})"
 
 
 def sqrt_form(write: Any) -> str | None:
     """Python's square root, which is rounded correctly, like NumPy's."""
-    kind = write.type(0)
-    if write.plain or write.fact(0) != SCALAR or kind is None or kind.dtype != _FLOAT:
+    aval = write.type(0)
+    if write.plain or write.fact(0) != SCALAR or aval is None or aval.dtype != _FLOAT:
         return None
     x = write.slot(0)
     root = f"{write.constant(np.float64)}({write.constant(math.sqrt)}({x}))"

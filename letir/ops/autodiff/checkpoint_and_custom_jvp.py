@@ -55,11 +55,11 @@ def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) ->
     return fit_body(body, own)
 
 
-def _is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
-    """Whether a value of type ``kind`` can be converted to the Python number ``declared``."""
-    if kind is None or declared is None or not declared.weak:
+def _is_number_for(aval: ArrayType | None, declared: ArrayType | None) -> bool:
+    """Whether a value of type ``aval`` can be converted to the Python number ``declared``."""
+    if aval is None or declared is None or not declared.weak:
         return False
-    return kind.dtype == declared.dtype and not kind.shape
+    return aval.dtype == declared.dtype and not aval.shape
 
 
 def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
@@ -240,9 +240,9 @@ def _has_tangent(operand) -> bool:
 
 def _zero_tangent(operand):
     """A tangent of zeros for an operand; for a Python number a number, which promotes weakly."""
-    kind = body_type(operand)
-    if kind is not None and kind.weak:
-        return 0j if kind.dtype.kind == "c" else 0.0
+    aval = body_type(operand)
+    if aval is not None and aval.weak:
+        return 0j if aval.dtype.kind == "c" else 0.0
     return zeros_like(operand)
 
 

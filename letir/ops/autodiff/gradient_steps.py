@@ -118,9 +118,9 @@ def _transposed_backward(backward: Lambda, n_residuals: int) -> Lambda:
         ) from error
 
 
-def _zeros_of(kind: ArrayType | None) -> Any:
+def _zeros_of(aval: ArrayType | None) -> Any:
     """Zeros of a type, as an array."""
-    return np.zeros((), float) if kind is None else np.zeros(kind.shape, kind.dtype)
+    return np.zeros((), float) if aval is None else np.zeros(aval.shape, aval.dtype)
 
 
 def _results_in_place(bind: Bind, number) -> tuple[Lambda, tuple]:
@@ -255,10 +255,10 @@ def _with_defined_cotangents(args, n_cts, body):
     return [*cts, *args[n_cts:]]
 
 
-def _instantiate_type(ct, kind: ArrayType):
-    """``ct``, or zeros of type ``kind`` if ``ct`` is ``Undef``, now or at run time."""
+def _instantiate_type(ct, aval: ArrayType):
+    """``ct``, or zeros of type ``aval`` if ``ct`` is ``Undef``, now or at run time."""
     return (
-        instantiate(ct, shape=kind.shape, dtype=kind.dtype)
+        instantiate(ct, shape=aval.shape, dtype=aval.dtype)
         if ct is Undef
         else instantiate_like(ct, ct)
     )

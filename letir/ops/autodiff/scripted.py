@@ -19,10 +19,10 @@ from letir.ops.shape.shape_and_creation import zeros_like
 
 def _scripted_aval(*types, forward: Lambda, **_):
     """The result types of the forward program for operands of these types."""
-    if all(kind is param.type for kind, param in zip(types, forward.params, strict=True)):
+    if all(aval is param.type for aval, param in zip(types, forward.params, strict=True)):
         return tuple([result.type for result in forward.ret.args])
     builder = LetBuilder()
-    results = builder.inline(forward, [builder.param(kind).arg for kind in types])
+    results = builder.inline(forward, [builder.param(aval).arg for aval in types])
     return tuple([result.type for result in results])
 
 

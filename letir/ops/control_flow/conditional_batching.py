@@ -73,11 +73,11 @@ def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, ki
     return builder.build(results)
 
 
-def _in_dtype(value, kind: ArrayType | None):
+def _in_dtype(value, aval: ArrayType | None):
     """A result of a body, cast to the dtype that it has for one example."""
-    if not isinstance(value, Value) or kind is None or value.type is None:
+    if not isinstance(value, Value) or aval is None or value.type is None:
         return value
-    return value if value.dtype == kind.dtype else value.astype(kind.dtype)
+    return value if value.dtype == aval.dtype else value.astype(aval.dtype)
 
 
 # ---- a choice for each example ----
@@ -91,13 +91,13 @@ def _choose_per_example(name: str, args, mapped, programs, kinds) -> tuple:
         for mask, (program, axes) in zip(masks, programs, strict=True)
     ]
     results = []
-    for i, kind in enumerate(kinds):
-        value = _in_dtype(found[-1][i], kind)
+    for i, aval in enumerate(kinds):
+        value = _in_dtype(found[-1][i], aval)
         if len(masks) == 1:
             value = broadcast_batch(value, programs[-1][1][i] is not None, args[0])
         for mask, others in zip(masks[:-1], found[:-1], strict=True):
-            is_its = align_mask(mask, len(kind.shape))
-            value = emit_op("where", (is_its, _in_dtype(others[i], kind), value))
+            is_its = align_mask(mask, len(aval.shape))
+            value = emit_op("where", (is_its, _in_dtype(others[i], aval), value))
         results.append(value)
     return tuple(results), (0,) * len(results)
 
@@ -134,7 +134,7 @@ def _run_branch(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> 
         return mask.emitter.call(program, safe)
 
     pairs = zip(kinds, axes, strict=True)
-    shapes = [kind and (*mask.shape, *kind.shape)[axis is None :] for kind, axis in pairs]
+    shapes = [aval and (*mask.shape, *aval.shape)[axis is None :] for aval, axis in pairs]
     if not all(map(is_static_shape, shapes)):
         return branch([mask, *operands])
 

@@ -75,9 +75,9 @@ def emit_choice(
 def _match_number_types(results: Sequence[list]) -> Sequence[list]:
     """The results of the branches; a Python number is made an array if another branch has one."""
     kinds = [list(map(body_type, column)) for column in zip(*results, strict=True)]
-    strong = [next((kind for kind in row if kind and not kind.weak), None) for row in kinds]
+    strong = [next((aval for aval in row if aval and not aval.weak), None) for row in kinds]
     return [
-        [convert_number(x, kind) for x, kind in zip(found, strong, strict=True)]
+        [convert_number(x, aval) for x, aval in zip(found, strong, strict=True)]
         for found in results
     ]
 
@@ -152,14 +152,14 @@ def choice_with_residuals(
     extra = [list(filter(_has_shape, program.ret.args[count:])) for program in programs]
     if not any(extra):
         return bind
-    kinds: list[ArrayType] = []  # the types of the further results
-    placed = [_assign_slots(residuals, kinds) for residuals in extra]
+    avals: list[ArrayType] = []  # the types of the further results
+    placed = [_assign_slots(residuals, avals) for residuals in extra]
     bodies = [
-        _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
+        _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(avals)])
         for program, there in zip(programs, placed, strict=True)
     ]
     attrs = bind.op.complete(choice_attrs(bind.op.name, bodies))
-    return Bind((*bind.binders, *map(Local, kinds)), bind.op, bind.args, attrs, bind.source)
+    return Bind((*bind.binders, *map(Local, avals)), bind.op, bind.args, attrs, bind.source)
 
 
 def _has_shape(local: Local) -> bool:

@@ -80,31 +80,31 @@ def _joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) 
             f"{name}: result {place} is None\n"
             "  return an array from each branch, such as np.zeros_like(x)"
         )
-    for kind, label in zip(kinds, labels, strict=True):
-        if (kind.dtype, kind.shape) != (kinds[0].dtype, kinds[0].shape):
-            raise (ShapeError if kind.dtype == kinds[0].dtype else DTypeError)(
-                f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {kind!r} in {label}\n"
+    for aval, label in zip(kinds, labels, strict=True):
+        if (aval.dtype, aval.shape) != (kinds[0].dtype, kinds[0].shape):
+            raise (ShapeError if aval.dtype == kinds[0].dtype else DTypeError)(
+                f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {aval!r} in {label}\n"
                 "  give both the same shape and dtype"
             )
     # a Python number in one branch and an array in another: an array
-    return next((kind for kind in kinds if not kind.weak), kinds[0])
+    return next((aval for aval in kinds if not aval.weak), kinds[0])
 
 
-def _check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
-    """Raise unless ``kind`` is the type of one number whose dtype has one of these ``kinds``."""
-    if kind is None:
+def _check_choice(name: str, aval: ArrayType | None, kinds: str) -> None:
+    """Raise unless ``aval`` is the type of one number whose dtype has one of these ``kinds``."""
+    if aval is None:
         raise DTypeError(
             f"{name}: the choice must be a number, found None\n"
             "  pass a condition such as x.sum() > 0"
         )
-    if kind.shape:
+    if aval.shape:
         raise ShapeError(
-            f"{name}: the choice must be one number, found {kind!r}\n"
+            f"{name}: the choice must be one number, found {aval!r}\n"
             "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
         )
-    if kind.dtype.kind not in kinds:
+    if aval.dtype.kind not in kinds:
         raise DTypeError(
-            f"{name}: the choice must be an integer, found {kind!r}\n"
+            f"{name}: the choice must be an integer, found {aval!r}\n"
             "  pass the number of a branch, or convert it: i.astype(int)"
         )
 

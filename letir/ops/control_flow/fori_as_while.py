@@ -12,41 +12,41 @@ from letir.ast.types import WEAK, ArrayType
 from letir.ops.elementwise.casting import cast, weaken
 
 
-def is_weak(kind: ArrayType | None) -> bool:
-    """Whether ``kind`` is the type of a Python number."""
-    return kind is not None and kind.weak
+def is_weak(aval: ArrayType | None) -> bool:
+    """Whether ``aval`` is the type of a Python number."""
+    return aval is not None and aval.weak
 
 
 def counting_body(
-    body: Lambda, kind: ArrayType, n_carry: int, bound: ArrayType | None = None
+    body: Lambda, aval: ArrayType, n_carry: int, bound: ArrayType | None = None
 ) -> Lambda:
     """The body of a ``fori_loop``, changed to carry the iteration number as its last carried value.
 
-    ``kind``: the type of the iteration number. ``bound``: the type of the upper bound, a last
+    ``aval``: the type of the iteration number. ``bound``: the type of the upper bound, a last
     operand that the body does not read; without it the result is a body for ``scan``, in which
     Python numbers are carried as arrays.
     """
     builder, own = LetBuilder(), body.params[1 : 1 + n_carry]
-    kinds = [param.type if bound is not None else strong_type(param.type) for param in own]
-    given = [builder.param(*pair) for pair in zip(kinds, [p.name for p in own], strict=True)]
+    avals = [param.type if bound is not None else strong_type(param.type) for param in own]
+    given = [builder.param(*pair) for pair in zip(avals, [p.name for p in own], strict=True)]
     carry = [convert_number(x, param.type) for x, param in zip(given, own, strict=True)]
-    index = builder.param(kind, body.params[0].name)
+    index = builder.param(aval, body.params[0].name)
     captured = [builder.param(param.type, param.name) for param in body.params[1 + n_carry :]]
     if bound is not None:
         builder.param(bound)
     found = builder.call(body, [convert_number(index, body.params[0].type), *carry, *captured])
-    last = [convert_number(x, kind) for x, kind in zip(found, kinds, strict=True)]
-    return builder.build([*last, convert_number(index + 1, kind)])
+    last = [convert_number(x, aval) for x, aval in zip(found, avals, strict=True)]
+    return builder.build([*last, convert_number(index + 1, aval)])
 
 
-def convert_number(x: Any, kind: ArrayType | None) -> Any:
-    """A scalar as a Python number if ``kind`` is weak, else as an array; other values unchanged."""
+def convert_number(x: Any, aval: ArrayType | None) -> Any:
+    """A scalar as a Python number if ``aval`` is weak, else as an array; other values unchanged."""
     found = x.type if isinstance(x, Value) else WEAK[type(x)]
-    if kind is None or found is None or found.weak == kind.weak or kind.shape:
+    if aval is None or found is None or found.weak == aval.weak or aval.shape:
         return x
     if not isinstance(x, Value):
-        return np.asarray(x, kind.dtype)[()]
-    return weaken(x) if kind.weak else cast(x, kind.dtype)
+        return np.asarray(x, aval.dtype)[()]
+    return weaken(x) if aval.weak else cast(x, aval.dtype)
 
 
 def bound_test(params: Sequence[Local], n_carry: int) -> Lambda:

@@ -93,8 +93,8 @@ def _is_op(bind: Bind | None, name: str, **attrs) -> bool:
 
 def _has_sizes(arg, ndim: int) -> bool:
     """Whether ``arg`` is an array with ``ndim`` axes and a static shape."""
-    kind = arg.type if type(arg) is Local else None
-    return has_static_shape(kind) and kind.ndim == ndim
+    aval = arg.type if type(arg) is Local else None
+    return has_static_shape(aval) and aval.ndim == ndim
 
 
 def sum_products(terms: Sequence[_Product], stacked: dict[Arg, Value]) -> Value | None:

@@ -52,26 +52,26 @@ def invariant_locals(body: Lambda, varying: int) -> set[Local]:
 
 def has_fixed_shape(local: Arg) -> bool:
     """Whether ``local`` has the same shape in all steps: one without internal symbolic sizes."""
-    kind = local.type
-    return kind is not None and not any(type(n) is Size and n.is_internal for n in kind.shape)
+    aval = local.type
+    return aval is not None and not any(type(n) is Size and n.is_internal for n in aval.shape)
 
 
-def fit_step(body: Lambda, kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> Lambda:
+def fit_step(body: Lambda, avals: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> Lambda:
     """The body of a ``scan`` for operands of these types; None leaves a type as it is."""
-    carry = [kind and ArrayType(kind.dtype, kind.shape) for kind in kinds[:n_carry]]
-    rows = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry : n_carry + n_xs]]
-    own = [*carry, *rows, *kinds[n_carry + n_xs :]]
-    return fit_body(body, [kind or p.type for kind, p in zip(own, body.params, strict=True)])
+    carry = [aval and ArrayType(aval.dtype, aval.shape) for aval in avals[:n_carry]]
+    rows = [aval and aval.with_shape(aval.shape[1:]) for aval in avals[n_carry : n_carry + n_xs]]
+    own = [*carry, *rows, *avals[n_carry + n_xs :]]
+    return fit_body(body, [aval or p.type for aval, p in zip(own, body.params, strict=True)])
 
 
-def follows_while_scan(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:
+def follows_while_scan(avals: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:
     """Whether a ``scan`` over operands of these types runs over the results of a ``while_scan``.
 
     If so, the first scanned array has the iteration numbers. In a batch they are -1 where an
     example had finished already.
     """
-    kind = kinds[n_carry] if n_xs else None
-    return kind is not None and type(kind.shape[0]) is Size and kind.shape[0].is_internal
+    aval = avals[n_carry] if n_xs else None
+    return aval is not None and type(aval.shape[0]) is Size and aval.shape[0].is_internal
 
 
 def partial_program(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:

@@ -21,8 +21,8 @@ def _looped_impl(xp, *args, call, body, mapped):
     """The results of the body for each example, stacked."""
     count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
     if not count:
-        kinds = [arg.type for arg in body.ret.args]
-        if not all(map(has_static_shape, kinds)):
+        avals = [arg.type for arg in body.ret.args]
+        if not all(map(has_static_shape, avals)):
             raise ShapeError(
                 "looped: the batch is empty, and the shape of a result depends on an example\n"
                 "  pass axis_size, or one example"
@@ -37,7 +37,7 @@ def _looped_impl(xp, *args, call, body, mapped):
 
 def _looped_aval(*types, body, mapped):
     """The types of the body's results, with the batch in front."""
-    n = next(kind.shape[0] for kind, there in zip(types, mapped, strict=True) if there)
+    n = next(aval.shape[0] for aval, there in zip(types, mapped, strict=True) if there)
     results = [arg.type for arg in body.ret.args]
     return tuple([None if r is None else ArrayType(r.dtype, (n, *r.shape)) for r in results])
 

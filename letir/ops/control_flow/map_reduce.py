@@ -50,7 +50,7 @@ def _element_types(first: int, copies: int) -> Callable:
     def given_types(types: Sequence[ArrayType], attrs) -> list[ArrayType]:
         start, n_xs = first * attrs["n_xs"], attrs["n_xs"]
         arrays = types[start : start + n_xs]
-        elements = [kind.with_shape(kind.shape[1:]) for kind in arrays]
+        elements = [aval.with_shape(aval.shape[1:]) for aval in arrays]
         return [*elements * copies, *types[start + n_xs :]]
 
     return given_types
@@ -84,21 +84,21 @@ def define_combinator(
     )
 
 
-def element_type(kind: ArrayType | None) -> ArrayType | None:
+def element_type(aval: ArrayType | None) -> ArrayType | None:
     """The type of the elements of an array along axis 0."""
-    if kind is None:
+    if aval is None:
         return None
-    if not kind.shape:
+    if not aval.shape:
         raise ShapeError(
-            f"elements lie along the first axis, and {kind} has none\n"
+            f"elements lie along the first axis, and {aval} has none\n"
             "  pass arrays with at least one axis"
         )
-    return kind.with_shape(kind.shape[1:])
+    return aval.with_shape(aval.shape[1:])
 
 
 def element_count(types: Sequence[ArrayType], what: str) -> Any:
     """The number of elements, common to all arrays. Raises ShapeError if the arrays differ."""
-    sizes = [kind.shape[0] for kind in types]
+    sizes = [aval.shape[0] for aval in types]
     if any(n != sizes[0] for n in sizes):
         raise ShapeError(
             f"{what}: its arrays have {', '.join(map(str, sizes))} elements\n"
@@ -118,8 +118,8 @@ def is_number(n: Any) -> bool:
 def _map_decompose(*args: Value, body, n_xs, batched):
     """The batched body; without batching rules a ``scan`` over the elements."""
     xs, n = args[:n_xs], args[0].shape[0]
-    kinds = [element_type(x.type) for x in xs] + [arg.type for arg in args[n_xs:]]
-    body = fit_body(body, kinds)
+    avals = [element_type(x.type) for x in xs] + [arg.type for arg in args[n_xs:]]
+    body = fit_body(body, avals)
     if batched:
         mapped = [True] * n_xs + [False] * (len(args) - n_xs)
         return args[0].emitter.call(batch_body(body, mapped, n), args)
@@ -129,10 +129,10 @@ def _map_decompose(*args: Value, body, n_xs, batched):
 
 def _map_aval(*types, body, n_xs, batched):
     """The result types for one element, with a new first axis."""
-    kinds = [element_type(kind) for kind in types[:n_xs]]
+    avals = [element_type(aval) for aval in types[:n_xs]]
     n = element_count(types[:n_xs], "map")
-    found = [arg.type for arg in fit_body(body, [*kinds, *types[n_xs:]]).ret.args]
-    return tuple([kind and ArrayType(kind.dtype, (n, *kind.shape)) for kind in found])
+    found = [arg.type for arg in fit_body(body, [*avals, *types[n_xs:]]).ret.args]
+    return tuple([aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in found])
 
 
 map_ = define_combinator(
@@ -182,8 +182,8 @@ def _reduce_decompose(*args: Value, body, n_xs, batched):
     """NumPy's reduction; else a tree of batched pairs; else a ``scan`` over the elements."""
     start, xs, captured = args[:n_xs], list(args[n_xs : 2 * n_xs]), args[2 * n_xs :]
     n = xs[0].shape[0]
-    kinds = [element_type(x.type) for x in xs]
-    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    avals = [element_type(x.type) for x in xs]
+    body = fit_body(body, [*avals, *avals, *[arg.type for arg in captured]])
     if n == 0:
         return start
     combine, ufunc = PairwiseBody(body, n_xs, captured), known_ufunc(body, n_xs)
@@ -199,25 +199,25 @@ def _reduce_decompose(*args: Value, body, n_xs, batched):
 
 def _reduce_aval(*types, body, n_xs, batched):
     """The types of one element."""
-    kinds = [element_type(kind) for kind in types[n_xs : 2 * n_xs]]
+    avals = [element_type(aval) for aval in types[n_xs : 2 * n_xs]]
     element_count(types[n_xs : 2 * n_xs], "reduce")
-    check_element("reduce", body, kinds, types[2 * n_xs :])
-    for kind, start in zip(kinds, types, strict=False):
-        if start.with_shape(start.shape) is not kind:
+    check_element("reduce", body, avals, types[2 * n_xs :])
+    for aval, start in zip(avals, types, strict=False):
+        if start.with_shape(start.shape) is not aval:
             raise DTypeError(
-                f"reduce: the initial value is {start}, the elements are {kind}\n"
+                f"reduce: the initial value is {start}, the elements are {aval}\n"
                 "  pass an initial value of the elements' dtype"
             )
-    return tuple(kinds)
+    return tuple(avals)
 
 
 def check_element(name: str, body: Lambda, kinds: Sequence, captured: Sequence) -> None:
     """Raise unless the body combines two elements of types ``kinds`` into one of these types."""
     found = [arg.type for arg in fit_body(body, [*kinds, *kinds, *captured]).ret.args]
-    for kind, out in zip(kinds, found, strict=True):
-        if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
-            error = DTypeError if out.dtype != kind.dtype else ShapeError
-            raise error(f"{name}: the operation combines two elements of type {kind} into {out}")
+    for aval, out in zip(kinds, found, strict=True):
+        if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape):
+            error = DTypeError if out.dtype != aval.dtype else ShapeError
+            raise error(f"{name}: the operation combines two elements of type {aval} into {out}")
 
 
 reduce_ = define_combinator(
@@ -246,8 +246,8 @@ def _scan_decompose(*args: Value, body, n_xs, reverse, batched):
     """NumPy's accumulation; else prefixes by batched pairs; else a ``scan`` over the elements."""
     xs, captured = list(args[:n_xs]), args[n_xs:]
     n = xs[0].shape[0]
-    kinds = [element_type(x.type) for x in xs]
-    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    avals = [element_type(x.type) for x in xs]
+    body = fit_body(body, [*avals, *avals, *[arg.type for arg in captured]])
     if n == 0:
         return tuple(xs)
     if reverse:
@@ -282,10 +282,10 @@ def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Va
 
 def _scan_aval(*types, body, n_xs, reverse, batched):
     """The types of the scanned operands."""
-    kinds = [element_type(kind) for kind in types[:n_xs]]
+    avals = [element_type(aval) for aval in types[:n_xs]]
     element_count(types[:n_xs], "associative_scan")
-    check_element("associative_scan", body, kinds, types[n_xs:])
-    return tuple([kind.with_shape(kind.shape) for kind in types[:n_xs]])
+    check_element("associative_scan", body, avals, types[n_xs:])
+    return tuple([aval.with_shape(aval.shape) for aval in types[:n_xs]])
 
 
 associative_scan = define_combinator(

@@ -29,9 +29,9 @@ def scan_batch(
     size = args[first].shape[axes[first]]
     kinds = [type_without_batch(arg, axis) for arg, axis in zip(args, axes, strict=True)]
     is_ragged = mapped[n_carry] and follows_while_scan(kinds, n_carry, n_xs) if n_xs else False
-    kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
-    kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
-    if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
+    kinds[n_carry:end] = [aval and aval.with_shape(aval.shape[1:]) for aval in kinds[n_carry:end]]
+    kinds[:n_carry] = [aval and aval.with_shape(aval.shape) for aval in kinds[:n_carry]]
+    if any(aval is not param.type for aval, param in zip(kinds, body.params, strict=True)):
         body = retype(body, *kinds)
     if is_ragged:
         body = _skip_missing_steps(body, n_carry)
@@ -64,9 +64,9 @@ def _skip_missing_steps(body: Lambda, n_carry: int) -> Lambda:
         is_step = emit_op("any", (is_step,), axis=None, keepdims=False)
 
     def zero(i: int, given):
-        kind = body.ret.args[i].type
+        aval = body.ret.args[i].type
         op = PRIMITIVES["zeros"]
-        attrs = op.complete({"shape": kind.shape, "dtype": kind.dtype})
+        attrs = op.complete({"shape": aval.shape, "dtype": aval.dtype})
         return given[0].emitter.apply(op, (), attrs)
 
     def step(given):
@@ -78,11 +78,11 @@ def _skip_missing_steps(body: Lambda, n_carry: int) -> Lambda:
     return builder.build(emit_choice("cond", is_step, params, [step, skip], zero))
 
 
-def _has_other_dtype(value, kind) -> bool:
-    """Whether a value has another dtype than ``kind``; False if either is unknown."""
+def _has_other_dtype(value, aval) -> bool:
+    """Whether a value has another dtype than ``aval``; False if either is unknown."""
     found = getattr(value, "type", None)
     return (
-        isinstance(value, Value | Local) and None not in (found, kind) and found.dtype != kind.dtype
+        isinstance(value, Value | Local) and None not in (found, aval) and found.dtype != aval.dtype
     )
 
 
@@ -101,8 +101,8 @@ def batched_body(
         if grown == mapped:
             break
         mapped = grown
-    kinds = [param.type for param in body.params[:n_carry]]
-    pairs = list(zip(program.ret.args, kinds, strict=False))
+    avals = [param.type for param in body.params[:n_carry]]
+    pairs = list(zip(program.ret.args, avals, strict=False))
     if out[:n_carry] == mapped[:n_carry] and not any(_has_other_dtype(*pair) for pair in pairs):
         return program, mapped, out
     builder = LetBuilder()
@@ -112,6 +112,6 @@ def batched_body(
     for i in range(n_carry):
         if mapped[i] and not out[i]:
             found[i] = broadcast_batch(found[i], False, like)
-        if _has_other_dtype(found[i], kinds[i]):  # a batch of Python numbers promotes as an array
-            found[i] = found[i].astype(kinds[i].dtype)
+        if _has_other_dtype(found[i], avals[i]):  # a batch of Python numbers promotes as an array
+            found[i] = found[i].astype(avals[i].dtype)
     return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

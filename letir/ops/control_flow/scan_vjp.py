@@ -180,7 +180,7 @@ def with_stacking_body(bind: Bind, body: Lambda) -> Bind:
     stacked = bind.binders[n_carry].type if len(bind.binders) > n_carry else None
     n = _trips_of(bind, stacked)
     more = [arg.type for arg in body.ret.args[len(bind.binders) :]]
-    fresh = [Local(kind and ArrayType(kind.dtype, (n, *kind.shape))) for kind in more]
+    fresh = [Local(aval and ArrayType(aval.dtype, (n, *aval.shape))) for aval in more]
     return Bind((*bind.binders, *fresh), bind.op, bind.args, attrs, bind.source)
 
 
@@ -243,20 +243,20 @@ class ScanBuilder:
 
     def carried(self, operand: Any) -> Value:
         """A parameter for a carried value whose initial value is ``operand``."""
-        kind = body_type(operand)
-        return self._param(self.carry, operand, kind and ArrayType(kind.dtype, kind.shape))
+        aval = body_type(operand)
+        return self._param(self.carry, operand, aval and ArrayType(aval.dtype, aval.shape))
 
     def row(self, operand: Value) -> Value:
         """A parameter for one row of the array ``operand``, over which the loop runs."""
-        kind = operand.type
-        return self._param(self.rows, operand, kind and kind.with_shape(kind.shape[1:]))
+        aval = operand.type
+        return self._param(self.rows, operand, aval and aval.with_shape(aval.shape[1:]))
 
     def share(self, operand: Any) -> Value:
         """A parameter for a value that all steps read."""
         return self._param(self.shared, operand, body_type(operand))
 
-    def _param(self, pairs: list, operand, kind: ArrayType | None) -> Value:
-        param = Value(self.builder, Local(kind))
+    def _param(self, pairs: list, operand, aval: ArrayType | None) -> Value:
+        param = Value(self.builder, Local(aval))
         pairs.append((operand, param))
         return param
 

@@ -25,13 +25,13 @@ from letir.ops.control_flow.scan_vjp import scan_vjp, scan_with_residuals
 
 def _trip_count(xs: Sequence[ArrayType], length: int | None):
     """The number of steps: an int, or a symbolic size. Raises ShapeError where sizes differ."""
-    for kind in xs:
-        if not kind.shape:
+    for aval in xs:
+        if not aval.shape:
             raise ShapeError(
-                f"scan: it runs over the first axis of its arrays, and {kind} has none\n"
+                f"scan: it runs over the first axis of its arrays, and {aval} has none\n"
                 "  pass arrays with at least one axis, or close over numbers"
             )
-    sizes = [kind.shape[0] for kind in xs] + ([] if length is None else [length])
+    sizes = [aval.shape[0] for aval in xs] + ([] if length is None else [length])
     if not sizes:
         raise ShapeError(
             "scan: without arrays to run over, it needs length, the number of steps\n"
@@ -52,7 +52,7 @@ def _trip_count(xs: Sequence[ArrayType], length: int | None):
 def _step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | None]:
     """The types of the body's parameters for operands of these types."""
     end = n_carry + n_xs
-    sliced = [kind and kind.with_shape(kind.shape[1:]) for kind in types[n_carry:end]]
+    sliced = [aval and aval.with_shape(aval.shape[1:]) for aval in types[n_carry:end]]
     return [*map(strong_type, types[:n_carry]), *sliced, *types[end:]]
 
 
@@ -61,15 +61,15 @@ def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
     n = _trip_count(types[n_carry : n_carry + n_xs], length)
     body = fit_body(body, _step_types(types, n_carry, n_xs))
     found = [strong_type(arg.type) for arg in body.ret.args]
-    for param, kind in zip(body.params[:n_carry], found, strict=False):
-        if kind is not None and param.type is not kind:
-            error = DTypeError if kind.dtype != param.type.dtype else ShapeError
+    for param, aval in zip(body.params[:n_carry], found, strict=False):
+        if aval is not None and param.type is not aval:
+            error = DTypeError if aval.dtype != param.type.dtype else ShapeError
             name = f" {param.name}" if param.name else ""
             raise error(
-                f"scan: the carry{name} comes in as {param.type} and goes out as {kind}\n"
+                f"scan: the carry{name} comes in as {param.type} and goes out as {aval}\n"
                 "  the carry that a step returns must have the type of the carry that it takes"
             )
-    stacked = [kind and ArrayType(kind.dtype, (n, *kind.shape)) for kind in found[n_carry:]]
+    stacked = [aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in found[n_carry:]]
     return (*found[:n_carry], *stacked)
 
 
@@ -129,19 +129,19 @@ def zero_trip_results(xp: Any, args: Sequence, body: Lambda, n_carry: int, n_xs:
         for size, n in zip(param.type.shape if param.type else (), shape, strict=False):
             if type(size) is Size and len(size.terms) == 1 and size.terms[0][0] == (str(size),):
                 sizes[str(size)] = n
-    kinds = [arg.type for arg in body.ret.args[n_carry:]]
+    avals = [arg.type for arg in body.ret.args[n_carry:]]
     if any(
-        kind is None or any(type(n) is Size and not n.names <= sizes.keys() for n in kind.shape)
-        for kind in kinds
+        aval is None or any(type(n) is Size and not n.names <= sizes.keys() for n in aval.shape)
+        for aval in avals
     ):
         raise ShapeError(
             "scan: the trip count is 0, and the shape of a result is not known without a step\n"
             "  trace with concrete arguments, or retype the program"
         )
     known = [
-        tuple(n.evaluate(sizes) if type(n) is Size else n for n in kind.shape) for kind in kinds
+        tuple(n.evaluate(sizes) if type(n) is Size else n for n in aval.shape) for aval in avals
     ]
-    return [xp.empty((0, *s), kind.dtype) for s, kind in zip(known, kinds, strict=True)]
+    return [xp.empty((0, *s), aval.dtype) for s, aval in zip(known, avals, strict=True)]
 
 
 def _scan_counts(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:

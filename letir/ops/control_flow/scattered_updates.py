@@ -84,7 +84,7 @@ def _scatter_aval(*types, n_xs):
     """The types of the destinations."""
     dests = types[:n_xs]
     _check_places("scatter", dests, types[n_xs], types[n_xs + 1 :])
-    return tuple([kind.with_shape(kind.shape) for kind in dests])
+    return tuple([aval.with_shape(aval.shape) for aval in dests])
 
 
 scatter = define_combinator(
@@ -101,8 +101,8 @@ def _histogram_decompose(*args: Value, body, n_xs, batched):
     values, captured = list(rest[:n_xs]), rest[n_xs:]
     if 0 in (dests[0].shape[0], values[0].shape[0]):
         return dests
-    kinds = [element_type(x.type) for x in values]
-    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    avals = [element_type(x.type) for x in values]
+    body = fit_body(body, [*avals, *avals, *[arg.type for arg in captured]])
     place = _clip_indices(indices, Sizes.from_value(dests[0])[0])
     whole = [_append_element(*pair) for pair in zip(dests, neutral, strict=True)]
     at = _AT.get(known_ufunc(body, n_xs))
@@ -190,15 +190,15 @@ def _histogram_aval(*types, body, n_xs, batched):
     dests, neutral = types[:n_xs], types[n_xs : 2 * n_xs]
     indices, rest = types[2 * n_xs], types[2 * n_xs + 1 :]
     _check_places("reduce_by_index", dests, indices, rest[:n_xs])
-    kinds = [element_type(kind) for kind in dests]
-    for kind, start in zip(kinds, neutral, strict=True):
-        if ArrayType(start.dtype, start.shape) is not kind:
+    avals = [element_type(aval) for aval in dests]
+    for aval, start in zip(avals, neutral, strict=True):
+        if ArrayType(start.dtype, start.shape) is not aval:
             raise DTypeError(
-                f"reduce_by_index: the neutral element is {start}, not {kind}\n"
+                f"reduce_by_index: the neutral element is {start}, not {aval}\n"
                 "  pass a neutral element of the type of the values"
             )
-    check_element("reduce_by_index", body, kinds, rest[n_xs:])
-    return tuple([kind.with_shape(kind.shape) for kind in dests])
+    check_element("reduce_by_index", body, avals, rest[n_xs:])
+    return tuple([aval.with_shape(aval.shape) for aval in dests])
 
 
 reduce_by_index = define_combinator(

@@ -60,11 +60,11 @@ def _carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | 
             f"{name}: its body returns {len(returned)} results for {len(given)} carried values\n"
             "  return one result for each carried value"
         )
-    for i, (kind, found) in enumerate(zip(given, returned, strict=False)):
-        if kind is None or (found is not kind and found is not None):
-            error = ShapeError if kind and found and kind.dtype == found.dtype else DTypeError
+    for i, (aval, found) in enumerate(zip(given, returned, strict=False)):
+        if aval is None or (found is not aval and found is not None):
+            error = ShapeError if aval and found and aval.dtype == found.dtype else DTypeError
             raise error(
-                f"{name}: carried value {i} is {kind!r}, its body returns {found!r} for it\n"
+                f"{name}: carried value {i} is {aval!r}, its body returns {found!r} for it\n"
                 "  give both the same shape and dtype"
             )
     return tuple(given), returned[n_carry:]
@@ -72,10 +72,10 @@ def _carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | 
 
 def _check_test(name: str, test: Lambda) -> None:
     """Raise unless the test of a loop gives one number."""
-    kinds = [arg.type for arg in test.ret.args]
-    if len(kinds) != 1 or (kinds[0] is not None and kinds[0].shape):
+    avals = [arg.type for arg in test.ret.args]
+    if len(avals) != 1 or (avals[0] is not None and avals[0].shape):
         raise ShapeError(
-            f"{name}: its test must return one truth value, found {kinds}\n"
+            f"{name}: its test must return one truth value, found {avals}\n"
             "  reduce the condition with .all() or .any()"
         )
 
@@ -164,7 +164,7 @@ def _while_scan_aval(*types, test, body, n_carry, numbered):
     """The types of the carried values, the iteration numbers, and the stacked results."""
     carried, further = _carried_types("while_scan", body, types, 0, n_carry)
     _check_test("while_scan", fit_body_keeping_numbers(test, types))
-    stacked = [kind and ArrayType(kind.dtype, (_TRIPS, *kind.shape)) for kind in further]
+    stacked = [aval and ArrayType(aval.dtype, (_TRIPS, *aval.shape)) for aval in further]
     return (*carried, *([] if numbered else [ArrayType(_INDEX.dtype, (_TRIPS,))]), *stacked)
 
 

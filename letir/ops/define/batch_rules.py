@@ -343,9 +343,9 @@ def type_without_batch(arg: Any, axis: int | None) -> ArrayType | None:
     """The type of one example of an operand whose batch axis is ``axis``."""
     if not isinstance(arg, Value):
         return None if arg is None else WEAK[type(arg)]
-    kind = arg.type
-    if axis is None or kind is None:
-        return kind
-    axis %= kind.ndim
+    aval = arg.type
+    if axis is None or aval is None:
+        return aval
+    axis %= aval.ndim
     # with_shape makes the type strong: an element of an array is not a Python number
-    return kind.with_shape(kind.shape[:axis] + kind.shape[axis + 1 :])
+    return aval.with_shape(aval.shape[:axis] + aval.shape[axis + 1 :])

@@ -85,7 +85,7 @@ def _own_decompositions(body: Lambda) -> BoundedCache:
 def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Any:
     """The program; ``_TOO_LARGE`` is cached in its place, as making one takes half a second."""
     builder = _BoundedBuilder()
-    operands = [builder.param(kind) if kind is not None else None for kind in types]
+    operands = [builder.param(aval) if aval is not None else None for aval in types]
     try:
         out = decompose(*operands, **attrs)
     except _TooManyBinds:

@@ -53,28 +53,28 @@ def define(
 # ---- ufuncs: types and numerics ----
 
 
-def promotion_type(kind: ArrayType) -> np.dtype | type:
-    """``kind`` as an operand of NumPy's promotion: a dtype, or a Python type if it is weak."""
-    if kind is None:
+def promotion_type(aval: ArrayType) -> np.dtype | type:
+    """``aval`` as an operand of NumPy's promotion: a dtype, or a Python type if it is weak."""
+    if aval is None:
         raise DTypeError(
             "None is not an operand of an arithmetic operation\n"
             "  pass an array or a number; test for None in Python first"
         )
     # a Python number promotes by its kind only:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
-    return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
+    return PYTHON_TYPES[aval.dtype.kind] if aval.weak else aval.dtype
 
 
 def result_dtype(*types: ArrayType) -> np.dtype:
     """The dtype that NumPy promotes operands of these types to."""
     # result_type takes Python numbers where resolve_dtypes takes Python types
-    numbers = [PYTHON_TYPES[kind.dtype.kind](0) if kind.weak else kind.dtype for kind in types]
+    numbers = [PYTHON_TYPES[aval.dtype.kind](0) if aval.weak else aval.dtype for aval in types]
     return np.result_type(*numbers)
 
 
 def array_dtype(*types: ArrayType) -> np.dtype:
     """The dtype that NumPy promotes arrays to, in functions that make arrays of numbers."""
-    return np.result_type(*[kind.dtype for kind in types])
+    return np.result_type(*[aval.dtype for aval in types])
 
 
 def ufunc_aval(ufunc: np.ufunc) -> Callable:
@@ -160,11 +160,11 @@ def unbroadcast(ct: Value | None, arg: Any) -> Value | None:
     """``ct`` summed and cast to the type of ``arg``; None if ``arg`` takes no cotangent."""
     if ct is None or not takes_gradient(arg):
         return None
-    kind = arg.type
+    aval = arg.type
     # summed before it is cast: fewer elements to cast, and the sum is in the wider dtype
-    if kind is None or ct.type is None or ct.shape != kind.shape:
+    if aval is None or ct.type is None or ct.shape != aval.shape:
         ct = PRIMITIVES["sum_to_size"](ct, arg)
-    return ct if kind is None or ct.type is None else cast_cotangent(ct, kind.dtype)
+    return ct if aval is None or ct.type is None else cast_cotangent(ct, aval.dtype)
 
 
 def cast_cotangent(ct: Value, dtype: np.dtype) -> Value:
@@ -183,10 +183,10 @@ def broadcast_tangent(tangent: Value | None, out: Value) -> Value | None:
     """``tangent`` broadcast and cast to the type of the result ``out``; None stays None."""
     if tangent is None:
         return None
-    kind = out.type
-    if kind is None or tangent.type is None or tangent.shape != kind.shape:
+    aval = out.type
+    if aval is None or tangent.type is None or tangent.shape != aval.shape:
         tangent = PRIMITIVES["broadcast_to"](tangent, out)
-    return tangent if kind is None or tangent.type is None else cast_cotangent(tangent, kind.dtype)
+    return tangent if aval is None or tangent.type is None else cast_cotangent(tangent, aval.dtype)
 
 
 # ---- records of ufuncs ----

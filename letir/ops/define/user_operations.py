@@ -246,18 +246,18 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
             f"{name}: declared {len(declared)} results, returned {count}: the tuple is {word}\n"
             "  return a tuple with one array for each declared result"
         )
-    for kind, result in zip(declared, results, strict=True):
+    for aval, result in zip(declared, results, strict=True):
         try:
             found = _type_of_array(result)
         except DTypeError:
             raise DTypeError(
-                f"{name}: declared a result of {kind}, returned a {type(result).__name__}\n"
+                f"{name}: declared a result of {aval}, returned a {type(result).__name__}\n"
                 "  return an array or a number; for several results declare a tuple of types"
             ) from None
-        if kind is not None and (kind.dtype, kind.shape) != (found.dtype, found.shape):
-            error = ShapeError if kind.dtype == found.dtype else DTypeError
+        if aval is not None and (aval.dtype, aval.shape) != (found.dtype, found.shape):
+            error = ShapeError if aval.dtype == found.dtype else DTypeError
             raise error(
-                f"{name}: declared a result of {kind}, returned {found}\n"
+                f"{name}: declared a result of {aval}, returned {found}\n"
                 "  aval and the function must agree: correct one of them"
             )
 
@@ -272,14 +272,14 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
             # a declared result needs a type and cannot be None: other arguments get no cotangent
             if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact
         ]
-        kinds = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
+        avals = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
 
         def backward(ct, out, *args):
             found = vjp(ct, out, *args)
             return tuple(found[i] for i in places)
 
         # the rule becomes an operation too: it runs on arrays when the gradient program runs
-        record = opaque(backward, kinds, name=f"{name}.vjp")
+        record = opaque(backward, avals, name=f"{name}.vjp")
         record.source = imported_call(vjp, name, tuple(places))
         found = iter(record(ct, out, *args))
         return tuple(next(found) if i in places else None for i in range(len(args)))

@@ -18,8 +18,8 @@ from letir.ops.elementwise.ufuncs import maximum
 
 def _clip_aval(x, low, high):
     """The dtype and shape of the array promoted and broadcast with the bounds that are not None."""
-    there = [kind for kind in (x, low, high) if kind is not None]
-    return ArrayType(result_dtype(*there), broadcast_shapes(*[kind.shape for kind in there]))
+    there = [aval for aval in (x, low, high) if aval is not None]
+    return ArrayType(result_dtype(*there), broadcast_shapes(*[aval.shape for aval in there]))
 
 
 def _clip_terms(g, out, x, low, high):

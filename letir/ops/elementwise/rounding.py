@@ -50,7 +50,7 @@ isclose = define(
     lambda xp, x, y, rtol, atol, *, equal_nan=False: xp.isclose(
         x, y, rtol, atol, equal_nan=equal_nan
     ),
-    lambda *types, equal_nan: ArrayType(bool, broadcast_shapes(*[kind.shape for kind in types])),
+    lambda *types, equal_nan: ArrayType(bool, broadcast_shapes(*[aval.shape for aval in types])),
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=_isclose_prepare,

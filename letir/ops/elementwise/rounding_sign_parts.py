@@ -119,7 +119,7 @@ imag: Primitive = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
-    is_zero=lambda kind: kind is not None and kind.dtype.kind != "c",
+    is_zero=lambda aval: aval is not None and aval.dtype.kind != "c",
     memory="view",
     cost="free",
     views=lambda x: x is not None and x.dtype.kind == "c",

@@ -31,10 +31,10 @@ from letir.ops.shape.transpose import normalize_axes
 
 def _require_integers(name: str, *types) -> None:
     """Raise DTypeError unless all operands are integers."""
-    for kind in types:
-        if kind.dtype.kind not in "biu":
+    for aval in types:
+        if aval.dtype.kind not in "biu":
             raise DTypeError(
-                f"{name}: indices must be integers, found {kind}\n  convert them with .astype(int)"
+                f"{name}: indices must be integers, found {aval}\n  convert them with .astype(int)"
             )
 
 
@@ -82,7 +82,7 @@ unravel_index = define(
 def _ravel_aval(*indices, dims, mode, order):
     """One flat index for each element of the broadcast indices."""
     _require_integers("ravel_multi_index", *indices)
-    return ArrayType(np.intp, broadcast_shapes(*[kind.shape for kind in indices]))
+    return ArrayType(np.intp, broadcast_shapes(*[aval.shape for aval in indices]))
 
 
 def _ravel_prepare(multi_index, dims, mode="raise", order="C"):

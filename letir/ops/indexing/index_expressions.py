@@ -177,16 +177,16 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
             continue
         # an integer beside arrays counts as an array (see NumPy's page)
         places.append((position, len(kept)))
-        kind = next(kinds) if type(entry) is Here else None
-        if kind is None:
+        aval = next(kinds) if type(entry) is Here else None
+        if aval is None:
             check_bounds(entry, shape[axis], axis)
             axis += 1
-        elif kind.dtype.kind == "b":
-            _check_mask(kind, shape, axis)
+        elif aval.dtype.kind == "b":
+            _check_mask(aval, shape, axis)
             together.append((entry.count,))  # a mask acts as mask.nonzero(): index arrays of 1 axis
-            axis += kind.ndim
+            axis += aval.ndim
         else:
-            together.append(kind.shape)
+            together.append(aval.shape)
             axis += 1
     # arrays that are not adjacent: their broadcast axes come first (see NumPy's page)
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
@@ -217,10 +217,10 @@ def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:
     masks = iter(arrays)
     taken = 0
     for entry in entries:
-        kind = next(masks) if type(entry) is Here else None
+        aval = next(masks) if type(entry) is Here else None
         taken += (
-            kind.ndim
-            if kind is not None and kind.dtype.kind == "b"
+            aval.ndim
+            if aval is not None and aval.dtype.kind == "b"
             else entry is not None and entry is not ...
         )
     missing = len(shape) - taken

@@ -77,9 +77,9 @@ class BatchedIndex:
         self, like: Value, shape: tuple, item: Any, arrays: Sequence, mapped: Sequence[bool]
     ):
         self.like, self.mapped = like, any(mapped)
-        kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
-        entries = expand_item(shape, item, tuple(kinds))
-        masks = [(kind.ndim, kind.dtype.kind == "b") for kind in kinds]
+        avals = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
+        entries = expand_item(shape, item, tuple(avals))
+        masks = [(aval.ndim, aval.dtype.kind == "b") for aval in avals]
         self.layout = _Layout.from_entries(entries, masks)
         self.arrays: list[Value] = []
         self.entries: list = []

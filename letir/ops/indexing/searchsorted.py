@@ -29,11 +29,11 @@ def _search_batch(name: str, values: int, record):
     return batch
 
 
-def _check_one_axis(name: str, kind: ArrayType) -> None:
+def _check_one_axis(name: str, aval: ArrayType) -> None:
     """Raise ShapeError unless the sorted array has one axis."""
-    if kind.ndim != 1:
+    if aval.ndim != 1:
         raise ShapeError(
-            f"{name}: the sorted array must have one axis, found shape {kind.shape}\n"
+            f"{name}: the sorted array must have one axis, found shape {aval.shape}\n"
             "  search in one row at a time, or ravel it"
         )
 

@@ -53,7 +53,7 @@ def _ufunc_at_aval(x, *rest, ufunc, item):
     """The type of ``x``, to whose dtype NumPy casts the results."""
     new, arrays = _split_operands(rest, ufunc)
     # raises DTypeError if the ufunc has no loop for these dtypes
-    PRIMITIVES[ufunc].aval(*[kind.with_shape(()) if kind.shape else kind for kind in (x, *new)])
+    PRIMITIVES[ufunc].aval(*[aval.with_shape(()) if aval.shape else aval for aval in (x, *new)])
     if new:
         return added_aval(x, *new, *arrays, item=item)
     indexed_shape(x.shape, item, arrays)  # the index is checked

@@ -29,13 +29,13 @@ def linalg_dtype(name: str, *types: ArrayType) -> np.dtype:
 
     Raises DTypeError for half precision, which LAPACK lacks.
     """
-    if any(kind.dtype.char == "e" for kind in types):
+    if any(aval.dtype.char == "e" for aval in types):
         raise DTypeError(
             f"{name}: float16 is not supported in numpy.linalg; cast it with astype\n"
             "  write x.astype(np.float32)"
         )
-    single = all(kind.dtype.char in "fF" for kind in types)
-    if any(kind.dtype.kind == "c" for kind in types):
+    single = all(aval.dtype.char in "fF" for aval in types)
+    if any(aval.dtype.kind == "c" for aval in types):
         return np.dtype(np.complex64 if single else np.complex128)
     return np.dtype(np.float32 if single else np.float64)
 

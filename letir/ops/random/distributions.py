@@ -42,21 +42,21 @@ def parameter_type(x: Any) -> ArrayType:
 
 def draw_call(key: Any, parameters: tuple, shape: Any, dtype: Any) -> tuple[tuple, dict]:
     """(operands, attributes) of a draw; a ``shape`` of None is the broadcast parameter shape."""
-    kinds = [parameter_type(p) for p in parameters]
+    avals = [parameter_type(p) for p in parameters]
     if shape is None:
-        shape = broadcast_shapes(*[kind.shape for kind in kinds])
+        shape = broadcast_shapes(*[aval.shape for aval in avals])
         if not is_static_shape(shape):
             shape = next(p for p in parameters if parameter_type(p).shape == shape)
     sizes, shape = shape_operands(shape)
-    return (key, *parameters, *sizes), {"shape": shape, "dtype": _draw_dtype(kinds, dtype)}
+    return (key, *parameters, *sizes), {"shape": shape, "dtype": _draw_dtype(avals, dtype)}
 
 
-def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
+def _draw_dtype(avals: list[ArrayType], dtype) -> np.dtype:
     """``dtype``, or the dtype of the parameters: float64 for integers and Python numbers.
 
     Raises DTypeError unless it is floating.
     """
-    result = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
+    result = result_dtype(*avals) if dtype is None else number_dtype(dtype)
     if dtype is None and result.kind in "biu":
         return np.dtype(float)
     if result.kind != "f":

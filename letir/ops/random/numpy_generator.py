@@ -146,7 +146,7 @@ def numbers_of(
 def _generator_draw_aval(state, *operands, method, shape, dtype, options):
     """(the declared type, the type of the state)."""
     if method not in ("permutation", "choice", "multinomial"):
-        found = broadcast_shapes(shape, *[kind.shape for kind in operands])
+        found = broadcast_shapes(shape, *[aval.shape for aval in operands])
         if found != shape:
             raise ShapeError(
                 f"{method}: parameters of shape {found} do not fit the size {shape}\n"

@@ -39,11 +39,11 @@ def _as_matrix(x: Value, rowvar: bool) -> Value:
 def _all_variables(m, y, rowvar: bool, dtype) -> Value:
     """The variables of both operands, in rows."""
     there = [a.dtype for a in (m, y) if a is not None]
-    kind = np.result_type(*there, np.float64) if dtype is None else dtype
-    x = _as_matrix(cast(m, kind), rowvar)
+    aval = np.result_type(*there, np.float64) if dtype is None else dtype
+    x = _as_matrix(cast(m, aval), rowvar)
     if y is None:
         return x
-    rows = _as_matrix(cast(y, kind), True)
+    rows = _as_matrix(cast(y, aval), True)
     # as in NumPy, a single row is not transposed
     return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
 

@@ -92,8 +92,8 @@ def _solve_recurrence(a: Value, b: Value) -> Value:
 def _recurrence_by_scan(a: Value, b: Value) -> Value:
     """``_solve_recurrence`` along an axis of symbolic size, one element after the other."""
     builder = LetBuilder()
-    kind = b.type.with_shape(b.shape[:-1])
-    y, *row = [builder.param(kind) for _ in range(3)]
+    aval = b.type.with_shape(b.shape[:-1])
+    y, *row = [builder.param(aval) for _ in range(3)]
     found = row[0] * y + row[1]
     body = builder.build([found, found])
     rows = [move_axes(x, (-1,), (0,)) for x in (a, b)]

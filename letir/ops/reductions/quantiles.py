@@ -245,13 +245,13 @@ def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
         weights = where(isnan(take_along_axis(rows, order, 0)), 0, weights)
     sums = cumsum(weights, 0)
     parts = sums / where(sums[-1] == 0, 1, sums[-1])
-    kind = type_of_operand(q)
-    if kind.dtype.kind == "f" and not kind.weak:
-        parts = cast(parts, kind.dtype)  # the dtype in which NumPy compares
+    aval = type_of_operand(q)
+    if aval.dtype.kind == "f" and not aval.weak:
+        parts = cast(parts, aval.dtype)  # the dtype in which NumPy compares
     parts = where(parts == 0, -1, parts)  # elements before any weight are never chosen
-    apart = q if not kind.shape else reshape(q, (*kind.shape, *[1] * rows.ndim))
-    places = minimum(sum_(parts < apart, axis=len(kind.shape)), rows.shape[0] - 1)
-    flat = reshape(places, (math.prod(kind.shape), *rows.shape[1:]))
+    apart = q if not aval.shape else reshape(q, (*aval.shape, *[1] * rows.ndim))
+    places = minimum(sum_(parts < apart, axis=len(aval.shape)), rows.shape[0] - 1)
+    flat = reshape(places, (math.prod(aval.shape), *rows.shape[1:]))
     rows = _zero_for_nan(take_along_axis(rows, order, 0))
     return reshape(take_along_axis(rows, flat, 0), places)
 
@@ -323,8 +323,8 @@ def _define_quantile(name: str, numpy, decompose):
         if result.shape or result == result:
             return result
         # NumPy returns a single nan in the dtype of the array, whatever the dtype of q
-        kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
-        return result.astype(_quantile_dtype(name, *kinds, weights, method))
+        avals = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
+        return result.astype(_quantile_dtype(name, *avals, weights, method))
 
     return composite(
         name,

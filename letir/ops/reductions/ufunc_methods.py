@@ -147,9 +147,9 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
     """Raise MissingRule unless the length of the axis is known: the derivative has a step for each
     element.
     """
-    kind = x.type
-    axes = None if kind is None else range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
-    if axes is None or not is_static_shape([kind.shape[a] for a in axes]):
+    aval = x.type
+    axes = None if aval is None else range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
+    if axes is None or not is_static_shape([aval.shape[a] for a in axes]):
         raise MissingRule(
             f"{ufunc}: the derivative of a fold needs the length of the axis as a number\n"
             "  trace with concrete arrays, or retype the program first"

@@ -123,15 +123,15 @@ def var_decompose(
     keepdims: bool = False,
 ) -> Value:
     """The sum of the squared deviations, divided by their number minus ``ddof``."""
-    kind = None
+    aval = None
     if x.type is not None:
-        kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
-    x = x if kind is None or x.type.inexact else cast(x, kind.dtype)
+        aval = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+    x = x if aval is None or x.type.inexact else cast(x, aval.dtype)
     around = _deviations_from_mean(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     result = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
-    return result if kind is None else cast_cotangent(result, kind.dtype)
+    return result if aval is None else cast_cotangent(result, aval.dtype)
 
 
 def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):

@@ -125,10 +125,10 @@ def _concatenate_prepare(arrays, axis=0, out=None, *, dtype=None, casting="same_
 def _check_casts(parts: tuple, dtype: np.dtype, casting: Any) -> None:
     """Raise DTypeError unless all parts may be cast to ``dtype``."""
     kinds = {x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype for x in parts}
-    for kind in kinds - {None}:
-        if not np.can_cast(kind, dtype, casting):
+    for aval in kinds - {None}:
+        if not np.can_cast(aval, dtype, casting):
             raise DTypeError(
-                f"cannot cast {kind} to {dtype} with casting={casting!r}\n"
+                f"cannot cast {aval} to {dtype} with casting={casting!r}\n"
                 "  write casting='unsafe' if the loss is intended"
             )
 

@@ -34,8 +34,8 @@ from letir.ops.shape.transpose import move_axes, normalize_axes
 def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:
     """The dtype of the samples between ends of these types, found by calling ``function``."""
     ends = [
-        PYTHON_TYPES[kind.dtype.kind](1) if kind.weak else np.ones((), kind.dtype)[()]
-        for kind in types
+        PYTHON_TYPES[aval.dtype.kind](1) if aval.weak else np.ones((), aval.dtype)[()]
+        for aval in types
     ]
     named = dict(zip(("start", "stop", "base"), ends, strict=False))
     return function(**named, num=1, dtype=dtype).dtype

@@ -69,30 +69,30 @@ def body_function(call: Callable, body: Lambda, captured: tuple, returns: str) -
     ``call(body, values)`` gives the results. ``captured``: the values of the last parameters.
     ``returns``: whether the function returns a "tuple" or one "value".
     """
-    kinds = [param.type for param in body.params[: len(body.params) - len(captured)]]
+    avals = [param.type for param in body.params[: len(body.params) - len(captured)]]
 
     def function(*args):
-        is_same = [np.shape(x) for x in args] == [kind.shape for kind in kinds]
-        if not is_same or not all(map(_may_cast, args, kinds)):
+        is_same = [np.shape(x) for x in args] == [aval.shape for aval in avals]
+        if not is_same or not all(map(_may_cast, args, avals)):
             raise GuardError(
-                f"SciPy calls a recorded function with other types than {kinds}\n"
+                f"SciPy calls a recorded function with other types than {avals}\n"
                 "  trace again with these arguments, or call letir.jit(f), which does so"
             )
         # copies: SciPy writes into its own arrays
-        values = [np.array(x, kind.dtype)[()] for x, kind in zip(args, kinds, strict=True)]
+        values = [np.array(x, aval.dtype)[()] for x, aval in zip(args, avals, strict=True)]
         result = call(body, (*values, *captured))
         return tuple(result) if returns == "tuple" else result[0]
 
-    names = [f"x{i}" for i in range(len(kinds))]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(n, kind) for n in names])
+    names = [f"x{i}" for i in range(len(avals))]
+    aval = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(n, aval) for n in names])
     vars(function)["__signature__"] = signature  # SciPy counts the parameters
     return function
 
 
-def _may_cast(x: Any, kind: ArrayType) -> bool:
+def _may_cast(x: Any, aval: ArrayType) -> bool:
     """Whether ``x`` keeps its value as an array of this type, except for rounding."""
-    return np.can_cast(np.asarray(x).dtype, kind.dtype, "same_kind")
+    return np.can_cast(np.asarray(x).dtype, aval.dtype, "same_kind")
 
 
 def _scipy_solve_aval(*types, function, arguments, results, bodies, captures, returns):

@@ -113,8 +113,8 @@ class _Search:
         """The number of scalars that a bind computes for an item, about."""
         if bind.op.moves_elements or bind.op.memory == "view":
             return 0
-        kinds = [arg.type for arg in (*bind.args, *bind.binders) if type(arg) is Local]
-        most = max([math.prod(kind.shape[1:]) for kind in kinds if is_batch(kind, self.n)])
+        avals = [arg.type for arg in (*bind.args, *bind.binders) if type(arg) is Local]
+        most = max([math.prod(aval.shape[1:]) for aval in avals if is_batch(aval, self.n)])
         dear = bind.op.elementwise and bind.op.cost not in ("free", "cheap")
         return most * (_DEAR if dear else 1)
 

@@ -28,14 +28,14 @@ def is_weightless(op: Primitive) -> bool:
     return op.memory == "view" or op.role == "constant"
 
 
-def bytes_of(kind: ArrayType | None) -> int:
+def bytes_of(aval: ArrayType | None) -> int:
     """The bytes of a value of this type, estimated if unknown."""
-    return _UNKNOWN if kind is None else elements_of(kind) * kind.dtype.itemsize
+    return _UNKNOWN if aval is None else elements_of(aval) * aval.dtype.itemsize
 
 
-def elements_of(kind: ArrayType) -> int:
+def elements_of(aval: ArrayType) -> int:
     """The number of elements, with ``_NOMINAL`` for each symbolic size."""
-    size = kind.size
+    size = aval.size
     return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
@@ -46,7 +46,7 @@ def work_of(body: Lambda) -> float:
     script computes the same bits.
     """
     types = [bind.binders[0].type for bind in body.binds]
-    if any(kind is None or type(kind.size) is Size for kind in types):
+    if any(aval is None or type(aval.size) is Size for aval in types):
         return math.inf
     return sum(map(elements_of, types))
 
@@ -66,17 +66,17 @@ def work_around(bind: Bind) -> int:
 class _Bytes(dict):
     """``bytes_of``, cached by type."""
 
-    def __missing__(self, kind: ArrayType | None) -> int:
-        self[kind] = result = bytes_of(kind)
+    def __missing__(self, aval: ArrayType | None) -> int:
+        self[aval] = result = bytes_of(aval)
         return result
 
 
-def _has_one_shape(kind: ArrayType | None) -> bool:
+def _has_one_shape(aval: ArrayType | None) -> bool:
     """Whether all arrays of this type have the same shape within one run."""
-    if kind is None:
+    if aval is None:
         return False
     # names with an underscore, such as a loop's number of steps, may stand for several sizes
-    names = [name for n in kind.shape if type(n) is Size for name in n.names]
+    names = [name for n in aval.shape if type(n) is Size for name in n.names]
     return not any(name.startswith("_") for name in names)
 
 
@@ -138,11 +138,11 @@ class Grouping:
         for position, bind in enumerate(self.fn.binds):
             op = bind.op
             if op.elementwise:
-                kind = bind.binders[0].type
-                if kind not in shapes:
-                    shapes[kind] = kind.shape if _has_one_shape(kind) else None
-                if shapes[kind] is not None:
-                    self.join_cluster(position, bind, shapes[kind])
+                aval = bind.binders[0].type
+                if aval not in shapes:
+                    shapes[aval] = aval.shape if _has_one_shape(aval) else None
+                if shapes[aval] is not None:
+                    self.join_cluster(position, bind, shapes[aval])
                     continue
             may_end = op.ends_fusion and bind.attrs["axis"] is not None
             if may_end and self.end_at_concatenate(position, bind):

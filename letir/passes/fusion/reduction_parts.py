@@ -29,8 +29,8 @@ def with_parts(fn: Lambda) -> Lambda:
 
 def _has_simple_parts(bind: Bind) -> bool:
     """Whether a bind reduces many elements by sums and extrema, and neither warns nor raises."""
-    kind = bind.binders[0].type
-    if not reduces_much(bind) or kind is None or kind.dtype.kind != "f":
+    aval = bind.binders[0].type
+    if not reduces_much(bind) or aval is None or aval.dtype.kind != "f":
         return False
     if len(bind.args) != 1 or bind.attrs.get("ddof", 0) not in (0, 1):
         return False  # NumPy warns of too few degrees of freedom
@@ -40,7 +40,7 @@ def _has_simple_parts(bind: Bind) -> bool:
     # for a result without axes a ufunc gives a scalar, as reductions do, other functions an array
     last = [part for part in parts.binds if parts.ret.args[0] in part.binders]
     has_ufunc = bool(last) and getattr(last[0].op.impl, "ufunc", None) is not None
-    return bool(kind.shape) or has_ufunc
+    return bool(aval.shape) or has_ufunc
 
 
 def _is_simple(part: Bind) -> bool:
@@ -67,8 +67,8 @@ def with_products(fn: Lambda) -> Lambda:
     return fn if not copied else fn.with_binds(binds)
 
 
-def _is_number(kind: ArrayType | None) -> bool:
-    return kind is not None and kind.shape == () and not kind.weak and kind.dtype.char in "fd"
+def _is_number(aval: ArrayType | None) -> bool:
+    return aval is not None and aval.shape == () and not aval.weak and aval.dtype.char in "fd"
 
 
 def _product_binds(bind: Bind, number: Local) -> list[Bind]:

@@ -312,8 +312,8 @@ def _is_copy_of_number(bind: Bind) -> bool:
     """Whether a bind broadcasts one number to an array: it is a view larger than its operand."""
     if bind.op.memory != "view" or not _is_known(bind) or type(bind.args[0]) is not Local:
         return False
-    kind = bind.args[0].type
-    return kind.size == 1 and not kind.weak and bind.binders[0].type.size > 1
+    aval = bind.args[0].type
+    return aval.size == 1 and not aval.weak and bind.binders[0].type.size > 1
 
 
 def _is_known(bind: Bind) -> bool:

@@ -334,10 +334,10 @@ def _work_of(bind: Bind) -> int | None:
     return work if work <= _MOST_STEP else None
 
 
-def _size_of(kind: ArrayType | None) -> int | None:
+def _size_of(aval: ArrayType | None) -> int | None:
     """The number of elements; None if it is unknown or 0, or if kernels do not have the dtype."""
-    if not isinstance(kind, ArrayType) or any(type(n) is not int for n in kind.shape):
+    if not isinstance(aval, ArrayType) or any(type(n) is not int for n in aval.shape):
         return None
-    if kind.dtype not in DTYPES:
+    if aval.dtype not in DTYPES:
         return None
-    return int(kind.size) or None
+    return int(aval.size) or None

@@ -141,8 +141,8 @@ def _enters_elements(bind: Bind, numbers: dict) -> tuple:
     layout = bind.op.bodies
     start = layout.ahead + layout.n_carry(bind)
     arrays = bind.args[start : start + layout.n_elements(bind)]
-    kinds = [getattr(arg.type, "shape", ()) for arg in arrays]
-    sizes = [bind.attrs.get("length"), *[shape[0] for shape in kinds if shape]]
+    avals = [getattr(arg.type, "shape", ()) for arg in arrays]
+    sizes = [bind.attrs.get("length"), *[shape[0] for shape in avals if shape]]
     return (any(type(n) is int and n > 0 for n in sizes),), None
 
 
@@ -228,14 +228,14 @@ def _is_work(bind: Bind) -> bool:
 def _is_quiet(bind: Bind) -> bool:
     """Whether a bind neither raises nor warns for any values of its operands."""
     op, kinds = bind.op, [arg.type for arg in bind.args]
-    if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
+    if any(aval is None or aval is NO_TYPE or aval.weak for aval in kinds):
         return False
     if not all(map(has_static_shape, kinds)):  # operands may not broadcast
         return False
     if op.never_fails_alone:
         return len(bind.args) <= 1
     is_cast = bind.attrs.get("dtype") is not None  # a concatenate may cast, too
-    is_safe = bool(op.never_fails) and all(kind.dtype.kind in op.never_fails for kind in kinds)
+    is_safe = bool(op.never_fails) and all(aval.dtype.kind in op.never_fails for aval in kinds)
     return is_safe and not is_cast
 
 
@@ -298,8 +298,8 @@ def _is_small_work(bind: Bind) -> bool:
 
 def _may_be_zeros(local: Local) -> bool:
     """Whether a local is an array of known type and size, so that zeros can replace it."""
-    kind = local.type
-    return has_static_shape(kind) and not kind.weak
+    aval = local.type
+    return has_static_shape(aval) and not aval.weak
 
 
 def _emit_invariants(inside: _Invariants, loop: LoopBind, builder: LetBuilder) -> Sequence[Arg]:

@@ -89,7 +89,7 @@ class _ScanSteps:
             reverse=self.is_reverse,
         )
         found = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
-        shapes = [(len(places), *kind.shape) for kind in self.returned[count:]]
+        shapes = [(len(places), *aval.shape) for aval in self.returned[count:]]
         stacked = [
             _emit_one(builder, reshape, (y,), shape=shape, order="C")
             for y, shape in zip(found[count:], shapes, strict=True)
@@ -133,8 +133,8 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
     sizes = {x.type.shape[0] for x in xs} | (set() if length is None else {length})
     slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
     carried = [strong_type(arg.type) for arg in args[:start]]
-    added = [kind.with_shape(kind.shape[1:]) for kind in outs[start:]]
-    shapes = [kind.shape for kind in added]
+    added = [aval.with_shape(aval.shape[1:]) for aval in outs[start:]]
+    shapes = [aval.shape for aval in added]
     if not is_static_shape((*sizes, *sum(shapes, ()))):
         return None
     return _ScanSteps(
@@ -154,15 +154,15 @@ def _emit_one(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local
     return builder.emit(op, args, Attrs(attrs))[0]
 
 
-def _initial_carry(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
-    """The initial carry; a Python number becomes a scalar of type ``kind``, as in the loop."""
-    return arg if arg.type is kind else _emit_one(builder, cast, (arg,), dtype=kind.dtype)
+def _initial_carry(builder: LetBuilder, arg: Arg, aval: ArrayType) -> Arg:
+    """The initial carry; a Python number becomes a scalar of type ``aval``, as in the loop."""
+    return arg if arg.type is aval else _emit_one(builder, cast, (arg,), dtype=aval.dtype)
 
 
-def _stack_results(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
+def _stack_results(builder: LetBuilder, parts: Sequence, aval: ArrayType) -> Local:
     """The results of the steps, stacked into one array."""
     if not parts:
-        return _emit_one(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
+        return _emit_one(builder, zeros, (), shape=(0, *aval.shape), dtype=aval.dtype)
     return _emit_one(builder, stack, tuple(parts), axis=0)
 
 

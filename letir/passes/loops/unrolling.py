@@ -137,8 +137,8 @@ class _Unroller:
         """The results of a ``fori_loop``; None if it stays as it is."""
         lower, upper, *operands = bind.args
         body = bind.attrs["body"]
-        kinds = [arg.type for arg in operands]
-        if not _may_unroll(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
+        avals = [arg.type for arg in operands]
+        if not _may_unroll(body, [body.params[0].type, *avals], avals[: len(body.ret.args)]):
             return None
         start, end = self.known_integer(lower), self.known_integer(upper)
         if start is not None and end is not None and end - start < _WHOLE:

@@ -89,8 +89,8 @@ def _number_bind(bind: Bind) -> Bind:
 def shares_memory(bind: Bind) -> bool:
     """Whether a result of a bind may share memory with an operand."""
     if bind.op.memory == "if_same_shape":
-        kinds = [local.type for local in (bind.args[0], bind.binders[0])]
-        return None in kinds or kinds[0].shape == kinds[1].shape
+        avals = [local.type for local in (bind.args[0], bind.binders[0])]
+        return None in avals or avals[0].shape == avals[1].shape
     if bind.op.role == "write_back" or all(
         x.type is not None and x.type.weak for x in bind.binders
     ):

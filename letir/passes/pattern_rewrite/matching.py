@@ -44,8 +44,8 @@ class Match:
 
     def type(self, name: str) -> ArrayType | None:
         """The type of an operand; None if it is unknown."""
-        kind = self._arg(name).type
-        return kind if isinstance(kind, ArrayType) else None
+        aval = self._arg(name).type
+        return aval if isinstance(aval, ArrayType) else None
 
     def definition(self, name: str) -> Bind | None:
         """The bind that computes an operand; None for parameters of the program and constants."""

@@ -249,12 +249,12 @@ def _as_numpy_scalar(builder: LetBuilder, old: Local, new: Arg) -> Arg:
 
     In programs an operation on Python numbers is the NumPy function followed by ``weaken``.
     """
-    kind, given = old.type, new.type
-    if None in (kind, given) or not getattr(given, "weak", False) or kind.weak:
+    aval, given = old.type, new.type
+    if None in (aval, given) or not getattr(given, "weak", False) or aval.weak:
         return new
-    if kind.dtype != given.dtype or kind.shape:
+    if aval.dtype != given.dtype or aval.shape:
         return new
-    return builder.emit(cast, (new,), cast.complete({"dtype": kind.dtype}))[0]
+    return builder.emit(cast, (new,), cast.complete({"dtype": aval.dtype}))[0]
 
 
 def _check_count(old: tuple, new: tuple) -> None:

@@ -104,11 +104,11 @@ class _Constants:
 
 def _root_change(bind: Bind) -> _Change | None:
     """The change of an extremum of one array of known shape; None for others."""
-    (binder,), kind = bind.binders, bind.binders[0].type
+    (binder,), aval = bind.binders, bind.binders[0].type
     is_plain = len(bind.args) == 1 and bind.attrs["initial"] is None
-    if not is_plain or kind is None or not is_static_shape(kind.shape):
+    if not is_plain or aval is None or not is_static_shape(aval.shape):
         return None
-    labels = [None if length == 1 else n for n, length in enumerate(kind.shape)]
+    labels = [None if length == 1 else n for n, length in enumerate(aval.shape)]
     return _Change(binder, "shift", 1, tuple(labels))
 
 
@@ -118,7 +118,7 @@ def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -
     kinds = [getattr(arg, "type", None) for arg in (*bind.args, *bind.binders)]
     if rule is None or len(bind.binders) != 1 or bind.binders[0].type is None:
         raise _UnknownChange
-    if any(kind is not None and not is_static_shape(kind.shape) for kind in kinds):
+    if any(aval is not None and not is_static_shape(aval.shape) for aval in kinds):
         raise _UnknownChange
     given = [changes.get(arg) if type(arg) is Local else None for arg in bind.args]
     if len({change.root for change in given if change is not None}) != 1:

@@ -18,12 +18,12 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 
 def _zeros_instead(bind: Bind) -> Bind | None:
     """Zeros that replace the result of ``bind``."""
-    kind = bind.binders[0].type
-    if not is_static_shape(kind.shape):
+    aval = bind.binders[0].type
+    if not is_static_shape(aval.shape):
         return None
-    if not kind.shape:
-        return array_instead(bind, kind.dtype.type(0))  # a NumPy scalar, like the results of ufuncs
-    attrs = zeros.complete({"shape": kind.shape, "dtype": kind.dtype})
+    if not aval.shape:
+        return array_instead(bind, aval.dtype.type(0))  # a NumPy scalar, like the results of ufuncs
+    attrs = zeros.complete({"shape": aval.shape, "dtype": aval.dtype})
     return bind.replace(op=zeros, args=(), attrs=attrs)
 
 

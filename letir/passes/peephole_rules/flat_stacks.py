@@ -73,16 +73,16 @@ def _is_matrix_of(bind: Bind, rows: dict, counts: dict) -> bool:
         return False
     if not all(arg in rows and counts[arg] == 1 for arg in bind.args):
         return False
-    kinds = [arg.type for row in bind.args for arg in rows[row]]
-    return bool(array_dtype(*kinds) == bind.binders[0].type.dtype)
+    avals = [arg.type for row in bind.args for arg in rows[row]]
+    return bool(array_dtype(*avals) == bind.binders[0].type.dtype)
 
 
 def _flat_stack(bind: Bind, rows: dict) -> list[Bind]:
     """The stack of all scalars, and its reshape."""
-    kind = bind.binders[0].type
+    aval = bind.binders[0].type
     scalars = tuple([arg for row in bind.args for arg in rows[row]])
-    flat = Local(kind.with_shape((len(scalars),)))
-    shape = Attrs({"shape": kind.shape, "order": "C"})
+    flat = Local(aval.with_shape((len(scalars),)))
+    shape = Attrs({"shape": aval.shape, "order": "C"})
     return [
         Bind((flat,), stack, scalars, Attrs({"axis": 0}), bind.source),
         Bind(bind.binders, reshape, (flat,), shape, bind.source),

@@ -55,8 +55,8 @@ def _has_axes(bind: Bind) -> bool:
 
     A 0-d result is a scalar or an array like the operand, and ``broadcast_to`` gives arrays.
     """
-    kind = bind.binders[0].type
-    return kind is not None and bool(kind.shape)
+    aval = bind.binders[0].type
+    return aval is not None and bool(aval.shape)
 
 
 def _without_broadcasts(bind: Bind, bases: dict[Arg, Arg]) -> Bind:

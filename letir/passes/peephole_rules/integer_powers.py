@@ -54,8 +54,8 @@ def _multiplied_exponent(bind: Bind) -> int:
     """3 or 4 for a power to be multiplied, 0 for all other binds."""
     if bind.op is not power or type(bind.args[1]) is not Const or type(bind.args[0]) is not Local:
         return 0
-    kind, result, exponent = bind.args[0].type, bind.binders[0].type, bind.args[1].value
-    if kind is None or kind.weak or result is None or type(exponent) not in (int, float):
+    aval, result, exponent = bind.args[0].type, bind.binders[0].type, bind.args[1].value
+    if aval is None or aval.weak or result is None or type(exponent) not in (int, float):
         return 0
-    is_fit = kind.dtype == result.dtype and kind.dtype.kind in _KINDS and kind.dtype.char != "e"
+    is_fit = aval.dtype == result.dtype and aval.dtype.kind in _KINDS and aval.dtype.char != "e"
     return int(exponent) if is_fit and exponent in (3, 4) else 0

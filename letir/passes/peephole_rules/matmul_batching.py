@@ -89,12 +89,12 @@ def _common_sides(fn: Lambda) -> dict[Local, int]:
 
 def _is_thin_product(bind: Bind) -> bool:
     """Whether a bind is a product of two matrices, one with few rows or columns."""
-    kinds = [arg.type for arg in bind.args]
+    avals = [arg.type for arg in bind.args]
     if any(type(arg) is not Local or arg.type is None or arg.type.ndim != 2 for arg in bind.args):
         return False
-    if kinds[0].dtype != kinds[1].dtype or kinds[0].dtype.kind not in "fc":
+    if avals[0].dtype != avals[1].dtype or avals[0].dtype.kind not in "fc":
         return False
-    (m, k), n = kinds[0].shape, kinds[1].shape[1]
+    (m, k), n = avals[0].shape, avals[1].shape[1]
     return is_static_shape((m, k, n)) and min(m, n) <= _MOST_ROWS_OF_ONE and k > 0
 
 

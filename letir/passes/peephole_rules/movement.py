@@ -110,10 +110,10 @@ def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
 
 def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
     """A known shape as an attribute instead of an operand."""
-    kind = bind.binders[0].type
-    if len(bind.args) == 1 or not is_static_shape(kind.shape):
+    aval = bind.binders[0].type
+    if len(bind.args) == 1 or not is_static_shape(aval.shape):
         return None
-    return replace_attrs(bind, bind.args[:1], shape=kind.shape)
+    return replace_attrs(bind, bind.args[:1], shape=aval.shape)
 
 
 def _same_shape(bind: Bind) -> bool:
@@ -280,14 +280,14 @@ def _write_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
         return None
     entries = inner.attrs["item"]
     entries = entries if type(entries) is tuple else (entries,)
-    values, kind = inner.args[1], x.type
+    values, aval = inner.args[1], x.type
     if not all(entry is ... or (type(entry) is slice and entry == _ALL) for entry in entries):
         return None
-    if type(values) is not Local or values.type is None or kind is None or kind.shape == ():
+    if type(values) is not Local or values.type is None or aval is None or aval.shape == ():
         return None
     # other values may be views of an array that is written to before
     is_own = known.is_new(values)
-    is_same = (values.type.dtype, values.type.shape) == (kind.dtype, kind.shape)
+    is_same = (values.type.dtype, values.type.shape) == (aval.dtype, aval.shape)
     return bind.replace(args=(x, values)) if is_own and is_same and not values.type.weak else None
 
 

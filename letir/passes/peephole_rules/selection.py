@@ -139,8 +139,8 @@ def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:
     x, axis = bind.args[0], bind.attrs["item"]
     if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
         return None
-    kind = known.made[x].args[0].type
-    n = None if kind is None else kind.shape[axis]
+    aval = known.made[x].args[0].type
+    n = None if aval is None else aval.shape[axis]
     return array_instead(bind, np.int64(n)) if type(n) is int else None
 
 

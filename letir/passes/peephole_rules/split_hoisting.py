@@ -46,8 +46,8 @@ class _Specs:
         for bind in reversed(self.fn.binds):
             if bind.op is split and self.is_movable(bind):
                 axis = bind.attrs["axis"]
-                kind = bind.args[0].type
-                spec = bind.attrs["sections"], axis if axis < 0 else axis - kind.ndim
+                aval = bind.args[0].type
+                spec = bind.attrs["sections"], axis if axis < 0 else axis - aval.ndim
                 operands = bind.args
             else:
                 spec = self.found.get(bind.binders[0]) if bind.binders else None
@@ -63,20 +63,20 @@ class _Specs:
 
     def is_movable(self, bind: Bind) -> bool:
         """Whether a split makes few large parts that are read by elementwise operations."""
-        kinds = [binder.type for binder in bind.binders]
+        avals = [binder.type for binder in bind.binders]
         return (
-            len(kinds) <= _MOST
-            and all(map(has_static_shape, kinds))
-            and all(kind.size >= _LARGE for kind in kinds)
+            len(avals) <= _MOST
+            and all(map(has_static_shape, avals))
+            and all(aval.size >= _LARGE for aval in avals)
             and self.whole.isdisjoint(bind.binders)
         )
 
     def is_split(self, arg: Local, bind: Bind, spec: tuple) -> bool:
         """Whether a value can be computed in the parts that its only reader needs."""
-        kinds = [a.type for a in bind.args if type(a) is Local]
-        if not bind.op.exact or None in (*kinds, arg.type):
+        avals = [a.type for a in bind.args if type(a) is Local]
+        if not bind.op.exact or None in (*avals, arg.type):
             return False
-        return _split_extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
+        return _split_extent(arg, spec) > 1 and all(aval.dtype.kind in "biuf" for aval in avals)
 
 
 def _split_extent(arg, spec: tuple) -> int:

@@ -282,8 +282,8 @@ def _range_bound(emitter, term: Term) -> int | Value:
             raise emitter.error(term, f"a range counts in 64 bits, {value} does not fit")
         return int(value)
     if isinstance(value, Value):
-        kind = value.type
-        if kind is None or (kind.shape == () and kind.dtype.kind in "iu"):
+        aval = value.type
+        if aval is None or (aval.shape == () and aval.dtype.kind in "iu"):
             return value
     raise emitter.error(
         term, f"the bounds of a range must be integers, found {description_of(value)}"

@@ -83,7 +83,7 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
     if one.shape != other.shape or not (one.weak or other.weak):
         raise DiffersError
     if one.weak and other.weak:
-        return max(one, other, key=lambda kind: "iufc".index(kind.dtype.kind))
+        return max(one, other, key=lambda aval: "iufc".index(aval.dtype.kind))
     strong, weak = (other, one) if one.weak else (one, other)
     # a number joins an array whose dtype it would not change
     if np.result_type(strong.dtype, type(np.zeros((), weak.dtype).item())(0)) != strong.dtype:
@@ -146,13 +146,13 @@ def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
     return [_rebuild_value(pattern, rest) for pattern in patterns]
 
 
-def _of_kind(value, kind: ArrayType | None):
+def _of_kind(value, aval: ArrayType | None):
     """An array or a number converted to a type that covers its own."""
-    if kind is None or (isinstance(value, Value) and value.type in (None, kind)):
+    if aval is None or (isinstance(value, Value) and value.type in (None, aval)):
         return value
     if not isinstance(value, Value):
-        number = kind.dtype.type(value)
-        return number.item() if kind is WEAK[type(number.item())] else number
-    if kind.weak:
-        return PRIMITIVES["weaken"](cast_cotangent(value, kind.dtype))
-    return PRIMITIVES["cast"](value, kind.dtype)  # also turns a number into an array
+        number = aval.dtype.type(value)
+        return number.item() if aval is WEAK[type(number.item())] else number
+    if aval.weak:
+        return PRIMITIVES["weaken"](cast_cotangent(value, aval.dtype))
+    return PRIMITIVES["cast"](value, aval.dtype)  # also turns a number into an array

@@ -302,30 +302,30 @@ class _Fit:
             raise ShapeError(self.message(found, f"{count}", "one for each array of the group"))
         return leaves
 
-    def gradient(self, ct, kind: ArrayType | None) -> Value | None:
-        """``ct`` in the dtype of ``kind``; None if such an operand has no gradient."""
-        if kind is not None and not kind.inexact:
+    def gradient(self, ct, aval: ArrayType | None) -> Value | None:
+        """``ct`` in the dtype of ``aval``; None if such an operand has no gradient."""
+        if aval is not None and not aval.inexact:
             return None
         if not isinstance(ct, Value):
-            return self.number(ct, kind)
-        if kind is None or ct.type is None:
+            return self.number(ct, aval)
+        if aval is None or ct.type is None:
             return ct
-        if ct.shape != kind.shape:
+        if ct.shape != aval.shape:
             name = self.function.params[self.position].name
             remedy = f"sum it: .sum_to_size({name}.size())"
-            raise ShapeError(self.message(ct.type, kind, remedy))
+            raise ShapeError(self.message(ct.type, aval, remedy))
         if not ct.type.inexact:
-            raise DTypeError(self.message(ct.type, kind, "return None where it is zero"))
-        return ct if strong_type(ct.type) is strong_type(kind) else cast_cotangent(ct, kind.dtype)
+            raise DTypeError(self.message(ct.type, aval, "return None where it is zero"))
+        return ct if strong_type(ct.type) is strong_type(aval) else cast_cotangent(ct, aval.dtype)
 
-    def number(self, ct, kind: ArrayType | None) -> Value:
+    def number(self, ct, aval: ArrayType | None) -> Value:
         """A number as the gradient of a 0-d operand."""
         if type(ct) not in PYTHON_NUMBERS:
-            raise DTypeError(self.message(repr(ct), kind, "a gradient is an array or None"))
-        if kind is None or kind.shape != ():
-            raise ShapeError(self.message(f"the number {ct}", kind, "return None where it is zero"))
+            raise DTypeError(self.message(repr(ct), aval, "a gradient is an array or None"))
+        if aval is None or aval.shape != ():
+            raise ShapeError(self.message(f"the number {ct}", aval, "return None where it is zero"))
         full = PRIMITIVES["full"]
-        operands, attrs = full.prepare((), ct, kind.dtype)
+        operands, attrs = full.prepare((), ct, aval.dtype)
         return self.builder.apply(full, operands, full.complete(attrs))
 
     def message(self, found, kind, remedy: str) -> str:

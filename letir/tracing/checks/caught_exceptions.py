@@ -90,8 +90,8 @@ def _program_of(bind: Bind, given: tuple[Local, ...]) -> Lambda:
     builder.source = bind.source
     places: dict[Any, Local] = {arg: builder.param(arg.type, arg.name).arg for arg in given}
     args = tuple([places.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-    kinds = tuple([binder.type for binder in bind.binders])
-    return builder.build(builder.emit(bind.op, args, bind.attrs, kinds))
+    avals = tuple([binder.type for binder in bind.binders])
+    return builder.build(builder.emit(bind.op, args, bind.attrs, avals))
 
 
 def _is_in_try(root: CodeType | None, keeping: bool = False) -> bool:

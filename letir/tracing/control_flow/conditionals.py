@@ -76,7 +76,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
 def _check_one_number(asked: str, value, kinds: str) -> None:
     """Raise unless ``value`` is a scalar with one of these kinds of dtypes."""
     try:
-        kind = type_of(value)
+        aval = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
             DTypeError(
@@ -84,17 +84,17 @@ def _check_one_number(asked: str, value, kinds: str) -> None:
                 "  pass a condition such as x.sum() > 0, or an integer for switch"
             )
         ) from None
-    if kind is not None and kind.shape:
+    if aval is not None and aval.shape:
         raise error_at_user_line(
             ShapeError(
-                f"{asked}: the branch must be chosen by one number, found {kind!r}\n"
+                f"{asked}: the branch must be chosen by one number, found {aval!r}\n"
                 "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
             )
         )
-    if kind is not None and kind.dtype.kind not in kinds:
+    if aval is not None and aval.dtype.kind not in kinds:
         raise error_at_user_line(
             DTypeError(
-                f"{asked}: the branch must be chosen by an integer, found {kind!r}\n"
+                f"{asked}: the branch must be chosen by an integer, found {aval!r}\n"
                 "  round it explicitly: numpy.floor(x).astype(int)"
             )
         )
@@ -123,11 +123,11 @@ def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str]
                     "  return the same containers from each"
                 )
             )
-    kinds = [common_type(kinds) for kinds in zip(*[body.types for body in bodies], strict=True)]
-    if None in kinds:
-        raise _branches_differ_error(asked, bodies, names, kinds)
+    avals = [common_type(avals) for avals in zip(*[body.types for body in bodies], strict=True)]
+    if None in avals:
+        raise _branches_differ_error(asked, bodies, names, avals)
     programs, captured = close_bodies(bodies)
-    return first.tree, [return_arrays(program, kinds) for program in programs], captured
+    return first.tree, [return_arrays(program, avals) for program in programs], captured
 
 
 def _branches_differ_error(
@@ -136,13 +136,13 @@ def _branches_differ_error(
     """The error that lists the different results."""
     lines: list[str] = []
     error: type[ShapeError] | type[DTypeError] = ShapeError
-    for place, kind in enumerate(kinds):
-        if kind is None:
+    for place, aval in enumerate(kinds):
+        if aval is None:
             found: list[ArrayType] = [body.types[place] for body in bodies]
-            error = ShapeError if len({kind.dtype for kind in found}) == 1 else DTypeError
+            error = ShapeError if len({aval.dtype for aval in found}) == 1 else DTypeError
             path = leaf_path(bodies[0].tree, place)
             pairs = zip(found, names, strict=True)
-            listed = ", ".join(f"{kind!r} in {name}" for kind, name in pairs)
+            listed = ", ".join(f"{aval!r} in {name}" for aval, name in pairs)
             lines.append(f"\n  result{path}: {listed}")
     return error_at_user_line(
         error(

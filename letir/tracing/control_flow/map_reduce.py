@@ -73,9 +73,9 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     return wrapped.out_spec.unflatten(outs)
 
 
-def _element_type(kind: ArrayType) -> ArrayType:
+def _element_type(aval: ArrayType) -> ArrayType:
     """The type of the elements along the leading axis."""
-    return kind.with_shape(kind.shape[1:])
+    return aval.with_shape(aval.shape[1:])
 
 
 class _Nested:
@@ -99,10 +99,10 @@ class _Recorded:
 
     @classmethod
     def from_function(
-        cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()
+        cls, f: Callable, avals: Sequence[ArrayType], names: Sequence = ()
     ) -> "_Recorded":
         """``f`` recorded on elements of these types."""
-        given = tuple([declare_argument(kind) for kind in kinds])
+        given = tuple([declare_argument(aval) for aval in avals])
         recording = record(f, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
@@ -132,8 +132,8 @@ def _run_combinator(
 class _Binary:
     """A binary operation on pytrees as a function of leaves, with checked results."""
 
-    def __init__(self, f: Callable, spec: PyTreeSpec, kinds: Sequence[ArrayType], asked: str):
-        self.f, self.spec, self.kinds, self.asked = f, spec, kinds, asked
+    def __init__(self, f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], asked: str):
+        self.f, self.spec, self.kinds, self.asked = f, spec, avals, asked
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -145,13 +145,13 @@ class _Binary:
                 f"{Tree(self.spec)}{at_user()}\n"
                 "  return one element, nested like its arguments"
             )
-        result = [carry_as_array(leaf, kind) for leaf, kind in zip(result, self.kinds, strict=True)]
-        for i, (leaf, kind) in enumerate(zip(result, self.kinds, strict=True)):
+        result = [carry_as_array(leaf, aval) for leaf, aval in zip(result, self.kinds, strict=True)]
+        for i, (leaf, aval) in enumerate(zip(result, self.kinds, strict=True)):
             out = type_of(leaf)
-            if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
-                error = DTypeError if out.dtype != kind.dtype else ShapeError
+            if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape):
+                error = DTypeError if out.dtype != aval.dtype else ShapeError
                 raise error(
-                    f"{self.asked}: the operation combines two elements of type {kind} into "
+                    f"{self.asked}: the operation combines two elements of type {aval} into "
                     f"{out}, at leaf {i}{at_user()}\n"
                     "  return the type of the elements, so that results can be combined"
                 )
@@ -159,11 +159,11 @@ class _Binary:
 
 
 def _recorded_binary(
-    f: Callable, spec: PyTreeSpec, kinds: Sequence[ArrayType], asked: str
+    f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], asked: str
 ) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
-    names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
-    return _Recorded.from_function(_Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
+    names = leaf_names(f, (spec.unflatten(avals), spec.unflatten(avals)), {})
+    return _Recorded.from_function(_Binary(f, spec, avals, asked), [*avals, *avals], names)
 
 
 def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
@@ -178,27 +178,27 @@ def _element_types(tree, axis: int, asked: str) -> tuple[list, PyTreeSpec, list[
     rows = [as_row(x) for x in leaves]
     if not rows:
         raise ShapeError(f"{asked}: xs contains no arrays{at_user()}\n  pass at least one array")
-    kinds = [row_type(x) for x in rows]
-    for i, kind in enumerate(kinds):
-        if kind is None or not -kind.ndim <= axis < kind.ndim:
+    avals = [row_type(x) for x in rows]
+    for i, aval in enumerate(avals):
+        if aval is None or not -aval.ndim <= axis < aval.ndim:
             raise ShapeError(
-                f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}\n"
+                f"{asked}: leaf {i} of xs, {aval}, has no axis {axis}{at_user()}\n"
                 "  pass arrays with this axis, or another axis="
             )
-    kinds = [_axis_in_front(kind, axis) for kind in kinds]
-    if any(kind.shape[0] != kinds[0].shape[0] for kind in kinds):
-        listed = ", ".join(str(kind.shape[0]) for kind in kinds)
+    avals = [_axis_in_front(aval, axis) for aval in avals]
+    if any(aval.shape[0] != avals[0].shape[0] for aval in avals):
+        listed = ", ".join(str(aval.shape[0]) for aval in avals)
         raise ShapeError(
             f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}\n"
             "  make the arrays equally long along the axis"
         )
-    return rows, spec, kinds
+    return rows, spec, avals
 
 
-def _axis_in_front(kind: ArrayType, axis: int) -> ArrayType:
+def _axis_in_front(aval: ArrayType, axis: int) -> ArrayType:
     """The type with ``axis`` moved to the front."""
-    rest = [n for i, n in enumerate(kind.shape) if i != axis % kind.ndim]
-    return kind.with_shape((kind.shape[axis], *rest))
+    rest = [n for i, n in enumerate(aval.shape) if i != axis % aval.ndim]
+    return aval.with_shape((aval.shape[axis], *rest))
 
 
 def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
@@ -218,12 +218,12 @@ def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
     return leaves
 
 
-def _as_element(value: Value, kind: ArrayType) -> Value:
+def _as_element(value: Value, aval: ArrayType) -> Value:
     """An initial or neutral element converted to the type of the elements."""
-    value = cast_cotangent(value, kind.dtype)
+    value = cast_cotangent(value, aval.dtype)
     if value.type.weak:
-        value = PRIMITIVES["cast"](value, kind.dtype)
-    return PRIMITIVES["broadcast_to"](value, kind.shape) if value.shape != kind.shape else value
+        value = PRIMITIVES["cast"](value, aval.dtype)
+    return PRIMITIVES["broadcast_to"](value, aval.shape) if value.shape != aval.shape else value
 
 
 @entry_point
@@ -277,7 +277,7 @@ def associative_scan(
     """
     axis = operator.index(axis)
     rows, spec, kinds = _element_types(xs, axis, "associative_scan")
-    step = _recorded_binary(op, spec, [_element_type(kind) for kind in kinds], "associative_scan")
+    step = _recorded_binary(op, spec, [_element_type(aval) for aval in kinds], "associative_scan")
     k = len(rows)
 
     def arrange(values):
@@ -296,12 +296,12 @@ def associative_scan(
 def _row_of_indices(indices, asked: str):
     """Indices as a 1-d array of integers."""
     result = as_row(indices)
-    kind = row_type(result)
-    if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
-        if kind is not None and kind.shape == (0,) and not isinstance(result, Value):
+    aval = row_type(result)
+    if aval is None or len(aval.shape) != 1 or aval.dtype.kind not in "iu":
+        if aval is not None and aval.shape == (0,) and not isinstance(result, Value):
             return result.astype(np.int64)  # [] is an array of floats
         raise DTypeError(
-            f"{asked}: indices must be a vector of integers, found {kind}{at_user()}\n"
+            f"{asked}: indices must be a vector of integers, found {aval}{at_user()}\n"
             "  convert them with .astype(int), and ravel them"
         )
     return result
@@ -320,15 +320,15 @@ def _check_destinations(dest, values, indices, asked: str) -> tuple:
     places = _row_of_indices(indices, asked)
     step_count([*arrays, places], None, asked)
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
-        target, kind = row_type(d), row_type(v)
-        if not target.shape or target.shape[1:] != kind.shape[1:]:
+        target, aval = row_type(d), row_type(v)
+        if not target.shape or target.shape[1:] != aval.shape[1:]:
             raise ShapeError(
-                f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}\n"
+                f"{asked}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
-        if not np.can_cast(kind.dtype, target.dtype, "same_kind"):
+        if not np.can_cast(aval.dtype, target.dtype, "same_kind"):
             raise DTypeError(
-                f"{asked}: leaf {i} of dest, {target}, cannot hold {kind}{at_user()}\n"
+                f"{asked}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
     return dests, spec, places, arrays
@@ -377,14 +377,14 @@ def reduce_by_index(
     """
     dests, spec, places, arrays = _check_destinations(dest, values, indices, "reduce_by_index")
     neutral = _initial_leaves(ne, spec, "reduce_by_index", "ne")
-    kinds = [_element_type(row_type(d)) for d in dests]
-    step = _recorded_binary(op, spec, kinds, "reduce_by_index")
+    avals = [_element_type(row_type(d)) for d in dests]
+    step = _recorded_binary(op, spec, avals, "reduce_by_index")
     k = len(dests)
 
     def arrange(args):
-        first = [_as_element(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
+        first = [_as_element(v, aval) for v, aval in zip(args[k : 2 * k], avals, strict=True)]
         rest = args[2 * k + 1 :]
-        new = [cast_cotangent(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
+        new = [cast_cotangent(v, aval.dtype) for v, aval in zip(rest[:k], avals, strict=True)]
         return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None
 
     operands = [*dests, *neutral, places, *arrays, *step.lifted]

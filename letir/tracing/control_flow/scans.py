@@ -108,17 +108,17 @@ def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
     """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
     sizes = []
     for i, x in enumerate(rows):
-        kind = row_type(x)
-        if kind is None:
+        aval = row_type(x)
+        if aval is None:
             raise TraceError(
                 f"{asked}: the type of xs is not known{at_user()}\n  trace with concrete arrays"
             )
-        if not kind.shape:
+        if not aval.shape:
             raise ShapeError(
-                f"{asked}: leaf {i} of xs is {kind}, which has no axis to scan over{at_user()}\n"
+                f"{asked}: leaf {i} of xs is {aval}, which has no axis to scan over{at_user()}\n"
                 "  close over what is the same in every step"
             )
-        sizes.append(kind.shape[0])
+        sizes.append(aval.shape[0])
     if length is not None:
         sizes.append(length if type(length) is Size else _whole_length(length, asked))
     if not sizes:
@@ -158,23 +158,23 @@ class _Step:
         leaves, carry_spec = flatten(init)
         names = _leaf_paths(init)
         init = [_initial_leaf(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
-        kinds = [type_of(leaf) for leaf in init]
+        avals = [type_of(leaf) for leaf in init]
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
         for _ in range(_MOST_ROUNDS):
-            checked = _Returned(f, carry_spec, spec, kinds, asked)
-            given = (*map(declare_argument, kinds), *slices)
+            checked = _Returned(f, carry_spec, spec, avals, asked)
+            given = (*map(declare_argument, avals), *slices)
             recording = record(checked, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
             results = [arg.type for arg in recording.fn.ret.args]
             found = [
                 _promoted_carry_type(kind, out, leaf)
-                for kind, out, leaf in zip(kinds, results, init, strict=False)
+                for kind, out, leaf in zip(avals, results, init, strict=False)
             ]
-            if found == kinds:
+            if found == avals:
                 break
-            kinds = found
-        _check_carry(kinds, results, names, asked)
+            avals = found
+        _check_carry(avals, results, names, asked)
         labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
-        init = [_initial_as_array(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
+        init = [_initial_as_array(leaf, kind) for leaf, kind in zip(init, avals, strict=True)]
         body = as_body(recording.fn, labels)
         return cls(body, init, recording.lifted, carry_spec, checked.y_spec)
 
@@ -204,45 +204,45 @@ def _initial_leaf(leaf, name: str, asked: str):
     )
 
 
-def declare_argument(kind: ArrayType) -> ShapeDtype:
+def declare_argument(aval: ArrayType) -> ShapeDtype:
     """An abstract argument of this type."""
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    return ShapeDtype(aval.shape, aval.dtype, aval.weak)
 
 
-def _promoted_carry_type(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
+def _promoted_carry_type(aval: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
     """The type of a carried value; a Python number gets the strong type that a step returns."""
     if not type_of(leaf).weak or out is None:
-        return kind
-    if out.weak and out.dtype == kind.dtype:
-        return ArrayType(kind.dtype, kind.shape)
-    dtype = np.result_type(kind.dtype, out.dtype) if not kind.weak else out.dtype
-    return ArrayType(dtype if _can_become(kind, out) else kind.dtype, kind.shape)
+        return aval
+    if out.weak and out.dtype == aval.dtype:
+        return ArrayType(aval.dtype, aval.shape)
+    dtype = np.result_type(aval.dtype, out.dtype) if not aval.weak else out.dtype
+    return ArrayType(dtype if _can_become(aval, out) else aval.dtype, aval.shape)
 
 
-def _can_become(kind: ArrayType, out: ArrayType) -> bool:
+def _can_become(aval: ArrayType, out: ArrayType) -> bool:
     """Whether a number of this type can be converted to the type that a step returns."""
     order = "biufc"
-    return order.index(out.dtype.kind) >= order.index(kind.dtype.kind)
+    return order.index(out.dtype.kind) >= order.index(aval.dtype.kind)
 
 
-def _initial_as_array(leaf, kind: ArrayType):
+def _initial_as_array(leaf, aval: ArrayType):
     """A leaf of the initial carry as an array of this type."""
     if type(leaf) in PYTHON_NUMBERS:
-        return np.asarray(leaf, kind.dtype)[()]
-    return leaf.astype(kind.dtype) if type_of(leaf).weak else leaf
+        return np.asarray(leaf, aval.dtype)[()]
+    return leaf.astype(aval.dtype) if type_of(leaf).weak else leaf
 
 
 def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
     """Raise if a step returns a carry of another type than it got."""
     wrong = [
-        (name, kind, out)
-        for name, kind, out in zip(names, kinds, results, strict=False)
-        if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape)
+        (name, aval, out)
+        for name, aval, out in zip(names, kinds, results, strict=False)
+        if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape)
     ]
     if not wrong:
         return
     listed = "".join(
-        f"\n  carry{name}: {kind} comes in, {out} goes out" for name, kind, out in wrong
+        f"\n  carry{name}: {aval} comes in, {out} goes out" for name, aval, out in wrong
     )
     error = DTypeError if any(k.dtype != o.dtype for _, k, o in wrong) else ShapeError
     raise error(
@@ -255,9 +255,9 @@ def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked
 class _Returned:
     """``f`` on leaves: checks that it returns (carry, y), and stores their nesting."""
 
-    def __init__(self, f: Callable, carry_spec, x_spec, kinds: list[ArrayType], asked: str):
+    def __init__(self, f: Callable, carry_spec, x_spec, avals: list[ArrayType], asked: str):
         self.f, self.carry_spec, self.x_spec = f, carry_spec, x_spec
-        self.kinds, self.asked, self.y_spec = kinds, asked, None
+        self.kinds, self.asked, self.y_spec = avals, asked, None
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -282,12 +282,12 @@ class _Returned:
         return (*carry, *[carry_as_array(leaf, None) for leaf in ys])
 
 
-def carry_as_array(leaf: Any, kind: ArrayType | None) -> Any:
+def carry_as_array(leaf: Any, aval: ArrayType | None) -> Any:
     """A result of a step as an array; numbers take the dtype of the carry if it fits."""
     if type(leaf) in PYTHON_NUMBERS:
-        known = kind is not None and not kind.weak and _can_become(type_of(leaf), kind)
-        return np.asarray(leaf, kind.dtype if known else None)[()]
-    if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and kind is None:
+        known = aval is not None and not aval.weak and _can_become(type_of(leaf), aval)
+        return np.asarray(leaf, aval.dtype if known else None)[()]
+    if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and aval is None:
         return leaf.astype(leaf.dtype)
     if isinstance(leaf, str | bytes):
         raise DTypeError(

@@ -119,17 +119,17 @@ def _user_name(leaf) -> str | None:
 def example_of(leaf: Any, what: str) -> ShapeDtype:
     """The abstract stand-in for ``leaf`` while a body is recorded."""
     try:
-        kind = type_of(leaf)
+        aval = type_of(leaf)
     except DTypeError as error:
         raise error_at_user_line(DTypeError(f"{what}: {error}")) from None
-    if kind is None:
+    if aval is None:
         raise error_at_user_line(
             DTypeError(
                 f"{what}: its type is known only when the program runs\n"
                 "  give it a shape that does not depend on values"
             )
         )
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    return ShapeDtype(aval.shape, aval.dtype, aval.weak)
 
 
 def examples_of(tree: Any, what: str) -> Any:
@@ -138,53 +138,53 @@ def examples_of(tree: Any, what: str) -> Any:
     return spec.unflatten([example_of(leaf, what) for leaf in leaves])
 
 
-def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
+def common_type(avals: Sequence[ArrayType]) -> ArrayType | None:
     """The common type by NumPy's promotion if the types differ only in that some are Python
     numbers; else None.
     """
-    strong = [kind for kind in kinds if not kind.weak]
-    if all(kind is kinds[0] for kind in kinds):
-        return kinds[0]
-    dtype = result_dtype(*kinds)
-    shapes = {kind.shape for kind in kinds}
-    fits = len(shapes) == 1 and all(kind.dtype == dtype for kind in strong)
-    return ArrayType(dtype, kinds[0].shape) if fits else None
+    strong = [aval for aval in avals if not aval.weak]
+    if all(aval is avals[0] for aval in avals):
+        return avals[0]
+    dtype = result_dtype(*avals)
+    shapes = {aval.shape for aval in avals}
+    fits = len(shapes) == 1 and all(aval.dtype == dtype for aval in strong)
+    return ArrayType(dtype, avals[0].shape) if fits else None
 
 
-def as_type(leaf: Any, kind: ArrayType) -> Any:
+def as_type(leaf: Any, aval: ArrayType) -> Any:
     """A number, or a traced number, converted to this type; other values unchanged."""
-    if type_of(leaf) is kind and type(leaf) is not bool:
+    if type_of(leaf) is aval and type(leaf) is not bool:
         return leaf
-    if not kind.weak:
-        return _number_in_dtype(leaf, kind.dtype)
+    if not aval.weak:
+        return _number_in_dtype(leaf, aval.dtype)
     traced = isinstance(leaf, Value)
     return (
-        weaken(_number_in_dtype(leaf, kind.dtype))
+        weaken(_number_in_dtype(leaf, aval.dtype))
         if traced
-        else PYTHON_TYPES[kind.dtype.kind](leaf)
+        else PYTHON_TYPES[aval.dtype.kind](leaf)
     )
 
 
-def return_arrays(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
-    """``fn`` with results that are Python numbers converted to the types in ``kinds``."""
+def return_arrays(fn: Lambda, avals: Sequence[ArrayType]) -> Lambda:
+    """``fn`` with results that are Python numbers converted to the types in ``avals``."""
     args = fn.ret.args
-    if not any(_is_recast(*pair) for pair in zip(args, kinds, strict=True)):
+    if not any(_is_recast(*pair) for pair in zip(args, avals, strict=True)):
         return fn
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in fn.params]
     found = builder.call(fn, params)
     return builder.build(
         [
-            _number_in_dtype(value, kind.dtype) if _is_recast(arg, kind) else value
-            for value, arg, kind in zip(found, args, kinds, strict=True)
+            _number_in_dtype(value, aval.dtype) if _is_recast(arg, aval) else value
+            for value, arg, aval in zip(found, args, avals, strict=True)
         ]
     )
 
 
-def _is_recast(arg: Arg, kind: ArrayType) -> bool:
+def _is_recast(arg: Arg, aval: ArrayType) -> bool:
     """Whether a result must be converted to an array of this type."""
     # exactly bool: a Python bool has the type of NumPy's booleans, but is not an array
-    return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
+    return arg.type is not aval or (type(arg) is Const and type(arg.value) is bool)
 
 
 def _number_in_dtype(value, dtype: np.dtype):

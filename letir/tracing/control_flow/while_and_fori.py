@@ -116,23 +116,23 @@ def fori_loop(
 def _check_bound(value):
     """A bound of a counted loop. Raises DTypeError or ShapeError unless it is an integer."""
     try:
-        kind = type_of(value)
+        aval = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
             DTypeError(
                 f"fori_loop: the bounds must be integers: {error}\n  convert them with int()"
             )
         ) from None
-    if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
-        wrong = ShapeError if kind.shape else DTypeError
+    if aval is not None and (aval.shape or aval.dtype.kind not in "biu"):
+        wrong = ShapeError if aval.shape else DTypeError
         raise error_at_user_line(
             wrong(
-                f"fori_loop: the bounds must be integers, found {kind!r}\n"
+                f"fori_loop: the bounds must be integers, found {aval!r}\n"
                 "  pass ints, or round them: x.astype(int)"
             )
         )
     if isinstance(value, Value):
-        is_there = kind is None or kind.dtype == WEAK[int].dtype
+        is_there = aval is None or aval.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
     return int(value)  # a Python number is a constant of the program
 
@@ -147,9 +147,9 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
     """
     leaves, spec = flatten(init)
     tree = Tree(spec)
-    kinds = [example_of(leaf, asked).type for leaf in leaves]
+    avals = [example_of(leaf, asked).type for leaf in leaves]
     for _ in range(_MOST_TIMES):
-        examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
+        examples = [ShapeDtype(aval.shape, aval.dtype, aval.weak) for aval in avals]
         body = record_body(f"{asked}: body", f, (*before, tree.unflatten(examples)))
         if body.tree != tree:
             raise error_at_user_line(
@@ -160,32 +160,32 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
                     "  return every carried value, in the same containers"
                 )
             )
-        wider = [_wider_carry_type(*pair) for pair in zip(kinds, body.types, strict=True)]
-        if wider == kinds:
+        wider = [_wider_carry_type(*pair) for pair in zip(avals, body.types, strict=True)]
+        if wider == avals:
             break
-        kinds = wider
-    _check_kept(asked, tree, kinds, body)
-    fn = return_arrays(body.fn, kinds)
-    return list(map(as_type, leaves, kinds)), tree, Body(fn, tree, body.lifted)
+        avals = wider
+    _check_kept(asked, tree, avals, body)
+    fn = return_arrays(body.fn, avals)
+    return list(map(as_type, leaves, avals)), tree, Body(fn, tree, body.lifted)
 
 
-def _wider_carry_type(kind: ArrayType, returned: ArrayType) -> ArrayType:
+def _wider_carry_type(aval: ArrayType, returned: ArrayType) -> ArrayType:
     """The initial type of a carried value for which the body returns another type."""
-    if not kind.weak or returned is kind or returned is None:
-        return kind
-    return ArrayType(result_dtype(kind, returned), (), returned.weak)
+    if not aval.weak or returned is aval or returned is None:
+        return aval
+    return ArrayType(result_dtype(aval, returned), (), returned.weak)
 
 
-def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
+def _check_kept(asked: str, tree: Tree, avals: list[ArrayType], body: Body) -> None:
     """Raise ShapeError or DTypeError that lists the leaves whose type the body changes."""
     lines: list[str] = []
     error: type[ShapeError] | type[DTypeError] = ShapeError
-    for place, (kind, returned) in enumerate(zip(kinds, body.types, strict=True)):
-        if returned is None or common_type([kind, returned]) is not kind:
-            if returned is None or returned.dtype != kind.dtype:
+    for place, (aval, returned) in enumerate(zip(avals, body.types, strict=True)):
+        if returned is None or common_type([aval, returned]) is not aval:
+            if returned is None or returned.dtype != aval.dtype:
                 error = DTypeError
             path = leaf_path(tree, place)
-            lines.append(f"\n  carry{path}: {kind!r} comes in, {returned!r} goes out")
+            lines.append(f"\n  carry{path}: {aval!r} comes in, {returned!r} goes out")
     if lines:
         raise error_at_user_line(
             error(
@@ -198,8 +198,8 @@ def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> N
 
 def _recorded_test(f: Callable, tree: Tree, params) -> Body:
     """The test of a loop. Raises ShapeError unless it returns a scalar truth value."""
-    kinds = [param.type for param in params]
-    examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
+    avals = [param.type for param in params]
+    examples = [ShapeDtype(aval.shape, aval.dtype, aval.weak) for aval in avals]
     test = record_body("while_loop: condition", f, (tree.unflatten(examples),))
     if len(test.types) != 1 or test.types[0] is None or test.types[0].shape:
         raise error_at_user_line(

@@ -135,9 +135,9 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
         base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
 
 
-def is_read_number(op: Primitive, attrs: Attrs, kind: ArrayType | None) -> bool:
+def is_read_number(op: Primitive, attrs: Attrs, aval: ArrayType | None) -> bool:
     """Whether an operation reads one element as a scalar, which shares no memory: ``x[0]``."""
-    if op.role != "index" or kind is None or kind.shape:
+    if op.role != "index" or aval is None or aval.shape:
         return False
     return ... not in items_of(attrs["item"])  # x[0, ...] is an array
 

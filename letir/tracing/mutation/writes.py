@@ -160,8 +160,8 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
     """(description, remedy) if a write to the memory of ``node`` cannot be recorded."""
     while type(node.sharing) is SharedView:
         if node.sharing.op is None:
-            kind = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
-            return kind, "copy it first: y = y.copy()"
+            aval = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
+            return aval, "copy it first: y = y.copy()"
         node = node.sharing.parent
     if node.sharing is None:
         return None
@@ -169,8 +169,8 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
         return node.sharing.reason
     deep = [v for ref in node.sharing.fresh if (v := ref()) is not None and v.sharing.op is None]
     if deep:
-        kind = f"{node.type}, of which a view of over {DEEPEST} views is in use,"
-        return kind, "copy that view first: y = y.copy()"
+        aval = f"{node.type}, of which a view of over {DEEPEST} views is in use,"
+        return aval, "copy that view first: y = y.copy()"
     return None
 
 

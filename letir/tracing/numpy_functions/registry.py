@@ -59,10 +59,10 @@ def full_like(
 
 def result_type(*operands: Any) -> np.dtype:
     """np.result_type, in which traced Python numbers are weak."""
-    kinds: list[Any] = [promotion_type(x.type) if isinstance(x, Value) else x for x in operands]
+    avals: list[Any] = [promotion_type(x.type) if isinstance(x, Value) else x for x in operands]
     # type(...): the dtype float64 equals the class float
-    weak = [type(kind) is type and kind in (int, float, complex) for kind in kinds]
-    return np.result_type(*[k(0) if w else k for k, w in zip(kinds, weak, strict=True)])
+    weak = [type(kind) is type and kind in (int, float, complex) for kind in avals]
+    return np.result_type(*[k(0) if w else k for k, w in zip(avals, weak, strict=True)])
 
 
 def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:

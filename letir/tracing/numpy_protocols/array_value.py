@@ -287,12 +287,12 @@ class ArrayValue(ArrayMethods):
     __hash__ = None  # type: ignore[assignment]
 
     def __pow__(self, other):
-        kind = self.arg.type
+        aval = self.arg.type
         # type(...) distinguishes 2 from 2.0 and True; lists have no hash
-        if kind and not kind.weak and kind.dtype.kind == "c" and self.shape:
+        if aval and not aval.weak and aval.dtype.kind == "c" and self.shape:
             other = _known_exponent(other)
-        if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
-            name = _POWERS.get((kind.dtype.char, type(other), other))
+        if aval and not aval.weak and type(other) in (int, float) and not self.is_scalar():
+            name = _POWERS.get((aval.dtype.char, type(other), other))
             if name:
                 return self.emitter.apply(PRIMITIVES[name], (self,))
         return Value.__pow__(self, other)

@@ -54,9 +54,9 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
     builder, given, args = LetBuilder(), [], []
     for operand in operands:
         if isinstance(operand, Value) or is_array(operand):
-            kind = operand.type if isinstance(operand, Value) else type_of(operand)
+            aval = operand.type if isinstance(operand, Value) else type_of(operand)
             given.append(operand)
-            args.append(builder.param(kind).arg)
+            args.append(builder.param(aval).arg)
         else:
             args.append(builder.enter(operand))
     body = builder.build(builder.emit(op, tuple(args), attrs))

@@ -178,8 +178,8 @@ class PythonProtocols(ArrayValue):
         return self.shape[0]
 
     def __getitem__(self, item):
-        kind = self.type
-        if kind is not None and kind.weak and not is_letirs(sys._getframe(1).f_code.co_filename):
+        aval = self.type
+        if aval is not None and aval.weak and not is_letirs(sys._getframe(1).f_code.co_filename):
             name = self.__class__.__name__
             error = TypeError(f"{name!r} object is not subscriptable")
             raise with_hint(error, "it is a Python number: pass an array")

@@ -112,10 +112,10 @@ def _convert_operands(
         raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
     if dtype is None and casting is None and signature is None:
         return inputs
-    kinds = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
+    avals = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
     # NumPy selects the loop, because separate rules could deviate
     dtypes = ufunc.resolve_dtypes(
-        (*kinds, *[None] * ufunc.nout),
+        (*avals, *[None] * ufunc.nout),
         signature=_asked_dtypes(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
@@ -123,7 +123,7 @@ def _convert_operands(
     stays = "iu" if dtype is None and signature is None else ""
     return tuple(
         x if kind is int and found.kind in stays else _cast_to(x, found)
-        for x, kind, found in zip(inputs, kinds, dtypes, strict=False)
+        for x, kind, found in zip(inputs, avals, dtypes, strict=False)
     )
 
 
@@ -335,5 +335,5 @@ def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
 
 def _has_dtype_or_promotes(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that is promoted to it."""
-    kind: Any = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
-    return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")
+    aval: Any = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
+    return aval == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(aval, "")

@@ -131,9 +131,9 @@ class RowPool:
     def new(self, local: Local) -> int:
         """A new number for a local."""
         number = self.numbers[local] = len(self.types)
-        kind = local.type
+        aval = local.type
         self.types.append(
-            -1 if kind is None or kind is NO_TYPE else self.text(shorten_text(repr(kind), _LONGEST))
+            -1 if aval is None or aval is NO_TYPE else self.text(shorten_text(repr(aval), _LONGEST))
         )
         if local.name:
             self.names[number] = self.text(shorten_text(local.name, _LONGEST_NAME))

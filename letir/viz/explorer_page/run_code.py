@@ -59,14 +59,14 @@ class CodeWriter:
         if bind.op.decompose is None or not is_known:
             return -1
         # an operand None has the type None, and no parameter
-        kinds = tuple([arg.type if isinstance(arg.type, ArrayType) else None for arg in bind.args])
-        key = (bind.op, kinds, bind.attrs)
+        avals = tuple([arg.type if isinstance(arg.type, ArrayType) else None for arg in bind.args])
+        key = (bind.op, avals, bind.attrs)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self.parts)
             self.parts.append({})
             try:
-                found = decomposition(bind.op.decompose, kinds, dict(bind.attrs))
+                found = decomposition(bind.op.decompose, avals, dict(bind.attrs))
                 self.parts[place] = self.code(found)
             except (LetirError, NotShown):
                 self._places[key] = -1
@@ -112,12 +112,12 @@ def _operand_json(arg: Arg, numbers: dict[Local, int]) -> Any:
 
 def _type_json(local: Local) -> list | None:
     """The dtype and the shape of a local, and 1 for a Python number; None if there is none."""
-    kind = local.type
-    if not isinstance(kind, ArrayType):
+    aval = local.type
+    if not isinstance(aval, ArrayType):
         return None
-    if not is_static_shape(kind.shape):
-        raise NotShown(f"The size {kind.shape} has only a name.")
-    return [kind.dtype.name, list(kind.shape), int(is_weak(kind))]
+    if not is_static_shape(aval.shape):
+        raise NotShown(f"The size {aval.shape} has only a name.")
+    return [aval.dtype.name, list(aval.shape), int(is_weak(aval))]
 
 
 def _number_json(value: float) -> float | str:

@@ -67,11 +67,11 @@ def _program_arguments(subject: Subject) -> list[np.ndarray]:
     given = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
     result = []
     for param in subject.program.params:
-        kind = param.type
+        aval = param.type
         if param in given:
-            value = _as_array(given[param], kind.dtype)
+            value = _as_array(given[param], aval.dtype)
         elif param in subject.cotangents:
-            value = np.ones(kind.shape, kind.dtype)
+            value = np.ones(aval.shape, aval.dtype)
         else:
             value = _made_up(param, rng)
         result.append(value)

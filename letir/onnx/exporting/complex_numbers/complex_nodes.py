@@ -57,9 +57,9 @@ def _is_complex_arg(arg: Arg) -> bool:
     return arg.type is not NO_TYPE and is_complex(arg.type)
 
 
-def _local_for_value(g: Graph, name: str, kind: ArrayType) -> Local:
+def _local_for_value(g: Graph, name: str, aval: ArrayType) -> Local:
     """A local that stands for a value of the graph."""
-    local = Local(kind)
+    local = Local(aval)
     g.values[local] = name
     return local
 
@@ -71,11 +71,11 @@ def _operand_parts(g: Graph, arg: Arg) -> tuple[Arg, Arg]:
         if is_undefined(arg) or number is None:
             return arg, arg
         return Const(number.real), Const(number.imag)
-    kind, name = arg.type, g.value(arg)
-    if is_complex(kind):
+    aval, name = arg.type, g.value(arg)
+    if is_complex(aval):
         re, im = g.parts(name)
-        return _local_for_value(g, re, real_type(kind)), _local_for_value(g, im, real_type(kind))
-    return arg, _local_for_value(g, g.zeros_like(name, kind.dtype), kind)
+        return _local_for_value(g, re, real_type(aval)), _local_for_value(g, im, real_type(aval))
+    return arg, _local_for_value(g, g.zeros_like(name, aval.dtype), aval)
 
 
 def _part_of_attr(value: Any, place: int) -> Any:
@@ -88,7 +88,7 @@ def _part_of_attr(value: Any, place: int) -> Any:
 
 def _emit_part(g: Graph, bind: Bind, args: Sequence[Arg], place: int = 0) -> list[str]:
     """The results of an operation on parts of its operands."""
-    binders = tuple([Local(real_type(kind)) for kind in result_types(bind)])
+    binders = tuple([Local(real_type(aval)) for aval in result_types(bind)])
     attrs = Attrs({name: _part_of_attr(v, place) for name, v in bind.attrs.items()})
     result = g.emitter.emitted(g, bind.replace(binders=binders, args=tuple(args), attrs=attrs))
     return [result] if type(result) is str else list(result)
@@ -156,23 +156,23 @@ def _of_truths(g: Graph, bind: Bind) -> Any:
 
 def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
     """The results of a function of ``Pair``s, recorded on the parts."""
-    kinds: list[ArrayType] = []
+    avals: list[ArrayType] = []
     names: list[str] = []
     for arg in bind.args:
         if type(arg) is Const:
             continue
         if is_complex(arg.type):
-            kinds += [real_type(arg.type)] * 2
+            avals += [real_type(arg.type)] * 2
             names += g.parts(g.value(arg))
         else:
-            kinds.append(arg.type)
+            avals.append(arg.type)
             names.append(g.value(arg))
-    given = [ShapeDtype(kind.shape, kind.dtype) for kind in kinds]
+    given = [ShapeDtype(aval.shape, aval.dtype) for aval in avals]
     found = trace(partial(_on_parts, program, bind), *given)
     made = iter(g.emitter.recorded(g, found, names))
     return [
-        g.paired(next(made), next(made)) if is_complex(kind) else next(made)
-        for kind in result_types(bind)
+        g.paired(next(made), next(made)) if is_complex(aval) else next(made)
+        for aval in result_types(bind)
     ]
 
 
@@ -194,9 +194,9 @@ def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
     results = program(*values, **bind.attrs)
     results = results if type(results) is tuple else (results,)
     result: list[Any] = []
-    for x, kind in zip(results, kinds, strict=True):
-        both = as_pair(x) if is_complex(kind) else (x,)
-        result += [part.astype(real_dtype(kind.dtype)) for part in both]
+    for x, aval in zip(results, kinds, strict=True):
+        both = as_pair(x) if is_complex(aval) else (x,)
+        result += [part.astype(real_dtype(aval.dtype)) for part in both]
     return tuple(result)
 
 
@@ -226,10 +226,10 @@ def _constant(g: Graph, bind: Bind) -> str:
 
 
 def _complex_of(g: Graph, bind: Bind) -> str:
-    kind = result_types(bind)[0]
-    shape = g.ints(kind.shape)
-    parts = [g.operand(arg, real_dtype(kind.dtype)) for arg in bind.args]
-    whole = [arg.type.shape == kind.shape for arg in bind.args]
+    aval = result_types(bind)[0]
+    shape = g.ints(aval.shape)
+    parts = [g.operand(arg, real_dtype(aval.dtype)) for arg in bind.args]
+    whole = [arg.type.shape == aval.shape for arg in bind.args]
     pairs = zip(parts, whole, strict=True)
     return g.paired(*[name if is_whole else g("Expand", name, shape) for name, is_whole in pairs])
 

@@ -13,9 +13,9 @@ from letir.ast.types import ArrayType
 from letir.onnx.exporting.node_graph import Graph, is_complex, real_dtype
 
 
-def real_type(kind: ArrayType) -> ArrayType:
+def real_type(aval: ArrayType) -> ArrayType:
     """The type of the parts of a complex type; other types are returned unchanged."""
-    return ArrayType(real_dtype(kind.dtype), kind.shape) if is_complex(kind) else kind
+    return ArrayType(real_dtype(aval.dtype), aval.shape) if is_complex(aval) else aval
 
 
 def flat_values(g: Graph, values: Iterable[tuple[str, ArrayType]]) -> list[tuple[str, ArrayType]]:
@@ -27,20 +27,20 @@ def flat_values(g: Graph, values: Iterable[tuple[str, ArrayType]]) -> list[tuple
     return result
 
 
-def flat_kinds(kinds: Iterable[ArrayType]) -> list[ArrayType]:
+def flat_kinds(avals: Iterable[ArrayType]) -> list[ArrayType]:
     """The types of values; of a complex value, the types of both parts."""
-    return [part for kind in kinds for part in [real_type(kind)] * (1 + is_complex(kind))]
+    return [part for aval in avals for part in [real_type(aval)] * (1 + is_complex(aval))]
 
 
-def paired_values(g: Graph, names: Iterable[str], kinds: Iterable[ArrayType]) -> list[str]:
+def paired_values(g: Graph, names: Iterable[str], avals: Iterable[ArrayType]) -> list[str]:
     """The values whose parts have these names, in order."""
     left = iter(names)
-    return [g.paired(next(left), next(left)) if is_complex(kind) else next(left) for kind in kinds]
+    return [g.paired(next(left), next(left)) if is_complex(aval) else next(left) for aval in avals]
 
 
-def real_pairs(kind: ArrayType) -> ArrayType:
+def real_pairs(aval: ArrayType) -> ArrayType:
     """The type of an input or output: a last axis of both parts for complex numbers."""
-    return ArrayType(real_dtype(kind.dtype), (*kind.shape, 2)) if is_complex(kind) else kind
+    return ArrayType(real_dtype(aval.dtype), (*aval.shape, 2)) if is_complex(aval) else aval
 
 
 def complex_input(g: Graph, param: Local, name: str) -> str:
@@ -48,14 +48,14 @@ def complex_input(g: Graph, param: Local, name: str) -> str:
     return parts_apart(g, name) if is_complex(param.type) else name
 
 
-def complex_output(g: Graph, name: str, kind: ArrayType | None) -> str:
+def complex_output(g: Graph, name: str, aval: ArrayType | None) -> str:
     """The value for an output, of both parts if it is complex."""
-    return joined_parts(g, name) if kind is not None and is_complex(kind) else name
+    return joined_parts(g, name) if aval is not None and is_complex(aval) else name
 
 
-def on_parts(g: Graph, name: str, kind: ArrayType, emit: Callable[[str], str]) -> str:
+def on_parts(g: Graph, name: str, aval: ArrayType, emit: Callable[[str], str]) -> str:
     """``emit(name)``, for a complex value of each part."""
-    return g.paired(*map(emit, g.parts(name))) if is_complex(kind) else emit(name)
+    return g.paired(*map(emit, g.parts(name))) if is_complex(aval) else emit(name)
 
 
 def joined_parts(g: Graph, name: str) -> str:

@@ -47,10 +47,10 @@ def _scale_spectrum(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_in
 
 
 def _fftn(g: Graph, bind: Bind, *, is_inverse: bool = False) -> str:
-    kind, steps = result_types(bind)[0], _axes_and_lengths(bind)
-    name = g.operand(bind.args[0], kind.dtype)
+    aval, steps = result_types(bind)[0], _axes_and_lengths(bind)
+    name = g.operand(bind.args[0], aval.dtype)
     found = _unscaled_transform(g, name, steps, is_inverse)
-    return _scale_spectrum(g, bind, found, [kind.shape[axis] for axis, _ in steps], is_inverse)
+    return _scale_spectrum(g, bind, found, [aval.shape[axis] for axis, _ in steps], is_inverse)
 
 
 def _unscaled_transform(g: Graph, name: str, steps: Sequence[tuple], is_inverse: bool) -> str:
@@ -70,22 +70,22 @@ def _conjugate_pairs(g: Graph, name: str) -> str:
 
 
 def _rfftn(g: Graph, bind: Bind) -> str:
-    x, steps, kind = bind.args[0].type, _axes_and_lengths(bind), result_types(bind)[0]
+    x, steps, aval = bind.args[0].type, _axes_and_lengths(bind), result_types(bind)[0]
     *others, (axis, length) = steps
-    signal = g.unsqueeze(g.operand(bind.args[0], real_dtype(kind.dtype)), [-1])
+    signal = g.unsqueeze(g.operand(bind.args[0], real_dtype(aval.dtype)), [-1])
     half = parts_apart(g, _dft(g, signal, axis, length, onesided=1))
-    sizes = [kind.shape[a] for a, _ in others]
+    sizes = [aval.shape[a] for a, _ in others]
     sizes.append(x.shape[axis] if length is None else length)
     return _scale_spectrum(g, bind, _unscaled_transform(g, half, others, False), sizes, False)
 
 
 def _irfftn(g: Graph, bind: Bind) -> str:
-    x, kind = bind.args[0].type, result_types(bind)[0]
+    x, aval = bind.args[0].type, result_types(bind)[0]
     *others, (axis, _) = _axes_and_lengths(bind)
-    n = kind.shape[axis]
+    n = aval.shape[axis]
     if type(n) is not int or type(x.shape[axis]) is not int:
         raise Unexportable("irfft along an axis of symbolic size")
-    wide = np.result_type(kind.dtype, np.complex64)
+    wide = np.result_type(aval.dtype, np.complex64)
     half = _unscaled_transform(g, g.operand(bind.args[0], wide), others, True)
     re, im = [
         _fit_length(g, part, x.ndim, axis, x.shape[axis], n // 2 + 1) for part in g.parts(half)
@@ -94,7 +94,7 @@ def _irfftn(g: Graph, bind: Bind) -> str:
     re = g("Concat", re, mirrored[0], axis=axis)
     im = g("Concat", im, g("Neg", mirrored[1]), axis=axis)
     found = g.parts(_unscaled_transform(g, g.paired(re, im), [(axis, None)], True))[0]
-    return _scale_spectrum(g, bind, found, [*[kind.shape[a] for a, _ in others], n], True)
+    return _scale_spectrum(g, bind, found, [*[aval.shape[a] for a, _ in others], n], True)
 
 
 def _fit_length(g: Graph, name: str, rank: int, axis: int, have: int, want: int) -> str:

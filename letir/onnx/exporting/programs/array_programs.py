@@ -59,7 +59,7 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
     made, rank = result_types(bind)[0], result_types(bind)[0].ndim - 1
     dtype = made.dtype if made.dtype.kind == "f" else np.dtype(float)
     places = g("Range", g.array(0, np.int64), g.number(num), g.array(1, np.int64))
-    kinds = [ShapeDtype(arg.type.shape, dtype) for arg in bind.args]
+    avals = [ShapeDtype(arg.type.shape, dtype) for arg in bind.args]
     count = ShapeDtype((num,), np.int64)
 
     def program(start, stop, places):
@@ -71,7 +71,7 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
         return _with_axis_and_dtype(np.where(is_last, stop, found), bind.attrs["axis"], made.dtype)
 
     operands = [g.operand(arg, dtype) for arg in bind.args]
-    return g.emitter.recorded(g, trace(program, *kinds, count), [*operands, places])
+    return g.emitter.recorded(g, trace(program, *avals, count), [*operands, places])
 
 
 @computes_op("logspace")

@@ -262,10 +262,10 @@ def _range(start: Any, limit: Any, delta: Any) -> Any:
 def _eye_like(x: Any, dtype: int | None = None, k: int = 0) -> Any:
     """EyeLike: ones on a diagonal."""
     rows, columns = x.shape
-    kind = x.dtype if dtype is None else dtype_of(dtype)
+    aval = x.dtype if dtype is None else dtype_of(dtype)
     if type(made_later(np.zeros(()), x.shape, "EyeLike")) is Tracer:
-        return recorded_array("eye", rows, columns, k, dtype=kind)
-    return np.eye(rows, columns, k, dtype=kind)
+        return recorded_array("eye", rows, columns, k, dtype=aval)
+    return np.eye(rows, columns, k, dtype=aval)
 
 
 def _one_hot(indices: Any, depth: Any, values: Any, axis: int = -1) -> Any:

@@ -18,7 +18,7 @@ VECTOR, SCALAR = ArrayType(float, (3,)), ArrayType(float)
 def body(formula: Callable, *types: ArrayType) -> Lambda:
     """A closed program of arrays of these types, vectors unless others are given."""
     builder = LetBuilder()
-    return builder.build(formula(*[builder.param(kind) for kind in types]))
+    return builder.build(formula(*[builder.param(aval) for aval in types]))
 
 
 def wave(x: Value, y: Value) -> tuple[Value, Value]:

@@ -14,10 +14,10 @@ ROW, NUMBER, SINGLE = ArrayType(float, (3,)), ArrayType(float), ArrayType("float
 WAVE, NOTHING, TABLE = ArrayType(complex, (3,)), ArrayType(float, EMPTY.shape), ArrayType(int, (3,))
 
 
-def body(function: Callable, *kinds: ArrayType) -> Lambda:
+def body(function: Callable, *avals: ArrayType) -> Lambda:
     """The program of ``function`` on parameters of these types."""
     builder = LetBuilder()
-    out = function(*[builder.param(kind) for kind in kinds])
+    out = function(*[builder.param(aval) for aval in avals])
     return builder.build(out if type(out) is tuple else (out,))
 
 

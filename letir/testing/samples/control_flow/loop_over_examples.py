@@ -9,7 +9,7 @@ from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, exempt, of
 def body(*types: ArrayType) -> Lambda:
     """The product of two operands, and the sum of squares of the first."""
     builder = LetBuilder()
-    x, y = (builder.param(kind) for kind in types)
+    x, y = (builder.param(aval) for aval in types)
     return builder.build((x * y, (x * x).sum()))
 
 

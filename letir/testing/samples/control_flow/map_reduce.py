@@ -18,16 +18,16 @@ MANY = np.linspace(-1.1, 1.3, 7)
 FACTORS = np.array([1.5, 0.0, -2.0, 0.5])
 
 
-def body(f: Callable, *kinds: ArrayType) -> Lambda:
+def body(f: Callable, *avals: ArrayType) -> Lambda:
     """The program of ``f`` for parameters of these types."""
     builder = LetBuilder()
-    result = f(*[builder.param(kind) for kind in kinds])
+    result = f(*[builder.param(aval) for aval in avals])
     return builder.build(result if type(result) is tuple else (result,))
 
 
-def binary(f: Callable, *kinds: ArrayType, more: tuple = ()) -> Lambda:
+def binary(f: Callable, *avals: ArrayType, more: tuple = ()) -> Lambda:
     """A binary operation on elements of these types."""
-    return body(f, *kinds, *kinds, *more)
+    return body(f, *avals, *avals, *more)
 
 
 def affine(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:

@@ -15,10 +15,10 @@ WAVE = ArrayType(complex, (3,))
 SINGLE = ArrayType("float32", (3,))
 
 
-def body(step: Callable, *kinds: ArrayType) -> Lambda:
+def body(step: Callable, *avals: ArrayType) -> Lambda:
     """The program of a step for parameters of these types."""
     builder = LetBuilder()
-    return builder.build(step(*[builder.param(kind) for kind in kinds]))
+    return builder.build(step(*[builder.param(aval) for aval in avals]))
 
 
 def network(h: Value, x: Value, w: Value) -> tuple[Value, ...]:

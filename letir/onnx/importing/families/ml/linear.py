@@ -78,7 +78,7 @@ def _table_of(attrs: dict[str, Any]) -> tuple[Any, np.ndarray, Any]:
     kinds = {"int64s": np.int64, "floats": np.float32, "tensor": None}
     found: dict[str, Any] = {}
     for part in ("keys", "values"):
-        names = [kind for kind in kinds if f"{part}_{kind}" in attrs]
+        names = [aval for aval in kinds if f"{part}_{aval}" in attrs]
         if len(names) != 1:
             raise MissingRule("LabelEncoder: strings are not supported\n  encode them as integers")
         found[part] = np.asarray(attrs[f"{part}_{names[0]}"], kinds[names[0]])
