@@ -176,6 +176,7 @@ _LATE_BOUND = {
     "executor.kernels.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": ("bound_executor", "call_on_first"),
     "executor.kernels.plan_kernels": ("kernel_lines", "plan_kernels"),
+    "executor.plan_limits": ("limits_plans",),
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),

@@ -61,6 +61,7 @@ class PlanCache:
         self.entries: dict[Hashable, Entry] = {}
         self.lock = new_lock()  # held for a few lines only
         self.compiles = self.failures = self.evictions = 0
+        self.last_compile = 0, 0  # calls and misses until then
         renew_after_fork(self)
 
     def renew(self) -> None:

@@ -26,6 +26,7 @@ from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec, names_in_code
 from letir.executor.calls import (
     Request,
+    counter_value,
     donated_positions,
     executor_name,
     with_types,
@@ -52,9 +53,8 @@ _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
-PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
-_MOST_COMPILES = 20  # compiles of an executor, if at least half of its calls compile
-_COMPILES = 8  # compiles from which on an executor may warn
+PLANS_EACH = 16  # plans for one spec
+PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 
 
 class Globals(NamedTuple):
@@ -78,7 +78,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     to ``fresh``.
     """
     begun = time.perf_counter()
-    reason = request.reason or _compile_reason(executor, request, key)
+    reason = request.reason or compile_reason(executor, request, key)
     if key.has_names:
         fn, lifted, takes_next = _record_for_symbols(executor, request, key), (), False
         is_first = False
@@ -93,14 +93,11 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
         version.generators = lifted
     version.is_once, version.is_first = takes_next or is_decisions, is_first
     executor.latest = request.spec
+    executor.cache.last_compile = request.number, counter_value(executor.missed)
     if key.has_names:
         executor.families.remember_plan(request.spec, key)
     else:
         fresh.append(version)
-    if not executor.has_warned and executor.cache.compiles >= _COMPILES:
-        LATE_BOUND["warn_of_compiles"](
-            executor, reason, executor.families.why_not(request.spec, list(executor.cache.entries))
-        )
     _LOG.info(
         "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
         *(executor_name(executor.f), key, 1e3 * (time.perf_counter() - begun)),
@@ -228,7 +225,7 @@ def _compile_plan(
     return version
 
 
-def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -> str:
+def compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -> str:
     """A readable reason why a plan is made."""
     if executor.latest is None:
         return "it is the first call"
@@ -237,27 +234,18 @@ def _compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -
     return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
 
 
-# ---- state outside of the function ----
-
-
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether calls for this entry run the Python function: most need a new plan, or use SciPy."""
+    """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
     is_with_scipy = "scipy" in sys.modules and executor.watches_state
     if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
         entry.runs_python = True
-        return True
-    compiles = executor.cache.compiles
-    is_many = compiles >= 2 * _MOST_COMPILES
-    is_full = len(entry.plans) == PLANS_EACH and compiles >= _MOST_COMPILES
     # effects of a plan that failed must not happen again
-    if (is_many or is_full) and 2 * compiles >= request.number and not request.log.done:
-        entry.runs_python = True
-        executor.runs_python = is_many
-        if not entry.plans:  # calls in other threads come this far before they see the flag
-            executor.cache.remove(entry)
-        executor.forget_keys()
-        _LOG.info("%s: called as Python from now on", executor_name(executor.f))
+    elif executor.cache.compiles >= PLANS_AT_ONCE and not request.log.done:
+        return LATE_BOUND["limits_plans"](executor, entry, request)
     return entry.runs_python
+
+
+# ---- state outside of the function ----
 
 
 def _attributes_of_object(value: Any, holders: list) -> list:

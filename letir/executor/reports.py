@@ -30,7 +30,6 @@ from letir.plan.plan import Plan, plan_of
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _MOST_TEXT = 160
 _NOT_TRIED_AGAIN = (MemoryError, RecursionError, Warning)
-_MANY = 10  # compiles after which an executor may warn
 _MOST_OBJECTS = 100_000  # that are searched after a recording that raises
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -107,17 +106,16 @@ def size_words(f: Any, marked: tuple, named: ArgumentSpec, reason: str) -> str:
 
 
 def warn_of_compiles(executor: Any, reason: str, why_not: str) -> None:
-    """Warn once if this executor has compiled often, and in most of its calls."""
-    compiles, calls = executor.cache.compiles + 1, executor.counters["invocations"]
-    if compiles < _MANY or 4 * compiles < 3 * calls or executor.has_warned:
-        return
-    executor.has_warned = True
+    """Warn that an executor has compiled often, and most calls still need a plan of their own."""
+    counters = executor.counters
     sizes = f"\n  no plan for all sizes: {why_not}" if why_not else ""
     warnings.warn(
-        f"{executor_name(executor.f)} was compiled {compiles} times in {calls} calls, "
-        f"this time because {reason}{sizes}\n"
-        "  make what differs an array that the program computes with, or call the function without "
-        "jit;\n  letir.explain(f, ...) tells more",
+        f"{executor_name(executor.f)} was compiled {counters['compiles']} times, and "
+        f"{counters['misses']} of {counters['invocations']} calls had no plan, this one because "
+        f"{reason}{sizes}\n"
+        "  calls without a plan run the Python function; make what differs an array that the "
+        "program\n  computes with, or call the function without jit; letir.explain(f, ...) tells "
+        "more",
         RuntimeWarning,
         stacklevel=_frames_of_letir(),
     )

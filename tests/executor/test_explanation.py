@@ -251,9 +251,9 @@ def test_a_function_that_compiles_again_and_again_warns_once_with_the_line():
     def sliced(x, n):
         return x[:n]
 
-    for f, args, told in (
-        (alternating, [(np.ones(n),) for n in range(3, 23)], "needs the number x\\.shape"),
-        (sliced, [(np.ones(30), n) for n in range(20)], "guard failed at .*test_explanation"),
+    for f, args, compiles, told in (
+        (alternating, [(np.ones(n),) for n in range(3, 23)], 6, "needs the number x\\.shape"),
+        (sliced, [(np.ones(30), n) for n in range(20)], 4, "guard failed at .*test_explanation"),
     ):
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
@@ -262,7 +262,7 @@ def test_a_function_that_compiles_again_and_again_warns_once_with_the_line():
 
         (warning,) = found
         assert warning.filename == __file__
-        assert re.search(f"compiled 10 times in 10 calls, .*(?s:.*){told}", str(warning.message))
+        assert re.search(f"compiled {compiles} times, .*(?s:.*){told}", str(warning.message))
 
 
 def test_a_function_that_compiles_for_few_of_its_calls_does_not_warn():

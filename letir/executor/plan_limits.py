@@ -1,0 +1,61 @@
+"""How many plans an executor makes: calls that would need plans of their own run as Python."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from letir.ast import LATE_BOUND
+from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.calls import Request, counter_value, executor_name
+from letir.executor.plan_cache import Entry
+from letir.executor.plan_making import PLANS_AT_ONCE, compile_reason
+
+if TYPE_CHECKING:
+    from letir.executor.executor import Executor
+
+_LOG = logging.getLogger("letir.plan")
+_LONGEST_WAIT = 1 << 8  # calls
+_MOST_COMPILES = 40  # of an executor, if at least half of its calls compile
+_FEW, _MANY = 6, 10  # compiles from which on an executor may warn: if plans wait, if not
+
+
+def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
+    """Whether this call runs the Python function: too many calls need plans of their own."""
+    compiles = executor.cache.compiles
+    # a guard fails, or no plan is for all sizes: other calls may need yet other plans
+    is_open = entry.plans or executor.families.family_of(request.spec).refused
+    version = len(entry.plans) or (compiles if is_open else 0)
+    is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number
+    number, missed = executor.cache.last_compile
+    calls = request.number - number
+    is_useless = 2 * (counter_value(executor.missed) - missed) > calls
+    waits = calls < _wait_before(version)
+    is_full = len(entry.plans) >= PLANS_AT_ONCE and not waits
+    if is_many or (is_full and is_useless):
+        entry.runs_python = True
+        executor.runs_python = is_many
+        executor.forget_keys()
+        _LOG.info("%s: called as Python from now on", executor_name(executor.f))
+    is_most = compiles >= _MANY and 4 * compiles >= 3 * request.number
+    if entry.runs_python or is_most or (waits and is_useless and compiles >= _FEW):
+        _warn_of_compiles(executor, request, entry.key)
+    if (entry.runs_python or waits) and not entry.plans:
+        executor.cache.remove(entry)  # other threads come this far before they see the flag
+    return entry.runs_python or waits
+
+
+def _wait_before(version: int) -> int:
+    """The number of calls between the plan before and a plan of this number."""
+    further = version - PLANS_AT_ONCE
+    return 0 if further < 0 else min(1 << (further + 2), _LONGEST_WAIT)
+
+
+def _warn_of_compiles(executor: "Executor", request: Request, key: ArgumentSpec) -> None:
+    """Warn once that most calls of an executor need a plan of their own."""
+    if not executor.has_warned:
+        executor.has_warned = True
+        reason = request.reason or compile_reason(executor, request, key)
+        why_not = executor.families.why_not(request.spec, list(executor.cache.entries))
+        LATE_BOUND["warn_of_compiles"](executor, reason, why_not)
+
+
+LATE_BOUND["limits_plans"] = limits_plans
