@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 # before NumPy is imported: each worker has a core, which threads that wait would keep busy
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -20,6 +21,7 @@ from hypothesis import settings
 
 import letir as lt
 import letir.ops
+from letir.tracing import stand_ins
 
 os.environ["LETIR_PROGRESS"] = "0"  # also in processes on terminals
 os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
@@ -52,6 +54,33 @@ def pytest_runtest_setup(item):
     parts = item.path.parts
     is_tested = "kernel" in item.path.name or not {"kernels", "docs"}.isdisjoint(parts)
     os.environ["LETIR_KERNELS"] = "on" if is_tested else "off"
+    show_module(getattr(item, "module", None))
+
+
+_hidden: dict[str, ModuleType] = {}  # modules of test files, by name
+
+
+def pytest_collection_finish(session):
+    """Hide the modules of test files, except those that other files import.
+
+    A recording exchanges functions in all modules of users: with four hundred test files, this
+    took longer than what most tests record.
+    """
+    texts = [path.read_text() for path in Path(__file__).parent.rglob("*.py")]
+    imported = {name for text in texts for name in re.findall(r"from (tests\S*\.test_\w+)", text)}
+    for name in [name for name in sys.modules if re.fullmatch(r"tests\.(\w+\.)*test_\w+", name)]:
+        if name not in imported:
+            _hidden[name] = sys.modules.pop(name)
+
+
+def show_module(module: ModuleType | None) -> None:
+    """Let only this module of the hidden ones be found in ``sys.modules``."""
+    name = getattr(module, "__name__", None)
+    if name in _hidden and name not in sys.modules:
+        for other in _hidden.keys() & sys.modules.keys():
+            del sys.modules[other]
+        sys.modules[name] = module
+        stand_ins._modules.clear()  # the number of modules is as before
 
 
 @pytest.fixture(autouse=True)
