@@ -4,8 +4,9 @@
 
 A trial passes if each step gives a result or one of letir's errors. When a program runs, NumPy's
 errors about values pass too, with the note of the let line, and a ``while`` loop may never end. A
-file must be refused within a second of processor time. The exit status is 1 if a trial failed;
-``--only 5`` repeats the trial number 5. After an interrupt, the trials so far are reported.
+file must be refused within a second of processor time and, on Linux, 256 MiB more than before. The
+exit status is 1 if a trial failed; ``--only 5`` repeats the trial number 5. After an interrupt, the
+trials so far are reported.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from tests.hostile.mutations import mutated_file, mutated_gradient, mutated_text
 
 MOST_SECONDS = 10.0  # of a call on an accepted program, which is small
 MOST_REFUSAL = 1.0
+MOST_GROWTH = 256 << 20  # of the memory of the process in a refusal
 MOST_MEMORY = 4 << 30  # in addition to the memory of the process at its start
 MOST_ELEMENTS = 1e6  # of an argument for a run
 OF_VALUES = (ValueError, ArithmeticError, IndexError, MemoryError)
@@ -141,6 +143,7 @@ class Trials:
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
         self.current = ""
+        self.worst = {"seconds": 0.0, "bytes": 0.0}  # of a refusal
         self.place = Path(tempfile.mkdtemp()) / "hostile.letir"
 
     def run(self, number: int) -> None:
@@ -148,11 +151,11 @@ class Trials:
         draw = random.Random(f"{self.seed}/{number}")
         kind = draw.choice(KINDS)
         content: Any = _CONTENT[kind](draw)
+        before = resident_from_now()
         found, spent = self.step(number, "read", lambda: self.read(content))
         self.counts["refused" if found is None else "accepted"] += 1
         if found is None:
-            if spent > self.refusal:
-                self.failures.append(f"trial {number}: refused after {spent:.1f} s")
+            self.measure(number, spent, most_resident() - before)
             return
         table = OF_PROGRAMS if type(found) is lt.Lambda else OF_GRADIENTS
         may_never_end = type(found) is not lt.Lambda or "while" in lt.dumps(found)
@@ -188,6 +191,15 @@ class Trials:
             signal.setitimer(signal.ITIMER_PROF, 0)
         return None, time.process_time() - begin
 
+    def measure(self, number: int, seconds: float, growth: int) -> None:
+        """Hold the cost of a refusal to its limits."""
+        self.worst["seconds"] = max(self.worst["seconds"], seconds)
+        self.worst["bytes"] = max(self.worst["bytes"], growth)
+        if seconds > self.refusal:
+            self.failures.append(f"trial {number}: refused after {seconds:.1f} s")
+        if growth > MOST_GROWTH:
+            self.failures.append(f"trial {number}: refused with {growth:.1e} bytes")
+
     def note(self, number: int, name: str, error: BaseException) -> None:
         """Remember a failure."""
         text = "".join(traceback.format_exception(error)[-3:])
@@ -211,6 +223,22 @@ _CONTENT: dict[str, Callable] = {
     "file": mutated_file,
     "gradient": mutated_gradient,
 }
+
+
+def resident_from_now() -> int:
+    """The memory of the process in bytes, from which its maximum begins anew; 0 outside Linux."""
+    if sys.platform != "linux":
+        return 0
+    Path("/proc/self/clear_refs").write_text("5")
+    return most_resident()
+
+
+def most_resident() -> int:
+    """The most memory of the process since ``resident_from_now``; 0 outside Linux."""
+    if sys.platform != "linux":
+        return 0
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
 
 
 def _raise_out_of_time(*_) -> None:
@@ -253,6 +281,7 @@ def main() -> int:
             done += 1
     print(f"{done} mutated files of seed {options.seed}: {len(trials.failures)} failures")
     print(dict(trials.counts), f"{time.process_time() - begin:.1f} s")
+    print("the worst refusal:", {name: f"{most:.3g}" for name, most in trials.worst.items()})
     print("\n".join(trials.failures[:40]))
     return int(bool(trials.failures))
 
