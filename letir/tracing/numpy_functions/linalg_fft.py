@@ -84,23 +84,10 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return np.outer(x1, x2)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """np.linalg.cross, which accepts only vectors of three components."""
-    x1, x2 = traced_or_array(x1), traced_or_array(x2)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ShapeError(
-            f"numpy.linalg.cross takes vectors of 3 components, found shapes {x1.shape} and "
-            f"{x2.shape}{at_user()}\n"
-            "  choose the axis of the components with axis="
-        )
-    return np.cross(x1, x2, axis=axis)
-
-
 FUNCTIONS |= {
     np.einsum_path: einsum_path,
     np.linalg.vecdot: vecdot,
     np.linalg.outer: outer,
-    np.linalg.cross: cross,
     np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes=axes),
     np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
