@@ -106,8 +106,19 @@ def rows_inside(x, rows):
     return lt.fori_loop(0, 300, outer, x)
 
 
+def sums_inside(x, rows):
+    """A nested scan in reverse with stacked results, over more rows than ``unroll`` takes."""
+
+    def outer(i, c):
+        c, ys = lt.scan(lambda c, row: (c * 0.5 + row, c), c, rows, reverse=True)
+        return c - ys[0] * ys[9]
+
+    return lt.fori_loop(0, 50, outer, x)
+
+
 PROGRAMS = {
     "rows inside": (rows_inside, (np.float64(0.3), X[:140].reshape(70, 2))),
+    "more rows inside": (sums_inside, (np.float64(0.3), X[:66])),
     "runge kutta": (runge_kutta, (X[:3],)),
     "a recurrent network": (recurrent, (X[:9].reshape(3, 3), X[:3], X.reshape(200, 3))),
     "in reverse": (reverse_sums, (X,)),
