@@ -83,14 +83,14 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
             raise ValueError("Distance matrix 'X' diagonal must be zero.")
     if x.ndim == 2:
         return x[np.triu_indices(x.shape[0], 1)]
+    if not x.shape[0]:
+        return np.zeros((1, 1), x.dtype)  # as SciPy does
     n = int(np.ceil(np.sqrt(x.shape[0] * 2)))
     if n * (n - 1) != x.shape[0] * 2:
         raise ValueError(
             "Incompatible vector size. It must be a binomial coefficient n choose 2 for some "
             "integer n >= 2."
         )
-    if n == 1:
-        return np.zeros((1, 1))
     places = np.zeros((n, n), int)
     places[np.triu_indices(n, 1)] = np.arange(x.shape[0])
     return x[places + places.T] * (1 - np.eye(n, dtype=x.dtype))

@@ -37,6 +37,7 @@ CALLS = {
         lambda x: distance.squareform(distance.squareform(x[:, 0]) * 2.0),
         (RNG.normal(size=(6, 1)),),
     ),
+    "squareform of nothing": (lambda x: distance.squareform(x[:0, 0]) + x.sum(), (X,)),
     "euclidean": (lambda x, y: distance.euclidean(x[0], y[1]), (X, Y)),
     "cosine": (lambda x, y: distance.cosine(x[0], y[1]), (X, Y)),
     "minkowski": (lambda x, y: distance.minkowski(x[0], y[1], 3), (X, Y)),
@@ -129,8 +130,29 @@ def test_what_is_not_recorded_says_so():
 def test_a_matrix_that_is_not_a_distance_matrix_is_scipys_error():
     with pytest.raises(ValueError, match="symmetric"):
         lt.trace(distance.squareform, np.triu(np.ones((3, 3))))
+    with pytest.raises(ValueError, match="diagonal must be zero"):
+        lt.trace(distance.squareform, np.ones((3, 3)))
+    with pytest.raises(ValueError, match="binomial coefficient n choose 2"):
+        lt.trace(distance.squareform, np.ones(4))
     with pytest.raises(ValueError, match="columns"):
         lt.trace(distance.cdist, X, Y[:, :2])
+    with pytest.raises(ValueError, match="2-dimensional array must be passed"):
+        lt.trace(distance.pdist, X[0])
+
+
+REFUSED = {
+    "cdist": (lambda d, x: d.cdist(x, x, out=np.zeros((5, 5))), "leave out `out`"),
+    "pdist": (lambda d, x: d.pdist(x, out=np.zeros(10)), "leave out `out`"),
+    "cosine": (lambda d, x: d.cosine(x[0], x[1], w=np.ones(3)), "without weights"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_an_argument_that_is_not_recorded_is_named(name):
+    call, words = REFUSED[name]
+
+    with pytest.raises(lt.MissingRule, match=f"{name} of traced values is not recorded: {words}"):
+        lt.trace(lambda x: call(letir.scipy.distance, x), X)
 
 
 def test_without_traced_values_the_namespace_gives_scipys_results():

@@ -43,6 +43,11 @@ CALLS = {
     "convolve of integers": (lambda n, x: n.convolve(x, [[1, 2], [0, 1]]), (WHOLE,)),
     "convolve to float32": (lambda n, x, w: n.convolve(x, w, output=np.float32), (X, W)),
     "convolve of complex": (lambda n, x, w: n.convolve(x + 1j, w), (X, W)),
+    "correlate of complex to float32": (
+        lambda n, x, w: n.correlate(x + 1j, w, output=np.complex64),
+        (X, W),
+    ),
+    "uniform along an axis": (lambda n, x: n.uniform_filter(x, 3, axes=-1), (X,)),
     "convolve1d": (lambda n, x, w: n.convolve1d(x, w, axis=0), (X, W[0])),
     "correlate1d": (lambda n, x: n.correlate1d(x, [1, 2, 4, 8], 1, origin=-1), (X,)),
     "gaussian of sigmas": (lambda n, x: n.gaussian_filter(x, (1.0, 0.0)), (X,)),
@@ -115,6 +120,33 @@ def test_a_filter_that_cannot_be_recorded_says_why(name):
 
     with pytest.raises(lt.MissingRule, match=match):
         lt.trace(lambda x: f(letir.scipy.ndimage, x), V)
+
+
+WRONG = {
+    "a mode": (lambda n, x: n.uniform_filter(x, 3, mode="other"), "boundary mode not supported"),
+    "an origin": (lambda n, x: n.convolve(x, [1.0, 2.0], origin=3), "nvalid origin"),
+    "too many sizes": (lambda n, x: n.uniform_filter(x, (3, 3)), "length equal to input rank"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_scipys_error(name):
+    f, words = WRONG[name]
+
+    with pytest.raises((RuntimeError, ValueError), match=words) as expected:
+        f(scipy.ndimage, V)
+    with pytest.raises(expected.type, match=words):
+        lt.trace(lambda x: f(letir.scipy.ndimage, x), V)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_a_filter_writes_into_an_array(dtype):
+    def f(n, x):
+        out = np.zeros(9, dtype)
+        n.gaussian_filter(x, 1.0, output=out)
+        return out
+
+    assert_close(f(scipy.ndimage, V), lt.trace(lambda x: f(letir.scipy.ndimage, x), V)(V))
 
 
 @pytest.mark.parametrize("name", ["rosen", "rosen_der", "rosen_hess"])

@@ -120,3 +120,30 @@ def test_verify_finds_a_value_that_was_recorded_as_a_constant():
     verify(baked, x)
     with pytest.raises(lt.TraceError, match=r"(?s)at check_inputs\[0\].*result 0: 6 apart"):
         verify(baked, x, check_inputs=[(2 * x,)])
+
+
+def test_verify_replays_a_recorded_model_at_other_inputs():
+    program = verify(jit_model(Layer()), X, check_inputs=[(2 * X,), X - 1])
+
+    assert "tanh" in [bind.op.name for bind in program.binds]
+
+
+def test_verify_takes_each_complex_nan_for_the_other():
+    x = np.array([complex(np.nan, 1), complex(0, np.nan), 2j])
+
+    assert ["add"] == [bind.op.name for bind in verify(lambda x: x + 1, x).binds]
+
+
+@pytest.mark.parametrize(
+    "other, words",
+    [
+        (lambda x: x.astype(np.float32), r"gives float32\[3\], the program float64\[3\]"),
+        (lambda x: (x, x), "the function gives 2 results, the program 1"),
+    ],
+)
+def test_verify_finds_results_of_other_types_and_numbers(other, words):
+    def sly(x):
+        return x * 2 if lt.is_tracing() else other(x * 2)
+
+    with pytest.raises(lt.TraceError, match=words):
+        verify(sly, X)

@@ -45,6 +45,10 @@ KEPT = {
     "not all": lambda x: rows(x * 2, 3),
     "other sizes": lambda x: split(OPS["concatenate"]((-x, x * 2)), (1,)),
     "many parts": split,
+    "more parts": lambda x: split(OPS["concatenate"]((-x, x * 2)), 4),
+    "a concatenation of all elements": lambda x: OPS["concatenate"](split(x * 2), None),
+    "rows of another": lambda x: OPS["stack"]((x[0], (x * 2)[1], x[2], x[3])),
+    "rows in another order": lambda x: OPS["stack"]((x[0], x[2], x[1], x[3])),
     "a row that is a result": lambda x: OPS["stack"]((-x, x * 2))[0],
 }
 
@@ -73,6 +77,21 @@ def test_parts_that_are_not_contiguous_are_kept():
 
     fn = program(function, X)
     assert fn is lower_tuples(fn)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: OPS["stack"](tuple([(x * 2)[i] for i in range(4)]), 1),
+        lambda x: split(OPS["concatenate"]((-x, x * 2), 1), 2, 0),
+    ],
+    ids=["rows as columns", "parts along another axis"],
+)
+def test_a_packing_along_another_axis_is_kept(function):
+    fn = program(function, ArrayType(float, (4, 4)))
+
+    assert fn is lower_tuples(fn)
+    assert_unchanged(lower_tuples, fn, np.arange(16.0).reshape(4, 4))
 
 
 def test_any_single_part_of_a_split_becomes_a_slice():
