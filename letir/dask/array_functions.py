@@ -76,8 +76,10 @@ def _take(
     return da.take(da.ravel(x), places, axis=0) if axis is None else da.take(x, places, axis=axis)
 
 
-def _searchsorted(a: Any, v: Any, side: str = "left", **_options: Any) -> Any:
-    """``np.searchsorted``, of one value too."""
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """``np.searchsorted`` in sorted numbers, of one value too."""
+    if sorter is not None:
+        raise NotImplementedError("searchsorted with a sorter")
     if getattr(v, "ndim", 0):
         return da.searchsorted(a, v, side=side)
     return da.searchsorted(a, da.reshape(da.asarray(v), (1,)), side=side)[0]

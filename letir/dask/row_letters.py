@@ -21,11 +21,11 @@ def letters_of_matmul(bind: Bind) -> Letters | None:
     return [first, second], result
 
 
-def letters_of_dot(bind: Bind) -> Letters | None:
-    """The letters of ``np.dot``: over the last axis and the last but one."""
+def letters_of_dot(bind: Bind) -> Letters:
+    """The letters of ``np.dot``: over the last axis and the last but one, or with a number."""
     n, m = [arg.type.ndim for arg in bind.args]
     if not n or not m:
-        return None
+        return [ascii_letters[:n], ascii_letters[:m]], ascii_letters[: n + m]
     free = iter(ascii_letters)
     left = "".join(next(free) for _ in range(n - 1))
     right = "".join(next(free) for _ in range(m - 1))

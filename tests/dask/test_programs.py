@@ -244,11 +244,38 @@ def written_rows(x):
         lambda x: np.einsum("ni,nj,nj->ij", x, x, x),
         lambda x: np.concatenate([x, np.ones((len(x), 1))], axis=1) @ np.arange(4.0),
         lambda x: x @ x.T,
+        lambda x: np.dot(x, 2.0) + np.dot(0.5, x),
+        lambda x: np.einsum("...i,i->...", x, np.ones(3)) + np.einsum("ij,j", x, np.ones(3)),
+        lambda x: np.stack([x, 2 * x], axis=1).sum(axis=(0, 2)),
+        lambda x: np.linalg.solve(np.eye(3) + x[:, :, None] * x[:, None, :], x[:, :, None]),
+        lambda x: np.outer(x[:, 0], x[:, 1]) + np.broadcast_to(x[:, :1], (60, 60)),
+        lambda x: (x > 0).T @ (x > 0),
+        lambda x: x[1:, 0] * x[:-1, 1],
         lambda x: (np.ones((60, 60)) @ x).sum() + np.ones((60, 60)).sum(),
     ],
 )
 def test_what_acts_in_rows_runs_in_each_block(data, f):
     assert_same(dask.compute(lt.jit(f)(data[2]))[0], f(data[0]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.concatenate([x, x], axis=None),
+        lambda x: np.split(x, [10, 30]),
+        lambda x: np.full_like(x, x[0, 0]) + np.full((60, 3), x.sum()),
+        lambda x: np.take(x, [3, 1]) + np.take(x, 4, axis=0)[1],
+        lambda x: np.take(x, [3, 61], axis=0, mode="wrap"),
+        lambda x: np.searchsorted(np.linspace(-1.0, 1.0, 9), x),
+        lambda x: np.searchsorted(np.maximum.accumulate(x @ np.ones(3)), 0.5),
+        lt.value_and_grad(
+            lambda x: ((x @ np.ones((3, 4)))[np.arange(60), np.arange(60) % 4] ** 2).sum()
+        ),
+    ],
+)
+def test_blocks_along_both_axes_give_numpys_results(data, f):
+    found = lt.jit(f)(da.from_array(data[0], chunks=(17, 2)))
+    assert_same(dask.compute(found)[0], f(data[0]))
 
 
 def test_rows_of_a_table_are_read_and_added_up(data):
@@ -318,6 +345,8 @@ def test_singular_values_of_split_rows_are_numpys(data):
         (lambda x: np.linalg.qr(x)[1], "the signs of its factors"),
         (np.linalg.pinv, "dask.array.linalg has no pinv"),
         (lambda x: np.argsort(x, axis=0), "dask.array has no argsort"),
+        (lambda x: x.reshape(180, order="F"), "reshape in another order than C"),
+        (lambda x: np.searchsorted(x[:, 0], 0.5, sorter=np.arange(60)), "with a sorter"),
     ],
 )
 def test_what_dask_lacks_or_computes_otherwise_is_named(data, f, why):
