@@ -19,9 +19,11 @@ MINUTES ?= 30
 fuzz: .venv/test.stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# Statements and branches, with the tests that run each line, for make mutants.
+# Statements and branches, with the tests that run each line, for make mutants. The models of all
+# operations are made by slow tests.
 coverage: .venv/test.stamp
 	$(BIN)/pytest -n 2 --cov=letir --cov-branch --cov-context=test --cov-report=
+	$(BIN)/pytest -n 2 -m slow tests/onnx/exporting --cov=letir --cov-branch --cov-append --cov-report=
 	$(BIN)/python tests/coverage_floor.py
 
 # Faults planted one by one in copies of the repository: make mutants COUNT=20 SEED=7.

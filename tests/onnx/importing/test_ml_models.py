@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from scipy.special import ndtri
 
 import letir as lt
 
@@ -130,7 +131,9 @@ MODELS = [
         },
     ),
     ("Scaler", ROWS, FLOATS, {"offset": NUMBERS[:4], "scale": NUMBERS[4:8]}),
-    ("Normalizer", ROWS, FLOATS, {"norm": "L2"}),
+    *[("Normalizer", ROWS, FLOATS, {"norm": norm}) for norm in ("L1", "L2")],
+    ("Normalizer", np.abs(ROWS), FLOATS, {"norm": "MAX"}),  # onnxruntime's maximum has a sign
+    ("FeatureVectorizer", ROWS, FLOATS, {"inputdimensions": [4]}),
     ("Binarizer", ROWS, FLOATS, {"threshold": 0.1}),
     (
         *("Imputer", GAPS, FLOATS),
@@ -166,6 +169,47 @@ def test_a_model_gives_the_numbers_of_onnxruntime(name, x, kinds, attrs):
     for y, expected in zip(found, session.run(None, {"x": x}), strict=True):
         assert y.dtype == expected.dtype
         np.testing.assert_allclose(y, expected, 1e-4, 1e-5)
+
+
+def model_of(name: str, kinds=FLOATS, **attrs):
+    """A model of one node, for seven rows of four numbers."""
+    names = [f"y{i}" for i in range(len(kinds))]
+    graph = helper.make_graph(
+        [helper.make_node(name, ["x"], names, domain="ai.onnx.ml", **attrs)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [7, 4])],
+        [helper.make_tensor_value_info(*pair, None) for pair in zip(names, kinds, strict=True)],
+    )
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def test_labels_that_are_strings_become_their_positions():
+    named = {**LINES, "classlabels_strings": ["a", "b", "c"]}
+    labels, scores = lt.onnx.load(model_of("LinearClassifier", CLASSES, **named))(ROWS)
+
+    np.testing.assert_array_equal(labels, scores.argmax(axis=1))
+
+
+def test_scores_of_a_probit_model_are_quantiles():
+    lines = {**LINES, "coefficients": [0.0] * 12, "classlabels_ints": [1, 2, 3]}
+    model = model_of("LinearClassifier", CLASSES, post_transform="PROBIT", **lines)
+
+    np.testing.assert_allclose(lt.onnx.load(model)(ROWS)[1][0], ndtri([0.1, 0.2, 0.3]), 1e-6)
+
+
+@pytest.mark.parametrize(
+    "name, kinds, attrs, words",
+    [
+        ("LabelEncoder", FLOATS, {"keys_strings": ["a"], "values_floats": [1.0]}, "strings"),
+        ("OneHotEncoder", FLOATS, {"cats_strings": ["a"]}, "strings are not supported"),
+        ("LinearRegressor", FLOATS, {**LINE_OF_ONE, "post_transform": "X"}, "post_transform 'X'"),
+        ("LinearClassifier", CLASSES, LINES, "a classifier has no class labels"),
+    ],
+)
+def test_what_cannot_be_a_program_is_named(name, kinds, attrs, words):
+    with pytest.raises(lt.LetirError, match=words):
+        lt.onnx.load(model_of(name, kinds, **attrs))
 
 
 def test_the_derivative_of_a_linear_model_is_its_weights():

@@ -160,7 +160,6 @@ def _bounded_slice(start: Any, end: Any, step: int, size: Any) -> slice:
         end = None
     if type(start) is int and type(size) is int and start < -size:
         start = 0
-        end = None if end is None else end
     return slice(start, end, step)
 
 
