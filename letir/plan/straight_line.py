@@ -47,7 +47,8 @@ class StraightLine:
         """(step, whether the plan may repeat it, frame) of an error; step -1: before all steps."""
         at: TracebackType | None = error.__traceback__
         while at is not None:
-            if at.tb_frame.f_code is self.code:
+            # an instruction that Python inserts, where an interrupt may come, has no line
+            if at.tb_frame.f_code is self.code and at.tb_lineno is not None:
                 line = at.tb_lineno - 1
                 return self.steps[line], self.may_repeat[line], at.tb_frame
             at = at.tb_next

@@ -4,6 +4,7 @@ import gc
 import tracemalloc
 import warnings
 import weakref
+from types import TracebackType
 
 import numpy as np
 import pytest
@@ -27,6 +28,18 @@ def straightened(fn) -> Plan:
     plan = plan_of(fn)
     plan.straight = straight_line_of(plan)
     return plan
+
+
+def test_an_error_at_an_instruction_without_a_line_belongs_to_no_step():
+    """An interrupt may come at an instruction that Python inserts."""
+    plan = straightened(lt.trace(lambda x: np.exp(x) / 2, X))
+    with pytest.raises(TypeError) as caught:
+        plan.straight.run([None])
+    link = next(one for one in caught.traceback if one.frame.code.raw is plan.straight.code)
+    error = KeyboardInterrupt()
+    error.__traceback__ = TracebackType(None, link.frame.raw, 1 << 20, -1)
+
+    assert plan.straight.failed_at(error) == (-1, False, None)
 
 
 def check_function(fn, args) -> None:

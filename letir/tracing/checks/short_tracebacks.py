@@ -126,7 +126,8 @@ def _without_letir(link: TracebackType | None) -> TracebackType | None:
         link = link.tb_next
     result = None
     for part in reversed(kept):  # new links: another thread may be reading the old ones
-        result = TracebackType(result, part.tb_frame, part.tb_lasti, part.tb_lineno)
+        line = -1 if part.tb_lineno is None else part.tb_lineno  # as Python writes "without a line"
+        result = TracebackType(result, part.tb_frame, part.tb_lasti, line)
     return result
 
 

@@ -1,8 +1,10 @@
 """Tracebacks of errors that leave letir: the frames of the user, and no other."""
 
 import os
+import sys
 import traceback
 import weakref
+from types import TracebackType
 
 import numpy as np
 import pytest
@@ -98,6 +100,22 @@ def test_an_error_within_a_callback_gets_the_line_of_the_callback():
     error = error_of(lambda: lt.trace(returned, X))
 
     assert "\n  at " in str(error) and str(error).count("\n  at ") == 1
+
+
+def test_an_error_at_an_instruction_without_a_line_is_that_error():
+    """An interrupt may come at an instruction that Python inserts."""
+
+    def interrupted(x):
+        without_line = TracebackType(None, sys._getframe(), 1 << 20, -1)
+        raise KeyboardInterrupt().with_traceback(without_line)
+
+    for run in (lambda: lt.trace(interrupted, X), lambda: lt.jit(interrupted)(X)):
+        with pytest.raises(KeyboardInterrupt) as caught:
+            run()
+        link = caught.tb
+        while link.tb_next is not None:
+            link = link.tb_next
+        assert (link.tb_frame.f_code.co_name, link.tb_lineno) == ("interrupted", None)
 
 
 def test_what_letir_caught_on_the_way_is_not_told():
