@@ -21,8 +21,9 @@ _LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 
 
 def _as_parameter(x: Any) -> Any:
-    """A parameter as a traced value or an array."""
+    """A parameter as a traced value or an array, also of an array that the trace has made."""
     x = array_of_list(x)
+    x = x.as_constant() if isinstance(x, Value) else x
     return x if isinstance(x, Value) else np.asarray(x, float)
 
 

@@ -71,6 +71,14 @@ def test_a_wrong_parameter_is_numpys_error():
         lt.trace(lambda g, a: g.dirichlet(a), np.random.default_rng(0), -np.ones(2))
     with pytest.raises(ValueError, match="pvals"):
         lt.trace(lambda g, p: g.multinomial(3, p), np.random.default_rng(0), np.ones(3))
+    for generator in (np.random.default_rng(0), np.random.RandomState(0)):
+        with pytest.raises(ValueError, match="positive-semidefinite"):
+            lt.trace(
+                lambda g: g.multivariate_normal(np.zeros(2), -np.eye(2), check_valid="raise"),
+                generator,
+            )
+    with pytest.raises(lt.MissingRule, match="all of alpha is below 0.1"):
+        lt.trace(lambda g, a: g.dirichlet(a), np.random.default_rng(0), np.full(3, 0.01))
     with pytest.raises(lt.ShapeError, match="square matrix of its length"):
         lt.trace(lambda g, m: g.multivariate_normal(m, np.eye(3)), np.random.default_rng(0), MEAN)
 
