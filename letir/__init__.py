@@ -252,7 +252,7 @@ _LATE_BOUND = {
         *("run_watching_iterators", "require_same_state"),
     ),
     "executor.frequent_calls.outside_values": ("is_faster_in_scipy", "values_read"),
-    "tracing.late_imports": ("watched_spec",),
+    "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("settled_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (
         *("decomposed_names", "loaded_scipy_modules", "names_faster_in_scipy"),
@@ -266,8 +266,7 @@ _LATE_BOUND = {
         "note_refusal",
     ),
     "tracing.library_stand_ins": (
-        "watch_imports",
-        "restore_new_modules",
+        "watch_process",
         *("library_methods", "library_modules", "function_stand_in", "sized_stand_in"),
         *("list_taking_function", "recorded_function"),
     ),

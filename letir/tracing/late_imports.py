@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.tracing.stand_ins import LOADING, add_loaded_modules
+from letir.tracing.stand_ins import LOADING, LibraryModule, add_loaded_modules
 
 
 class _Loader(Loader):
@@ -31,6 +31,21 @@ class _Loader(Loader):
         add_loaded_modules()
 
 
+def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None:
+    """Restore originals in modules imported during a recording, which imported stand-ins."""
+    originals: dict[int, Any] = {}
+    for library in libraries:
+        space = vars(library.module)
+        for name, stand_in in library.made.items():
+            originals[id(stand_in)] = space[name]
+    for name, module in list(sys.modules.items()):
+        space = getattr(module, "__dict__", None)
+        if name not in known and type(space) is dict:
+            for key, value in list(space.items()):
+                if id(value) in originals:
+                    space[key] = originals[id(value)]
+
+
 def watched_spec(fullname: str, path: Any, target: Any) -> Any:
     """The specification that other finders give for a module, with a loader that adds stand-ins."""
     for finder in sys.meta_path:
@@ -44,3 +59,4 @@ def watched_spec(fullname: str, path: Any, target: Any) -> Any:
 
 
 LATE_BOUND["watched_spec"] = watched_spec
+LATE_BOUND["restore_new_modules"] = restore_new_modules

@@ -12,6 +12,13 @@ from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_size
 from letir.errors import TraceError
 from letir.tracing.math_stand_ins import as_numpy_scalar, math_modules
+from letir.tracing.numpy_protocols.array_methods import (
+    METHODS,
+    ORIGINALS,
+    STAND_INS,
+    STAY_IN_PLACE,
+    forget_lookups,
+)
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.refusals import note_refusal
@@ -115,28 +122,16 @@ class _ImportWatch:
 _IMPORT_WATCH: Any = _ImportWatch()
 
 
-def watch_imports(is_start: bool) -> None:
-    """Start or stop giving stand-ins to libraries that are imported for the first time."""
+def watch_process(is_start: bool) -> None:
+    """Start or stop giving stand-ins to newly imported libraries, and to methods of arrays."""
+    if is_start or not STAY_IN_PLACE:
+        METHODS.update(STAND_INS if is_start else ORIGINALS)
+        forget_lookups()
     if is_start:
         if _IMPORT_WATCH not in sys.meta_path:
             sys.meta_path.insert(0, _IMPORT_WATCH)
     elif _IMPORT_WATCH in sys.meta_path:
         sys.meta_path.remove(_IMPORT_WATCH)
-
-
-def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None:
-    """Restore originals in modules imported during a recording, which imported stand-ins."""
-    originals: dict[int, Any] = {}
-    for library in libraries:
-        space = vars(library.module)
-        for name, stand_in in library.made.items():
-            originals[id(stand_in)] = space[name]
-    for name, module in list(sys.modules.items()):
-        space = getattr(module, "__dict__", None)
-        if name not in known and type(space) is dict:
-            for key, value in list(space.items()):
-                if id(value) in originals:
-                    space[key] = originals[id(value)]
 
 
 def _maker_stand_in(original: Any) -> Callable:
@@ -394,5 +389,4 @@ LATE_BOUND["list_taking_function"] = list_taking_function
 LATE_BOUND["recorded_function"] = recorded_function
 LATE_BOUND["library_modules"] = library_modules
 LATE_BOUND["library_methods"] = library_methods
-LATE_BOUND["watch_imports"] = watch_imports
-LATE_BOUND["restore_new_modules"] = restore_new_modules
+LATE_BOUND["watch_process"] = watch_process

@@ -242,17 +242,30 @@ _IMPORTED = {
 }
 
 
+def _call_unrecorded(function: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a function whose array makers are NumPy's own."""
+    trace: Any = ACTIVE.get()
+    trace.intercepts = False
+    try:
+        return function(*args, **kwargs)
+    finally:
+        trace.intercepts = True
+
+
 def _cached_function(original: Any) -> Any:
     """The stand-in for a function with ``functools.lru_cache``.
 
-    Results for traced arguments are kept by the trace, because they end with it.
+    Results for traced arguments are kept by the trace, because they end with it. Results for other
+    arguments outlive the recording: their arrays are ordinary ones.
     """
 
     @functools.wraps(original)
     def stand_in(*args, **kwargs):
         arguments = (*args, *kwargs.values())
-        if not is_recording() or first_traced(arguments) is None:
+        if not is_recording():
             return original(*args, **kwargs)
+        if first_traced(arguments) is None:
+            return _call_unrecorded(original, args, kwargs)
         traced = [x for x in arguments if isinstance(x, Value)]
         for array in traced:
             if array.shape or not array.is_scalar():

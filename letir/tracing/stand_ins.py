@@ -63,7 +63,7 @@ def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequ
                 if not LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _search_modules()
-            LATE_BOUND["watch_imports"](True)
+            LATE_BOUND["watch_process"](True)
             for library in _libraries:
                 library.module.__class__ = library.recording
             for owner, name, _, stand_in in _methods:
@@ -109,7 +109,7 @@ def end_stand_ins(started: list) -> None:
         for site in started:
             site.exchange(False)
         if len(_under_way) == 1 and _libraries:
-            LATE_BOUND["watch_imports"](False)
+            LATE_BOUND["watch_process"](False)
             for library in _libraries:
                 library.module.__class__ = library.plain
             for owner, name, original, _ in _methods:

@@ -1,11 +1,16 @@
-"""``ArrayMethods``: array methods that differ from the NumPy function of the same name, and
-``_Flat``, the value of ``x.flat``.
+"""``ArrayMethods``: array methods that differ from the NumPy function of the same name, ``_Flat``,
+the value of ``x.flat``, and the stand-ins for methods that copy ordinary arrays.
 
 Methods that change an array compute a new one and ``replace`` the value by it.
 """
 
+import ctypes
+import functools
+import gc
 import math
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -13,9 +18,11 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
+from letir.tracing.callers import is_method_called, is_user_module
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
-from letir.tracing.operands import ARRAY_MAKERS
+from letir.tracing.operands import ARRAY_MAKERS, first_traced
 from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import ACTIVE, active_trace
 
 
 class _Flat:
@@ -199,3 +206,49 @@ class ArrayMethods(Value):
                 "  write x[...] = values"
             )
         self[...] = new
+
+
+# ---- methods of ordinary arrays ----
+
+# ``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: the method
+# is C code, and NumPy's class takes no attributes. So during a recording the dict of the class has
+# functions that ask who calls them (library_stand_ins.watch_process). Arrays that operators make,
+# ``A = W + 0``, are left to mutation.adopted_arrays.
+_NAMES = ("copy", "astype", "flatten", "repeat", "take", "__copy__", "__deepcopy__")
+_COPY_MODULE = "copy"  # its functions call the last two methods
+METHODS: Any = gc.get_referents(np.ndarray.__dict__)[0]
+
+
+def _copying_method(name: str, original: Any) -> Callable:
+    """The stand-in for a method of arrays that returns a copy."""
+
+    def method(self, *args, **kwargs):
+        active = ACTIVE.get()
+        if active is None or not active.intercepts or type(self) is not np.ndarray:
+            return original(self, *args, **kwargs)
+        is_users = _is_called_by_user(sys._getframe(1), name)
+        result = original(self, *args, **kwargs)
+        trace = active_trace() if is_users and first_traced((args, kwargs)) is None else None
+        return result if trace is None or result is self else LATE_BOUND["as_buffer"](trace, result)
+
+    method.__name__, method.__doc__ = name, original.__doc__  # functools.wraps loads slowly
+    return method
+
+
+def _is_called_by_user(frame: FrameType, name: str) -> bool:
+    """Whether a user's code calls the method with this name; C code needs ordinary arrays."""
+    if name.startswith("__") and frame.f_globals.get("__name__") == _COPY_MODULE:
+        caller = frame.f_back  # or copy.py itself, for arrays in lists
+        while caller is not None and caller.f_globals is frame.f_globals:
+            caller = caller.f_back
+        return caller is not None and is_user_module(caller.f_globals)
+    return is_user_module(frame.f_globals) and is_method_called(frame, name)
+
+
+ORIGINALS = {name: METHODS[name] for name in _NAMES}
+STAND_INS = {name: _copying_method(name, found) for name, found in ORIGINALS.items()}
+
+
+forget_lookups = functools.partial(ctypes.pythonapi.PyType_Modified, ctypes.py_object(np.ndarray))
+# these Pythons give a class 1,000 versions, after which its attributes are read slowly
+STAY_IN_PLACE = sys.version_info >= (3, 13)
