@@ -17,7 +17,7 @@ from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
-from letir.errors import DTypeError, TraceError, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, TraceError, of_unrecorded_code
 from letir.eval.float_warnings import QUIET, in_state
 from letir.ops.special.scipy_call import called_by_name
 from letir.ops.special.scipy_functions import (
@@ -42,6 +42,7 @@ class Callback:
     place: int
 
 
+_A_NUMBER = describe_result(np.float64(0.0))[0]  # instead of results that do not exist
 # arguments with which functions draw random numbers, or write into arrays
 _DRAWING = frozenset(["n_resamples", "permutations", "random_state", "rng", "seed"])
 _WRITING = frozenset(["distances", "indices", "out", "output"])
@@ -65,7 +66,7 @@ def _recorded_call(
         form = form_of_argument((args, kwargs), operands)
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
-        found = _computed(name, original, form, values)
+        found = _computed(name, original, form, operands, values)
         results, leaves = describe_result(found)
         results = results if leaves else None
     except DTypeError:
@@ -129,23 +130,26 @@ def concrete_values(operands: Iterable, name: str) -> list:
     return values
 
 
-def _computed(name: str, original: Callable, form: tuple, values: list) -> Any:
-    """The result of ``original``; an error that it raises is noted, because it is not recorded."""
+def _computed(name: str, original: Callable, form: tuple, operands: list, values: list) -> Any:
+    """The result of SciPy's function ``original`` for these values of operands."""
     copies = [x.copy() if type(x) is np.ndarray else x for x in values]
     call = functools.partial(called_by_name, np)
     positional, keywords = fill_form(form, iter(copies), call=call)
     try:
         return in_state(QUIET, functools.partial(original, **keywords), *positional)
     except Exception as error:  # whatever SciPy raises
-        note_error_of_scipy(name, error)
+        record_failure("scipy_call", operands, error, function=name, arguments=form)
         raise
 
 
-def note_error_of_scipy(name: str, error: Exception) -> None:
-    """Note a refusal for an error of SciPy, because the recorded function may catch the error."""
-    told = f"scipy.{name} raised {type(error).__name__}: {error}{at_user()}"
-    remedy = "with these arguments there is nothing to record: call the function without trace"
-    note_refusal(of_unrecorded_code(TraceError(f"{told}\n  {remedy}")))
+def record_failure(op_name: str, operands: list, error: Exception, **attrs: Any) -> None:
+    """Record that a call of SciPy raised ``error``, which the recorded function may catch."""
+    if isinstance(error, LetirError):
+        return
+    try:
+        PRIMITIVES[op_name](*operands, results=_A_NUMBER, **attrs)  # raises it again
+    except type(error):
+        pass
 
 
 # ---- objects ----

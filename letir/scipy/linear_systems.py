@@ -140,6 +140,12 @@ def svd(
     return tuple(result) if compute_uv else result
 
 
+def _unit_of_squares(a: Any) -> Any:
+    """A power of two; the squares of ``a`` times it neither overflow nor vanish all."""
+    largest = np.max(np.abs(a), initial=0.0)
+    return np.where(largest > 2.0**500, 2.0**-600, np.where(largest < 2.0**-500, 2.0**500, 1.0))
+
+
 @drop_in("linalg")
 def norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
@@ -148,8 +154,10 @@ def norm(
     a = traced_or_array(a)
     is_by_blas = a.dtype.char in "fdFD" and a.ndim == 1 and ord in (None, 2)
     if is_by_blas and axis is None and not keepdims:
-        # BLAS adds up squares of single precision in double precision
-        found = np.linalg.norm(a.astype(np.result_type(a.dtype, np.float64)))
+        # BLAS adds up squares of single precision in double precision, and scales large numbers
+        wide = a.astype(np.result_type(a.dtype, np.float64))
+        unit = _unit_of_squares(wide)
+        found = np.linalg.norm(wide * unit) / unit
         rounded = found.astype(a.real.dtype).astype(np.float64)
         return PRIMITIVES["weaken"](rounded)  # SciPy returns a Python float
     return np.linalg.norm(a, ord, axis, keepdims)

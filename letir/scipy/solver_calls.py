@@ -25,8 +25,8 @@ from letir.scipy.library_calls import (
     Callback,
     concrete_values,
     form_of_argument,
-    note_error_of_scipy,
     rebuilt,
+    record_failure,
 )
 from letir.tracing.entry import record
 from letir.tracing.operands import first_traced, traced_or_array
@@ -115,7 +115,10 @@ def _recorded_solver(
     except Exception as error:  # whatever SciPy, or the function, raises
         known = [value for callback in callbacks for value in callback.lifted]
         if first_traced([*operands, *known]) is not None:
-            note_error_of_scipy(name, error)
+            attrs = _attrs_of_callbacks(callbacks)
+            record_failure(
+                "scipy_solve", [*operands, *known], error, function=name, arguments=form, **attrs
+            )
         raise
     if results is None or any(callback.body is None for callback in callbacks):
         if refused is not None:

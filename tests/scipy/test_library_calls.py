@@ -247,8 +247,16 @@ def test_a_caught_error_of_scipy_takes_the_same_path():
 
     for m in (MATRIX, np.full((2, 2), np.nan), MATRIX):
         same(guarded_factor(m), fast(m))
-    with pytest.raises(lt.TraceError, match="lu_factor raised ValueError"):
-        lt.trace(guarded_factor, np.full((2, 2), np.nan))
+    program = lt.trace(guarded_factor, np.full((2, 2), np.nan))
+    other = np.array([[np.nan, 1.0], [2.0, 3.0]])
+    same(guarded_factor(other), program(other))
+    with pytest.raises(lt.GuardError, match="raised ValueError, now it raises"):
+        program(np.eye(2))
+
+
+def test_an_error_of_scipy_that_nothing_catches_is_scipys():
+    with pytest.raises(ValueError, match="must not contain infs or NaNs"):
+        lt.trace(lambda m: linalg.lu_factor(m)[0], np.full((2, 2), np.nan))
 
 
 def test_arguments_that_scipy_writes_into_are_not_recorded():

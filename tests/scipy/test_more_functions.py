@@ -207,3 +207,13 @@ def test_norms_of_half_precision_are_those_of_numpy():
     x = np.array([1.0, 2.0], "float16")
 
     assert_same(lt.trace(linalg.norm, x)(x), linalg.norm(x))
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 1.0, 0.0])
+def test_the_norm_of_a_vector_neither_overflows_nor_vanishes(scale):
+    x = np.array([3.0, 4.0])
+    program = lt.trace(linalg.norm, x)
+
+    np.testing.assert_allclose(program(scale * x), linalg.norm(scale * x), rtol=1e-15)
+    slopes = lt.grad(linalg.norm)(scale * x)
+    np.testing.assert_allclose(slopes, [0.6, 0.8] if scale else [0.0, 0.0], rtol=1e-15)
