@@ -288,7 +288,8 @@ def array(
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
     for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
         made = made[None]
-    # a stacked list is a new array; only if object is a traced value would memory be shared
+    if type(copy) is str or (copy is False and made is not object):
+        np.array(0.0, copy=copy)  # raises NumPy's ValueError
     shares = made is object and copy is not np._CopyMode.IF_NEEDED  # which has no truth value
     return made.copy(order) if shares and copy else made
 

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.errors import MissingRule, of_unrecorded_code
 from letir.tracing.operands import traced_or_array
+from letir.tracing.refusals import note_refusal
+from letir.tracing.source_locations import at_user
 
 
 def polyval(x: Any, c: Any, tensor: bool = True) -> Any:
@@ -33,12 +36,31 @@ def polyvander(x: Any, deg: int) -> Any:
 
 
 def polyfit(
-    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None
+    x: Any, y: Any, deg: Any, rcond: float | None = None, full: bool = False, w: Any = None
 ) -> Any:
-    """The coefficients of the least squares fit of degree ``deg``, by rising powers."""
-    if full or not isinstance(deg, int):
-        raise TypeError("polyfit of traced values takes one degree, and gives no diagnostics")
-    return np.polyfit(traced_or_array(x), traced_or_array(y), deg, rcond, w=w)[::-1]
+    """The coefficients of the least squares fit of degree ``deg``, by rising powers.
+
+    ``deg``: the highest power, or a list of the powers that are fitted.
+    """
+    x, y, w = [v if v is None else traced_or_array(v) for v in (x, y, w)]
+    if full:
+        error = MissingRule(
+            f"numpy.polynomial.polynomial.polyfit: full=True is not recorded{at_user()}\n"
+            "  leave it out"
+        )
+        raise note_refusal(of_unrecorded_code(error))
+    if np.ndim(deg) == 0:
+        return np.polyfit(x, y, deg, rcond, w=w)[::-1]
+    powers = np.sort(np.asarray(deg))
+    sides = polyvander(x, powers[-1])[:, powers], y
+    if w is not None:
+        sides = sides[0] * w[:, None], (y.T * w).T
+    scale = np.sqrt((sides[0] ** 2).sum(0))
+    least = len(x) * np.finfo(x.dtype).eps if rcond is None else rcond
+    fitted = (np.linalg.lstsq(sides[0] / scale, sides[1], least)[0].T / scale).T
+    places = np.searchsorted(powers, range(powers[-1] + 1))
+    rows = [fitted[i] if powers[i] == n else 0 * fitted[0] for n, i in enumerate(places)]
+    return np.stack(rows)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -87,6 +87,9 @@ def shape_from_call(shape: Any) -> Any:
     rules a Value stands for the shape that it has.
     """
     if not hasattr(shape, "ndim"):
+        kind = type(shape)
+        if kind is bool or (kind in (tuple, list) and bool in map(type, shape)):
+            raise TypeError("an integer is required")  # as NumPy says it
         return shape
     return tuple(map(as_size, shape)) if shape.ndim else as_size(shape)
 

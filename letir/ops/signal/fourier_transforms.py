@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
+from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
@@ -53,10 +54,7 @@ def _along_several(name: str):
 def _several_axes(name: str, a, s, axes, norm) -> tuple:
     """(operands, attrs) of a transform along several axes; an axis may be given twice."""
     if s is not None and None in s:
-        raise TraceError(
-            "fftn: a length of None is deprecated in NumPy: pass -1 for the full axis\n"
-            "  or leave s out"
-        )
+        s = _without_none(name, a, tuple(s), axes)
     s, axes = int_or_tuple(s), int_or_tuple(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
@@ -68,6 +66,16 @@ def _several_axes(name: str, a, s, axes, norm) -> tuple:
     if repeats:
         raise SeveralBinds(lambda: _one_after_the_other(name, a, s, axes, norm))
     return (a,), {"s": s, "axes": axes, "norm": norm}
+
+
+def _without_none(name: str, a, s: tuple, axes) -> tuple:
+    """``s`` with -1, which stands for the full axis, in place of None."""
+    text = "Passing an array containing `None` values to `s` is deprecated in NumPy 2.0"
+    LATE_BOUND["warn_at_user"](text, DeprecationWarning)
+    full = [-1 if n is None else n for n in s]
+    if name == "irfftn" and s[-1] is None:  # the full length of the result
+        full[-1] = 2 * (a.shape[-1 if axes is None else axes[-1]] - 1)
+    return tuple(full)
 
 
 def _along_two(name: str):

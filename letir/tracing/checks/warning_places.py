@@ -27,16 +27,16 @@ _MOST_FILES = 1 << 10
 _names: dict[str, dict] = BoundedCache(_MOST_FILES)  # globals by file
 
 
-def warn_at_user(text: str) -> None:
-    """Issue a RuntimeWarning with this text, which NumPy issued while it computed an operation."""
+def warn_at_user(text: str, kind: type[Warning] = RuntimeWarning) -> None:
+    """Issue a warning with this text, which NumPy issues for the user's call."""
     place = _user_place(sys._getframe(1))
     if place is None:
-        warnings.warn(text, RuntimeWarning, stacklevel=2)
+        warnings.warn(text, kind, stacklevel=2)
         return
     file, line, names = place
     registry = names.setdefault("__warningregistry__", {})
     module = names.get("__name__")
-    warnings.warn_explicit(text, RuntimeWarning, file, line, module, registry)
+    warnings.warn_explicit(text, kind, file, line, module, registry)
 
 
 def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:

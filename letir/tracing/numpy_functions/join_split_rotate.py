@@ -325,6 +325,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     obj = _known_places(obj) if sized is None and place is None else 0
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places
+    if places.dtype.kind not in "iu":
+        np.insert(np.arange(n), obj, 0)  # raises NumPy's error, except for an empty list
     if places.size == 1:  # all values are inserted at one place
         values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
         values = np.moveaxis(values, 0, axis) if not places.ndim else values

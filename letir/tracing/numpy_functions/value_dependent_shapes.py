@@ -161,7 +161,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     x = x if isinstance(x, Value) else np.asarray(x)
     if x.ndim != 1:
         raise ShapeError(f"bincount: the numbers must have one axis, found {x.ndim}\n  ravel them")
-    if x.dtype.kind not in "biu" or x.dtype == np.uint64:
+    if x.dtype == np.uint64:
+        np.bincount(np.zeros(1, np.uint64))  # a TypeError of NumPy's older versions
+        x = x.astype(np.int64)
+    if x.dtype.kind not in "biu":
         raise DTypeError(
             f"bincount: numbers of {x.dtype} cannot be cast to int64 without loss\n"
             "  convert them with .astype(int)"

@@ -210,7 +210,7 @@ class ArrayValue(ArrayMethods):
             sizes = shape[0] if len(shape) == 1 else shape
             return self.numpy_call(np.reshape, (self, sizes, order), {"copy": copy})
         return PRIMITIVES["reshape"](
-            self, shape_from_call(shape[0]) if len(shape) == 1 else shape, order
+            self, shape_from_call(shape[0] if len(shape) == 1 else shape), order
         )
 
     def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Value:

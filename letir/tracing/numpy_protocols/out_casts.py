@@ -11,9 +11,10 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import DTypeError, LetirError
+from letir.errors import DTypeError, LetirError, of_unrecorded_code
 from letir.tracing.mutation.memory_order import in_memory_order
 from letir.tracing.operands import Casting, traced_or_array
+from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
 
 _INDICES = frozenset([np.argmax, np.argmin, np.nanargmax, np.nanargmin])
@@ -45,7 +46,7 @@ def casting_into_out(func: Any, name: str, x: Any, result: Value, out: Value) ->
             raise _wrong_dtype(name, result, out)
         return "unsafe"
     if func in _IN_OUT_DTYPE and result.type.inexact:
-        raise _wrong_dtype(name, result, out)
+        raise note_refusal(of_unrecorded_code(_wrong_dtype(name, result, out)))
     if func in _SUMS:
         return casting_of_fold(x, result, out)
     return "unsafe" if func is np.choose or func in _ACCUMULATIONS else "same_kind"

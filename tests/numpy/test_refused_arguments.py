@@ -1,0 +1,81 @@
+"""Arguments that NumPy refuses, or takes with a warning: traced arrays do as NumPy does."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+X = np.array([1.5, 0.5, 2.5, 3.5])
+A = np.arange(12.0).reshape(3, 4) + 0.5
+
+REFUSED = {
+    "insert at floats": (lambda x: np.insert(x, np.array([]), 1.0), IndexError),
+    "insert at a float": (lambda x: np.insert(x, [1.0], 1.0), TypeError),
+    "bool size": (lambda x: x.reshape((True, -1)), TypeError),
+    "bool sizes": (lambda x: x.reshape(True, -1), TypeError),
+    "bool shape": (lambda x: np.zeros((2, True)) + x[0], TypeError),
+    "copy as text": (lambda x: np.array(x, copy="always"), ValueError),
+    "no copy of another dtype": (lambda x: np.array(x, np.float32, copy=False), ValueError),
+    "no copy of a list": (lambda x: np.asarray([x[0], 1.0], copy=False), ValueError),
+}
+
+
+@pytest.mark.parametrize(("f", "error"), REFUSED.values(), ids=REFUSED)
+def test_arguments_are_refused_as_by_numpy(f, error):
+    with pytest.raises(error):
+        f(X)
+    with pytest.raises(error):
+        lt.trace(f, X)
+    with pytest.raises(error):
+        lt.jit(f)(X)
+
+
+TAKEN = {
+    "insert at no place": (lambda x: np.insert(x, [], 1.0), X),
+    "bincount of uint64": (np.bincount, np.array([1, 2, 1], np.uint64)),
+    "weights of uint64": (lambda x: np.bincount(np.array([0, 2], np.uint64), x[:2]), X),
+    "no copy of itself": (lambda x: np.array(x, copy=False) * 2, X),
+    "powers to fit": (
+        lambda x: np.polynomial.polynomial.polyfit(np.arange(4.0), x, [2, 0]),
+        X,
+    ),
+    "powers and weights": (
+        lambda a: np.polynomial.polynomial.polyfit(a[0], a.T, [1, 2], w=[1.0, 2.0, 1.0, 0.5]),
+        A,
+    ),
+}
+
+
+@pytest.mark.parametrize(("f", "x"), TAKEN.values(), ids=TAKEN)
+def test_unusual_arguments_give_the_result_of_numpy(f, x):
+    program, jitted = lt.trace(f, x), lt.jit(f)
+
+    np.testing.assert_allclose(program(x), f(x), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(jitted(x), f(x), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn", "fft2"])
+def test_a_length_of_none_is_the_full_axis(name):
+    transform = getattr(np.fft, name)
+
+    def f(a):
+        return transform(a, s=(6, None), axes=(0, 1))
+
+    with pytest.warns(DeprecationWarning, match="None"):
+        expected = f(A)
+    with pytest.warns(DeprecationWarning, match="None"):
+        program = lt.trace(f, A)
+
+    assert_same(expected, program(A))
+
+
+@pytest.mark.parametrize("f", [np.var, np.std, np.median, np.nanvar])
+def test_jit_runs_python_where_numpy_computes_in_the_dtype_of_out(f):
+    def into(x):
+        return f(x, axis=0, out=np.zeros(4, np.float32))
+
+    with pytest.raises(lt.DTypeError):
+        lt.trace(into, A)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(into(A), lt.jit(into)(A))
