@@ -269,11 +269,10 @@ def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args
     if name == "seed" and is_own and trace.draws != DRAW_AT_ONCE and not gives_seed(args, kwargs):
         raise note_refusal(refused_draw(generator, name, is_own))
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
-        if first_traced((*args, *kwargs.values())) is not None:
-            return getattr(_captured_generators.generator_drawing_now(generator), name)(
-                *args, **kwargs
-            )
         draw = functools.partial(draw_elsewhere, original, args, kwargs)
+        if first_traced((*args, *kwargs.values())) is not None:
+            method = getattr(_captured_generators.generator_drawing_now(generator), name)
+            draw = functools.partial(method, *args, **kwargs)
         return _drawn_at_once(active, draw)
     if trace.draws == LIFT_STATES and not is_own and (name == "seed" or name not in _STATE):
         captured = _captured_generator(trace, generator)
