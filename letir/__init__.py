@@ -286,6 +286,7 @@ _LATE_BOUND = {
         "watch_list_arguments",
     ),
     "tracing.numpy_functions.select_and_grid": ("piecewise",),
+    "tracing.numpy_functions.texts": ("choose_texts",),
     "tracing.numpy_protocols.errstate_regions": ("record_errstate",),
     "tracing.numpy_protocols.gufuncs": ("move_core_axes",),
     "tracing.numpy_protocols.out_casts": (

@@ -18,13 +18,14 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import LetirError, MissingRule, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
 from letir.tracing.operands import stack_traced
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
+from letir.tracing.trace_state import NOT_COMPUTED
 
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # functions that return 0-d arrays where others return scalars
@@ -129,7 +130,12 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
         if isinstance(operand, Value):
             emitter = operand.emitter
             break
-    result = emitter.apply(op, operands, op.complete(attrs))
+    try:
+        result = emitter.apply(op, operands, op.complete(attrs))
+    except DTypeError:
+        if (chosen := LATE_BOUND["choose_texts"](func, args, kwargs)) is not NOT_COMPUTED:
+            return chosen
+        raise
     if op.returned is not None:
         return op.returned(result, **attrs)
     if func in _NO_SCALARS:
@@ -137,9 +143,8 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     if out is None:
         return result
     # of a NumPy scalar these are its methods, which return scalars
-    is_method = func in _METHODS and _is_strong_scalar(operands[0])
     written = write_into_out(func, operands[0], result, out)
-    return written[()] if is_method else written
+    return written[()] if func in _METHODS and _is_strong_scalar(operands[0]) else written
 
 
 def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
@@ -149,7 +154,12 @@ def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) ->
     plain = PLAIN.get(func)
     if plain is None:
         raise unsupported_error(func)
-    return plain(*args, **kwargs)
+    try:
+        return plain(*args, **kwargs)
+    except TypeError:
+        if (chosen := LATE_BOUND["choose_texts"](func, args, kwargs)) is not NOT_COMPUTED:
+            return chosen
+        raise
 
 
 def _is_strong_scalar(x: Any) -> bool:
