@@ -32,7 +32,7 @@ class Effort:
     rounds: int  # the number of timing rounds
 
 
-FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
+FULL, QUICK = Effort(epochs=40, rounds=100), Effort(epochs=10, rounds=40)
 
 
 def tell_story(

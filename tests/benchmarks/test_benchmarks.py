@@ -1,5 +1,6 @@
 """The benchmarks run; programs here are too small for meaningful figures."""
 
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from benchmarks import (
     residuals,
 )
 from benchmarks.__main__ import BEGIN, END, table, telling, write
+from benchmarks.first_minutes import measure_command, sum_of_steps
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.kernel_workloads import WORKLOADS, Workload
 from benchmarks.peers import installed
@@ -239,3 +241,13 @@ def test_one_thread_is_compared_with_several():
     assert seconds > 0
     assert faster > 0
     assert [1, 3, 1, 3] == found[1:5]
+
+
+def test_a_command_is_measured_with_the_processes_that_it_starts(tmp_path):
+    code = "import time\nwhile time.process_time() < 0.05: pass\nprint(7)"
+    (wall, cpu), printed = measure_command([sys.executable, "-c", code], tmp_path)
+
+    assert printed == "7\n"
+    assert wall > 0.04
+    assert cpu > 0.04
+    assert sum_of_steps("title", [(1.0, 0.5), (wall, cpu)]).startswith("title | 1.")
