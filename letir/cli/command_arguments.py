@@ -1,12 +1,13 @@
 """The arguments of commands that name functions, arrays, numbers and types."""
 
 import contextlib
+import difflib
 import importlib.util
 import inspect
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +18,12 @@ import numpy as np
 from letir.ast.text.literals import TYPE, parse_type
 from letir.ast.types import ShapeDtype
 from letir.errors import LetirError
+from letir.tracing.checks.user_functions import parameters_text
 
 FORMS = "write a .npy file or a number"
 _TRACED_FORMS = f"{FORMS}, or a type such as 'float64[n, 3]' for an argument without a value"
 _TYPE_FORM = "write a dtype and a size for each axis, as in 'float64[n, 3]'"
+_MOST_NAMES = 12  # the most functions that an error lists
 _TYPE = re.compile(TYPE)
 _LIKE_A_TYPE = re.compile(r"\s*[a-z]+\d*\*?\s*\[.*")  # also without its end, or malformed
 
@@ -31,14 +34,41 @@ def function_in(place: str) -> Callable:
     module = _module_in(place, file)
     result = getattr(module, name, None)
     if not callable(result):
-        own = inspect.getmembers(
-            module, lambda f: inspect.isfunction(f) and f.__module__ == module.__name__
-        )
+        names = _function_names(module)
+        if len(names) > _MOST_NAMES:
+            names = [*difflib.get_close_matches(name, names, _MOST_NAMES, 0), "others"]
         raise LetirError(
-            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}\n"
+            f"{file} has no function {name!r}; it has {', '.join(names) or 'none'}\n"
             "  name one of them"
         )
     return result
+
+
+def _function_names(module: ModuleType) -> list[str]:
+    """The public names of the functions that a module defines."""
+    members = inspect.getmembers(module, lambda f: callable(f) and not isinstance(f, type))
+    own = [name for name, f in members if getattr(f, "__module__", None) == module.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+def traced_arguments(function: Callable, texts: Sequence[str]) -> list:
+    """The arguments that ``--arg`` gives to a call of ``function``, one for each parameter."""
+    args = list(map(parse_traced_argument, texts))
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # functions in C have no signature
+        return args
+    try:
+        signature.bind(*args)
+    except TypeError as reason:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise LetirError(
+            f"the function {name}{parameters_text(signature)} is called with "
+            f"({', '.join(texts)}): {reason}\n"
+            "  write --arg once for each of its parameters, in their order, as in "
+            "--arg 'float64[n, 3]' --arg x.npy"
+        ) from None
+    return args
 
 
 def _module_in(place: str, file: str) -> ModuleType:
@@ -62,8 +92,9 @@ def _module_named(place: str, name: str) -> ModuleType:
         with contextlib.suppress(ModuleNotFoundError):  # of a package that it names
             spec = importlib.util.find_spec(name)
     if spec is None or spec.loader is None:
+        missing = f", and there is no module {name!r}" if name and name != place else ""
         raise LetirError(
-            f"{place}: a Python file and a function are expected\n"
+            f"{place}: a Python file and a function are expected{missing}\n"
             "  name a file and a function in it, as in model.py:loss, or a module and a function"
         )
     return _run_module(spec)

@@ -27,6 +27,7 @@ from letir.cli.command_arguments import (
     parse_argument,
     parse_traced_argument,
     size_argument,
+    traced_arguments,
 )
 from letir.cli.machine_report import machine_report, report_text
 from letir.demo.story import FULL, QUICK, tell_story
@@ -42,6 +43,8 @@ NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register
 
 def demo_command(options: argparse.Namespace) -> int:
     """Train a classifier written in plain NumPy."""
+    if options.save and not Path(options.save).absolute().parent.is_dir():  # before it trains
+        raise FileNotFoundError(2, os.strerror(2), options.save)
     return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
 
 
@@ -54,7 +57,8 @@ def doctor_command(options: argparse.Namespace) -> int:
 
 def trace_command(options: argparse.Namespace) -> int:
     """Record a function of a Python file, and print its program, or save it."""
-    program = trace(function_in(options.function), *map(parse_traced_argument, options.arg))
+    function = function_in(options.function)
+    program = trace(function, *traced_arguments(function, options.arg))
     write_program(program, options.output)
     print_result(program, options.output)
     return 0
@@ -92,15 +96,20 @@ def show_command(options: argparse.Namespace) -> int:
 
 def view_command(options: argparse.Namespace) -> int:
     """Write a page on which to explore a program: one HTML file."""
-    name, args = options.file, list(map(parse_traced_argument, options.arg))
+    name, title = options.file, Path(options.file).stem
+    sizes = dict(map(size_argument, options.size))
     shown: Callable | Lambda | letir.Gradient
     if ":" in name and not os.path.exists(name):
+        if sizes:
+            raise LetirError(
+                f"{name} is a function: --size is for ONNX models\n"
+                "  write the numbers into its types, as in --arg 'float64[8, 3]'"
+            )
         shown, title = function_in(name), name.rpartition(":")[2]
-    elif options.size:
-        sizes = dict(map(size_argument, options.size))
-        shown, title = check(letir.onnx.load(name, sizes=sizes)), Path(name).stem
+        args = traced_arguments(shown, options.arg)
     else:
-        shown, title = content_of(name, options), Path(name).stem
+        shown = check(letir.onnx.load(name, sizes=sizes)) if sizes else content_of(name, options)
+        args = list(map(parse_traced_argument, options.arg))
     path = options.output or f"{title}.html"
     page = letir.viz.explorer(shown, *args, gradient=not options.no_gradient, title=title)
     page.save(path)
