@@ -18,7 +18,7 @@ FOLDER = Path(__file__).with_name("api")
 INDEX = FOLDER.with_suffix(".md")
 EXTEND = "Extending"
 NAMESPACES = (
-    *("datasets", "debug", "eager", "nn", "nn.initializers", "nn.optim", "onnx", "passes"),
+    *("dask", "datasets", "debug", "eager", "nn", "nn.initializers", "nn.optim", "onnx", "passes"),
     *("random", "testing", "tree", "viz"),
 )
 KINDS = (FunctionType, classmethod, property, staticmethod)  # of the members that pages list

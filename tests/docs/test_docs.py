@@ -9,6 +9,7 @@ import runpy
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -83,6 +84,13 @@ def public_names() -> list[str]:
         *dir(lt),
         *(f"{space}.{n}" for space in spaces for n in API["namespace"](space).__all__),
     ]
+
+
+def test_every_namespace_is_described():
+    """``numpy`` and ``scipy`` are NumPy's and SciPy's, on pages of their own."""
+    spaces = {name for name in dir(lt) if isinstance(getattr(lt, name), ModuleType)}
+
+    assert spaces - {"extend", "numpy", "scipy"} <= set(API["NAMESPACES"])
 
 
 @pytest.mark.parametrize("name", public_names())
