@@ -65,6 +65,24 @@ def test_pointing_at_a_residual_lights_up_both_programs(opened):
     assert page.texts(".status")[0].startswith("%4:h float64[4, 2]: read by ")
 
 
+def test_the_source_is_shown_before_a_bind_is_chosen(opened):
+    page = opened(lt.viz.explorer(loss, *ARGS))
+
+    assert any("np.tanh" in line for line in page.texts(".code-line"))
+    assert page.texts(".code-line.here") == []
+
+
+def test_a_line_counts_its_residuals(opened):
+    def running(x):
+        last, states = lt.scan(lambda s, v: (np.sin(s * v), s), 1.0, x)
+        return last * states.sum()
+
+    page = opened(lt.viz.explorer(running, np.ones(3)))
+
+    (counted,) = [text for text in page.texts(f"{ROWS} .kept") if text[0].isdigit()]
+    assert counted == "3 kept 56 B"
+
+
 def test_a_search_leaves_the_lines_that_match(opened):
     page = opened(lt.viz.explorer(loss, *ARGS))
     page.press("/")

@@ -26,6 +26,12 @@ const codeText = (row) => (row[PLACE] < 0 ? "" : textAt(content.places[row[PLACE
 // The bytes of the values that the backward program reads, by local.
 const keptBytes = new Map(program.kept);
 
+// The sum of such bytes as text, "" if one of them is not a number.
+function bytesInTotal(counts) {
+  if (!counts.every((count) => typeof count === "number")) return "";
+  return bytesText(counts.reduce((a, b) => a + b, 0));
+}
+
 // For each local the rows that read it; bodies count as parts of the rows that hold them.
 function usersOf(rows) {
   const users = new Map();

@@ -43,10 +43,9 @@ function programPanel() {
   const notes = element("p", { class: "q note" });
   if (program.cotangents.length) {
     const numbers = [...keptBytes.values()];
-    const isKnown = numbers.every((n) => typeof n === "number");
-    const total = isKnown ? `, ${bytesText(numbers.reduce((a, b) => a + b, 0))}` : "";
+    const total = [counted(numbers.length, "residual"), bytesInTotal(numbers)].filter(Boolean);
     const about = "values of the forward program that the backward program reads.";
-    notes.append(`${counted(numbers.length, "residual")}${total}: ${about}`);
+    notes.append(`${total.join(", ")}: ${about}`);
   } else notes.append(`No backward program. ${program.reason}`);
   const strip = new MemoryStrip(content.memory, (position) => {
     const [binder] = content.rows[program.rows[position]][BINDERS];

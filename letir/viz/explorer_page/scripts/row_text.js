@@ -84,9 +84,8 @@ function cellsOf(line) {
   const names = nameElements(binders, "b");
   const typed = binders.map(typeText).filter(Boolean).join(", ");
   const types = typed ? [element("span", { class: "of-type" }, typed)] : [];
-  for (const local of binders) {
-    if (keptBytes.has(local) && line.kind !== "body") types.push(keptElement(local));
-  }
+  const kept = binders.filter((local) => keptBytes.has(local));
+  if (kept.length && line.kind !== "body") types.push(keptElement(kept));
   if (line.kind === "param")
     return [names, types, [element("span", { class: "q" }, line.word)], []];
   if (line.kind === "body") {
@@ -109,10 +108,13 @@ function cellsOf(line) {
   return [names, types, [operation, "(", ...inside, ")"], place];
 }
 
-// That a value is kept for the backward program; narrow grids hide the bytes.
-function keptElement(local) {
-  const bytes = element("span", { class: "wide" }, ` ${bytesText(keptBytes.get(local))}`);
-  return element("span", { class: "kept" }, "kept", bytes);
+// How many values of a line are kept for the backward program; narrow grids hide the bytes.
+function keptElement(locals) {
+  const counts = locals.map((local) => keptBytes.get(local));
+  const [text, bytes] = counts.length > 1
+    ? [`${counts.length} kept`, bytesInTotal(counts)]
+    : ["kept", bytesText(counts[0])];
+  return element("span", { class: "kept" }, text, element("span", { class: "wide" }, ` ${bytes}`));
 }
 
 // A place in the user's code; narrow grids hide the name of the file.

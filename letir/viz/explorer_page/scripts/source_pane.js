@@ -18,13 +18,13 @@ class SourcePane {
   }
 
   show(place) {
-    if (place < 0) {
-      this.title.textContent = "source";
-      this.mark(0, 0);
-      if (this.file < 0) this.text.textContent = "no line of code";
+    if (place < 0 && !content.lines.length) {
+      this.text.textContent = "no line of code";
       return;
     }
-    const [file, first, last] = content.lines[place];
+    if (place < 0 && this.file >= 0) return this.mark(0, 0);
+    // before a bind is chosen, the code of the first one, without a mark
+    const [file, first, last] = place < 0 ? [content.lines[0][0], 0, 0] : content.lines[place];
     this.title.textContent = content.files[file].name;
     if (file !== this.file) this.fill(file);
     this.mark(first, last);
