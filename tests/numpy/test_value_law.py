@@ -42,6 +42,7 @@ def outcome(f, x):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", ".* was compiled")  # of inputs of many kinds
+        warnings.filterwarnings("ignore", "numpy.fix is deprecated")  # since NumPy 2.5
         warnings.filterwarnings("ignore", "jit calls .* as Python")  # of functions such as float
         try:
             result, error = f(x), None

@@ -2,7 +2,7 @@ import collections.abc
 import functools
 import math
 from collections import deque
-from enum import Enum
+from enum import Enum, member
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ Loopable = collections.abc.Iterable
 
 
 class Functions(Enum):
-    SINE = functools.partial(math.sin)
+    SINE = member(functools.partial(math.sin))
 
 
 class Node:
