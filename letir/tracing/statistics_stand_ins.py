@@ -5,6 +5,7 @@ difference, square and quotient.
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,8 @@ from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LibraryModule, is_recording
 
+_SUMS_PRODUCTS = hasattr(math, "sumprod")
+
 
 def _total(values: Sequence) -> Any:
     """The sum of the values, rounded once, as a Python float."""
@@ -30,15 +33,15 @@ def _as_float(x: Any) -> Any:
 
 def _of_class(x: Any, values: Sequence) -> Any:
     """A Python float in the class of the sum of the values."""
-    scalars = [v for v in values if isinstance(v, np.generic | Value) and not _is_weak(v)]
+    scalars = [v for v in values if _is_numpy_scalar(v)]
     if not scalars:
         return x
     return as_numpy_scalar(x, np.result_type(*{v.dtype for v in scalars}).type)
 
 
-def _is_weak(x: Any) -> bool:
-    """Whether a traced value stands for a Python number."""
-    return isinstance(x, Value) and x.type.weak
+def _is_numpy_scalar(x: Any) -> bool:
+    """Whether ``x`` is a NumPy scalar, or a traced value that stands for one."""
+    return not x.type.weak if isinstance(x, Value) else isinstance(x, np.generic)
 
 
 def _mean(values: Sequence) -> Any:
@@ -75,7 +78,9 @@ def _weighted_mean(values: Sequence, weights: Sequence | None = None) -> Any:
         return _total(values) / len(values)
     weights = list(weights)
     products = [x * w for x, w in zip(values, weights, strict=True)]
-    return _total(products) / _total(weights)
+    # since Python 3.12 math.sumprod adds them, which keeps the class of NumPy's scalars
+    of_numpy = _SUMS_PRODUCTS and any(_is_numpy_scalar(x) for x in products)
+    return (sum(products) if of_numpy else _total(products)) / _total(weights)
 
 
 _FUNCTIONS: dict[str, Callable] = {
