@@ -175,13 +175,13 @@ class Executor(Generic[P, R]):
     def note_python_kind(self, number: int, args: tuple, kwargs: dict) -> None:
         """Count a call of the Python function; some of them give their kind a test."""
         next(self.missed)
-        if number % _CALLS_BY_KEY == 0 and not self.marker.is_needed:
+        if number % _CALLS_BY_KEY == 0:
             self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
             self.try_first(self.quick)
 
     def add_quick_call(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
         """From now on, try this plan first for calls with arguments of this kind."""
-        if self.quick_made < _MOST_QUICK and not self.marker.is_needed:
+        if self.quick_made < _MOST_QUICK:
             made = LATE_BOUND["quick_call"](self, known, args, kwargs, leaves)
             if made is not None:
                 self.quick_made += 1

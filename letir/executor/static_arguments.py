@@ -69,6 +69,13 @@ class StaticArguments:
         values += [(name, kwargs[name]) for name in names]
         return tuple([args[i] for i in others]), named, values
 
+    def static_places(self, args: tuple, kwargs: dict) -> frozenset[int | str]:
+        """The positions and names of the static arguments of a call."""
+        if not self.is_needed:
+            return frozenset()
+        static, _ = self.places.get(len(args)) or self.split_positions(len(args))
+        return frozenset([*static, *self.argnames & kwargs.keys()])
+
     def split_positions(self, count: int) -> tuple[list[int], list[int]]:
         """(positions of static arguments, other positions) for this number of arguments."""
         static = {n % count for n in self.argnums if -count <= n < count}

@@ -4,7 +4,7 @@
 makes functions of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from types import FunctionType
 from typing import Any
 
@@ -34,6 +34,7 @@ class TestWriter:
         self.names: dict[str, Any] = {"ndarray": np.ndarray}
         self.draws_in_python = draws_in_python  # whether any generator has a test
         self.generators = [*map(id, generators)]  # that draw without copies of their states
+        self.static: Set[int | str] = frozenset()  # positions and names of static arguments
         self.shapes = shapes  # of the leaves, if some sizes are symbolic
         self.symbols: dict[Size, str] = {}  # a variable for each symbolic size
         self.tests: list[str] = []
@@ -92,6 +93,23 @@ class TestWriter:
         else:
             raise NotPlain
 
+    def add_static(self, value: Any, text: str) -> None:
+        """Add the tests of a static argument, which is no leaf of the plan."""
+        kind = type(value)
+        if value is None or kind is bool:
+            self.tests.append(f"{text} is {value}")
+        elif kind in (int, str, float) and (value or kind is not float) and value == value:
+            named = self.name(kind)
+            self.tests.append(f"type({text}) is {named} and {text} == {self.name(value)}")
+        elif kind is tuple:
+            self.tests.append(f"type({text}) is tuple and len({text}) == {len(value)}")
+            for i, item in enumerate(value):
+                self.add_static(item, f"{text}[{i}]")
+        elif kind.__eq__ is object.__eq__ or kind.__module__.startswith("letir."):
+            self.tests.append(f"{text} is {self.name(value)}")
+        else:
+            raise NotPlain  # the same value may need another plan after a change
+
     def add_function(self, value: Any, text: str, first: str) -> None:
         """Add the tests of a function, whose captured and global numbers must not have changed."""
         outside = LATE_BOUND["values_read"](value)
@@ -135,8 +153,12 @@ class TestWriter:
         self.count = len(args)
         self.tests.append(f"len(kwargs) == {len(kwargs)}" if kwargs else "not kwargs")
         for i, value in enumerate(args):
-            self.add(value, f"a{i}")
-        self.add_items(kwargs, "kwargs")
+            (self.add_static if i in self.static else self.add)(value, f"a{i}")
+        for name in sorted(kwargs.keys() & self.static):
+            self.tests.append(f"{name!r} in kwargs")
+            self.add_static(kwargs[name], f"kwargs[{name!r}]")
+        named = {name: value for name, value in kwargs.items() if name not in self.static}
+        self.add_items(named, "kwargs")
 
     def add_items(self, value: Any, text: str) -> None:
         """Add the tests of the items of a tuple, list or dict."""
@@ -195,13 +217,16 @@ def tests_of_call(
     leaves: Sequence,
     generators: Sequence = (),
     shapes: Sequence[tuple] = (),
+    static: Set[int | str] = frozenset(),
 ) -> Any:
     """The text of the tests for arguments like these; None for kinds without tests.
 
     ``leaves``: the leaves of ``args`` and ``kwargs`` that the plan takes; ``generators``: the
-    random generators among them; ``shapes``: the shapes of the leaves if some are symbolic.
+    random generators among them; ``shapes``: the shapes of the leaves if some are symbolic;
+    ``static``: the positions and names of static arguments.
     """
     text = TestWriter(generators, shapes=shapes)
+    text.static = static
     try:
         text.add_call(args, kwargs)
     except NotPlain:
@@ -210,13 +235,15 @@ def tests_of_call(
     return text if [*map(id, text.leaves)] == [*map(id, leaves)] else None
 
 
-def tests_of_kind(args: tuple, kwargs: dict, *, is_brief: bool) -> TestWriter:
+def tests_of_kind(
+    args: tuple, kwargs: dict, *, is_brief: bool, static: Set[int | str] = frozenset()
+) -> TestWriter:
     """The tests whether the Python function is called for arguments like these.
 
     ``is_brief``: test the first item of each sequence only, because the function takes any
     arguments. Raises NotPlain for kinds without tests.
     """
     text = TestWriter((), draws_in_python=True)
-    text.is_brief, text.tests_order = is_brief, False
+    text.is_brief, text.tests_order, text.static = is_brief, False, static
     text.add_call(args, kwargs)
     return text

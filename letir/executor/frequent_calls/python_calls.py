@@ -50,7 +50,8 @@ def call_of_python(
     if outside is None:
         return None  # what it reads counts as while it was recorded, and its effects happen once
     try:
-        tests = tests_of_kind(args, kwargs, is_brief=raises or numbers)
+        static = executor.marker.static_places(args, kwargs)
+        tests = tests_of_kind(args, kwargs, is_brief=raises or numbers, static=static)
     except NotPlain:
         return None
     is_scipy = tests.uses_scipy or _is_decomposed(outside)
@@ -137,7 +138,8 @@ class PythonKind:
 def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, ...]:
     """The kinds of an executor, after the kind of these arguments if that has a test."""
     try:
-        tests = tests_of_kind(args, kwargs, is_brief=False)
+        static = executor.marker.static_places(args, kwargs)
+        tests = tests_of_kind(args, kwargs, is_brief=False, static=static)
     except NotPlain:
         return executor.as_python
     call = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))

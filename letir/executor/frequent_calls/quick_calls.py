@@ -140,7 +140,8 @@ def quick_call(
     for n in drawing:
         arrays[n] = getattr(arrays[n], "generator", None)
     shapes = [spec.kind.shape for spec in entry.key.arrays] if entry.key.has_names else []
-    tests = tests_of_call(args, kwargs, arrays, [arrays[n] for n in drawing], shapes)
+    static = executor.marker.static_places(args, kwargs)
+    tests = tests_of_call(args, kwargs, arrays, [arrays[n] for n in drawing], shapes, static)
     if tests is None:
         return None
     texts = (*tests.tests, *[str(id(value)) for value in tests.names.values()])
