@@ -172,6 +172,7 @@ def call_refused(
         method = executor.__get__(args[0])
         if executor.method is not None and not isinstance(args[0], type):
             executor.object_kinds |= {type(args[0])}
+            executor.try_first(executor.quick)
         return method(*args[1:], **kwargs)
     error, value = name_refused(executor.f, marked, error)
     if type(value).__module__.startswith("letir.") or is_lazy(value) or is_tensor(value):

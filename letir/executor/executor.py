@@ -81,7 +81,6 @@ class Executor(Generic[P, R]):
         self.keys = BoundedCache(_MOST_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.as_python: tuple = ()  # kinds of arguments for which the Python function is called
-        self.try_first(())  # plans for calls like some before, see ``quick_call``
         self.quick_made, self.has_warned = 0, False  # has_warned: that most calls compile
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
@@ -92,6 +91,7 @@ class Executor(Generic[P, R]):
         self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.object_kinds: frozenset[type] = frozenset()  # of first arguments with such a method
         self.lock = new_lock()
+        self.try_first(())  # plans for calls like some before, see ``quick_call``
 
     def call_generally(self, args: tuple, kwargs: dict, first: int = 0) -> Any:
         """Make a call by the quick calls from number ``first`` on, or by the key of its arguments.
@@ -127,7 +127,9 @@ class Executor(Generic[P, R]):
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
         own_call = next((one.own_call for one in (*quick, *self.as_python)), None)
-        self.__call__ = own_call or general_call(self)  # type: ignore[method-assign]
+        if own_call is None:
+            own_call = (LATE_BOUND["call_of_objects"] if self.object_kinds else general_call)(self)
+        self.__call__ = own_call  # type: ignore[method-assign]
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
         """Make a call, finding its plan by the short key of its arguments.

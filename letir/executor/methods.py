@@ -10,6 +10,7 @@ import functools
 import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any, Generic
 
 import numpy as np
@@ -24,8 +25,9 @@ from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import DTypeError, TraceError
 from letir.executor.argument_spec import token_of_static
-from letir.executor.calls import run_python_function
+from letir.executor.calls import general_call, run_python_function
 from letir.executor.transformed_executors import transformed_method
+from letir.plan.plan import Miss
 from letir.tracing.refusals import of_outside_state
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
@@ -89,6 +91,7 @@ class _ObjectState:
 class _ChangedArrays:
     """Arrays assigned by a method: their places (owner's path, attribute or item), and values."""
 
+    __letir_constant__ = "places", "values"  # the constant and the results
     places: tuple
     values: list
 
@@ -137,7 +140,7 @@ def _mirrored_method(method: Callable) -> Callable:
 
 
 @functools.lru_cache(_MOST_STATES)
-def _holds_attributes_only(kind: type) -> bool:
+def holds_attributes_only(kind: type) -> bool:
     """Whether the parts of an object of this class are the items of its ``__dict__``."""
     slots = {name for cls in kind.__mro__ for name in cls.__dict__.get("__slots__", ())}
     is_container = issubclass(kind, dict | list | tuple | types.MethodType | np.ndarray | type)
@@ -151,7 +154,7 @@ def _plain_state(instance: Any) -> tuple[tuple, list] | None:
     Objects with equal keys have equal states besides their arrays. None for other objects.
     """
     kind: Any = type(instance)
-    if not _holds_attributes_only(kind):
+    if not holds_attributes_only(kind):
         return None
     attributes = instance.__dict__
     key: list = [kind, *attributes]
@@ -166,6 +169,39 @@ def _plain_state(instance: Any) -> tuple[tuple, list] | None:
         else:
             return None
     return (tuple(key), arrays) if len({*map(id, arrays)}) == len(arrays) else None
+
+
+def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
+    """The result of a method by one of its quick calls; Miss if there is none for these arguments.
+
+    ``args``: the object and the other arguments. The function of a quick call does not run inside a
+    trace.
+    """
+    for quick in on_arrays.quick:
+        if quick.of_object:
+            try:
+                out = quick.of_object(*args, **kwargs)
+            except Exception:  # made again in another way, which raises the same error if any
+                quick.note_failure_on_object()
+            else:
+                if out is not Miss:
+                    return out
+    return Miss
+
+
+def call_of_objects(executor: Any) -> Callable:
+    """The function of an executor that has been called with an object as the first argument."""
+    method, general = executor.method, general_call(executor)
+    calls = executor.calls
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = _quick_call_on_object(method, args, kwargs)
+        if out is Miss:
+            return general(*args, **kwargs)
+        next(calls)
+        return out
+
+    return call
 
 
 def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -187,6 +223,10 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             return run_python_function(executor, (instance, *args), kwargs)
         if plain is not None:
             on_arrays.states[key] = state
+    for quick in on_arrays.quick:
+        if quick.of_object is None:
+            marked = (state, arrays, *args), kwargs
+            quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, instance, *marked)
     before = _INSTANCE.set(instance)
     try:
         found = on_arrays(state, arrays, *args, **kwargs)
@@ -207,10 +247,13 @@ class BoundExecutor(Generic[P, R]):
     """An executor as a method of ``instance``."""
 
     def __init__(self, executor, on_arrays, instance):
-        functools.update_wrapper(self, executor, updated=())
+        vars(self).update(on_arrays.wrapped_names)
         self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        out: Any = _quick_call_on_object(self.on_arrays, (self.__self__, *args), kwargs)
+        if out is not Miss:
+            return out
         return _call_on_object(self.executor, self.on_arrays, self.__self__, args, kwargs)
 
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -274,8 +317,16 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
             if executor.method is None:
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
                 method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
+                method.wrapped_names = vars(
+                    functools.update_wrapper(SimpleNamespace(), executor, updated=())
+                )
                 executor.method = method
     return BoundExecutor(executor, executor.method, instance)
 
 
-LATE_BOUND.update(bound_executor=bound_executor, call_on_first=call_on_first)
+LATE_BOUND.update(
+    bound_executor=bound_executor,
+    call_of_objects=call_of_objects,
+    call_on_first=call_on_first,
+    holds_attributes_only=holds_attributes_only,
+)

@@ -96,10 +96,10 @@ def whole_call(
     """The function of ``count`` arguments a0, a1, ... that gives the nested results.
 
     ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
-    ``names``: the values of names in both; ``nest(texts)``: the text of the nested results, for the
-    texts of the flat ones; ``drawing``: the position, the text and an example of each random
-    generator among the arguments; they get back their states if the function gives no results. None
-    if the plan is long or has effects.
+    ``names``: the values of names in both; ``nest(texts)``: the lines that set ``found`` to the
+    nested results, for the texts of the flat ones; ``drawing``: the position, the text and an
+    example of each random generator among the arguments; they get back their states if the function
+    gives no results. None if the plan is long or has effects.
     """
     table = plan.table
     binds = [bind_at(table, n) for n in range(len(table.steps))]
@@ -118,7 +118,7 @@ def whole_call(
     if table.constants and table.shared:
         body.append(f" r = {text.results(LATE_BOUND['without_constants'])}")
         results = [f"r[{n}]" for n in range(len(results))]
-    body.append(f" found = {nest(results)}")
+    body += nest(results)
     saved = [(text, value) for n, text, value in drawing if not _starts_with_seed(plan, binds, n)]
     if saved:
         body = _restoring_states(body, saved, names)

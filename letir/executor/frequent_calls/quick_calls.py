@@ -43,13 +43,13 @@ def _nest_of(tree: Tree | None, count: int) -> Callable:
         return _only_result if count == 1 else _all_results
     names: dict[str, Any] = {}
     try:
-        text = _nested_text(tree.unflatten(range(count)), [f"r[{i}]" for i in range(count)], names)
+        text = nested_text(tree.unflatten(range(count)), [f"r[{i}]" for i in range(count)], names)
     except NotPlain:
         return tree.unflatten
     return define_function("nest", f"def nest(r):\n return {text}", names)
 
 
-def _nested_text(example: Any, texts: list[str], names: dict[str, Any]) -> str:
+def nested_text(example: Any, texts: list[str], names: dict[str, Any]) -> str:
     """The expression for a nested result, given as a structure of positions of ``texts``."""
     kind = type(example)
     if kind is int:
@@ -61,12 +61,17 @@ def _nested_text(example: Any, texts: list[str], names: dict[str, Any]) -> str:
         for key in example:
             keys.append(f"n{len(names)}")
             names[keys[-1]] = key
-        values = [_nested_text(value, texts, names) for value in example.values()]
+        values = [nested_text(value, texts, names) for value in example.values()]
         return f"{{{', '.join(f'{k}: {v}' for k, v in zip(keys, values, strict=True))}}}"
+    parts = getattr(kind, "__letir_constant__", None)
+    if parts:  # an object of a constant and of a list of results
+        name = f"n{len(names)}"
+        names[name], names[f"{name}_constant"] = kind, getattr(example, parts[0])
+        return f"{name}({name}_constant, {nested_text(getattr(example, parts[1]), texts, names)})"
     is_named = issubclass(kind, tuple) and hasattr(kind, "_fields")
     if kind not in (tuple, list) and not is_named:
         raise NotPlain
-    items = "".join([f"{_nested_text(item, texts, names)}, " for item in example])
+    items = "".join([f"{nested_text(item, texts, names)}, " for item in example])
     if is_named:
         name = f"n{len(names)}"
         names[name] = kind
@@ -103,6 +108,7 @@ class QuickCall:
     own_call: Callable | None = None
     is_python: bool = False
     failures: int = 0
+    of_object: Callable | bool | None = None  # see ``object_calls``; False if there is none
 
     def is_open(self, error: BaseException) -> bool:
         """Whether the call can be made in another way after this error."""
@@ -119,6 +125,12 @@ class QuickCall:
         if self.failures == _MOST_FAILURES:
             self.run, self.in_parts, self.own_call = self.in_parts, None, None
         return None
+
+    def note_failure_on_object(self) -> None:
+        """Drop the call of an object's method if it keeps raising."""
+        self.failures += 1
+        if self.failures >= _MOST_FAILURES:
+            self.of_object = False
 
 
 def quick_call(
@@ -155,7 +167,8 @@ def quick_call(
     in_parts = _run_step_by_step(
         tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
     )
-    whole = _call_of_plan(version, tests, tree) if is_straight else None
+    of_results = functools.partial(_line_of_results, tree)
+    whole = call_of_plan(version, tests, of_results) if is_straight else None
     by_python = call_of_python(executor, version, whole or in_parts, (args, kwargs), branches)
     if by_python is not None:
         whole, in_parts = by_python, None
@@ -196,14 +209,22 @@ def _run_step_by_step(match: Callable, run: Callable, nest: Callable) -> Callabl
     return call
 
 
-def _call_of_plan(version: Compiled, tests: TestWriter, tree: Tree | None) -> WholeCall | None:
-    """The function of arguments that tests, runs and nests at once; None if it cannot be made."""
-    names = {**tests.names, "is_tracing": ACTIVE.get}
+def _line_of_results(tree: Tree | None, texts: list[str], names: dict[str, Any]) -> list[str]:
+    """The line that sets ``found`` to the nested results."""
+    if tree is None:
+        return [f" found = ({', '.join(texts)})"]  # one result alone in parentheses is itself
+    return [f" found = {nested_text(tree.unflatten(range(len(texts))), texts, names)}"]
 
-    def nest(texts: list[str]) -> str:
-        if tree is None:
-            return f"({', '.join(texts)})"  # one result alone in parentheses is itself
-        return _nested_text(tree.unflatten(range(len(texts))), texts, names)
+
+def call_of_plan(
+    version: Compiled, tests: TestWriter, results: Callable[[list[str], dict], list[str]]
+) -> WholeCall | None:
+    """The function of arguments that tests, runs and nests at once; None if it cannot be made.
+
+    ``results(texts, names)``: the lines that set ``found``, from the texts of flat results.
+    """
+    names = {**tests.names, "is_tracing": ACTIVE.get}
+    nest = functools.partial(results, names=names)
 
     leaves = [
         (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
