@@ -77,7 +77,7 @@ def test_a_wrong_parameter_is_numpys_error():
                 lambda g: g.multivariate_normal(np.zeros(2), -np.eye(2), check_valid="raise"),
                 generator,
             )
-    with pytest.raises(lt.MissingRule, match="all of alpha is below 0.1"):
+    with pytest.raises(lt.MissingRule, match=r"all of alpha is below 0\.1"):
         lt.trace(lambda g, a: g.dirichlet(a), np.random.default_rng(0), np.full(3, 0.01))
     with pytest.raises(lt.ShapeError, match="square matrix of its length"):
         lt.trace(lambda g, m: g.multivariate_normal(m, np.eye(3)), np.random.default_rng(0), MEAN)
