@@ -14,7 +14,7 @@ FUNCTIONS = {  # module: names of NumPy's functions
         vsplit vstack
     """,
     "linalg_fft": """
-        cross diagonal einsum_path fftshift hfft ifftshift ihfft matmul outer tensordot trace vecdot
+        diagonal einsum_path fftshift hfft ifftshift ihfft matmul outer tensordot trace vecdot
     """,
     "polynomial_functions": "poly polyadd polyder polyfit polyint polymul polysub roots",
     "select_and_grid": """
