@@ -246,3 +246,45 @@ def test_plans_that_another_call_has_added_are_tried_before_one_is_made():
     assert cache.grow(entry, before, lambda: "plan")
     assert cache.grow(entry, before, lambda: "another plan")
     assert ("plan",) == entry.plans
+
+
+class WithTwoArguments(Exception):
+    """``copy.copy`` calls its class with one argument, and fails."""
+
+    def __init__(self, what, why):
+        super().__init__(f"{what}: {why}")
+
+
+def test_an_error_that_cannot_be_copied_reaches_the_thread_that_waits():
+    cache, going, go_on, raised = PlanCache(8), threading.Event(), threading.Event(), []
+
+    def fails():
+        going.set()
+        go_on.wait(30)
+        raise WithTwoArguments("a shape", "too long")
+
+    def ask(number):
+        if number:
+            assert going.wait(30)
+            threading.Timer(0.05, go_on.set).start()
+        with pytest.raises(WithTwoArguments, match="a shape: too long"):
+            cache.grow(cache.entry("key"), (), fails)
+        raised.append(number)
+
+    together(ask, threads=2)
+
+    assert sorted(raised) == [0, 1]
+
+
+def test_a_plan_that_is_being_made_is_neither_made_again_nor_removed():
+    """A function may call itself while it is compiled."""
+    cache, answers = PlanCache(8), []
+    entry = cache.entry("key")
+
+    def make():
+        answers.append((cache.grow(entry, (), lambda: "inner"), cache.remove(entry)))
+        return "plan"
+
+    assert cache.grow(entry, (), make)
+    assert (answers, entry.plans) == ([(False, False)], ("plan",))
+    assert (cache.remove(entry), cache.remove(entry)) == (True, False)

@@ -205,5 +205,19 @@ def test_size_takes_several_axes(axis):
     assert_same(lt.trace(f, x)(x), f(x))
 
 
+@pytest.mark.parametrize("x", [np.arange(3), np.array([complex(np.nan, np.inf), 1, 2])])
+def test_traced_numbers_replace_what_is_not_finite(x):
+    def f(x, n):
+        return np.nan_to_num(x, nan=n, posinf=2 * n)
+
+    assert_same(lt.trace(f, x, 1.0)(x, 2.5), f(x, 2.5))
+
+
+def test_nan_to_num_of_a_scalar_in_place_is_numpys_error():
+    for run in (lambda f: f(np.ones(3)), lambda f: lt.trace(f, np.ones(3))):
+        with pytest.raises(ValueError, match="Unable to avoid copy"):
+            run(lambda x: np.nan_to_num(x.sum(), copy=False))
+
+
 def test_nan_to_num_of_a_number_is_a_number():
     assert_same(lt.trace(lambda x, n: np.nan_to_num(x, nan=n), 1.0, 2)(np.nan, 3), np.float64(3.0))

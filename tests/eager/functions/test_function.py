@@ -414,3 +414,49 @@ def test_a_function_of_a_traced_value_computes_while_tracing_is_paused():
     np.testing.assert_array_equal([2 * A], seen)
     with pytest.raises(lt.TraceError, match="while tracing is paused"):
         lt.trace(paused, lt.ShapeDtype((2,)))
+
+
+def test_results_of_other_kinds():
+    """An array becomes a Variable, a number stays, an argument becomes a Variable of its own."""
+
+    def array_and_number(ctx, x):
+        return x.data * 2.0, 3
+
+    x = leaf(A)
+    y, n = make(lambda ctx, g, h: g * 2.0, array_and_number).apply(x)
+    y.sum().backward()
+    assert (n, type(y)) == (3, Variable)
+    np.testing.assert_array_equal(x.grad.data, [2.0, 2.0])
+
+    z = make(lambda ctx, g: g * 3.0, lambda ctx, x: x).apply(w := leaf(A))
+    z.sum().backward()
+    assert z is not w
+    np.testing.assert_array_equal(w.grad.data, [3.0, 3.0])
+
+
+def test_a_view_of_an_argument_gets_an_edge_of_its_own():
+    def backward(ctx, g):
+        return np.stack([g.data * 5.0, 0.0 * g.data])
+
+    x = leaf(np.arange(4.0).reshape(2, 2))
+    make(backward, lambda ctx, x: x[0]).apply(x * 1.0).sum().backward()
+
+    np.testing.assert_array_equal(x.grad.data, [[5.0, 5.0], [0.0, 0.0]])
+
+
+def test_a_view_cannot_be_marked_dirty():
+    def forward(ctx, x):
+        x *= 2.0
+        ctx.mark_dirty(x)
+        return x
+
+    whole = leaf(np.ones((2, 2))) * 1.0
+    with pytest.raises(lt.TraceError, match="a view cannot be marked as dirty"):
+        make(None, forward).apply(whole[0])
+
+
+def test_a_missing_backward_is_named_when_it_is_called():
+    function = type("Made", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2.0)})
+
+    with pytest.raises(lt.MissingRule, match=r"must define backward\(ctx, \*grads\)"):
+        function.apply(leaf(A)).sum().backward()

@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import tempfile
 
 import pytest
 
@@ -92,3 +93,42 @@ def test_an_error_of_the_compiler_leaves_nothing(folder):
     with pytest.raises(MemoryError):
         cached_code(("text",), failing)
     assert os.listdir(folder) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_a_file_that_others_may_write_to_is_not_read(folder):
+    compiled = compiling()
+    cached_code(("text",), compiled)
+    (name,) = os.listdir(folder)
+    (folder / name).chmod(0o666)
+
+    assert cached_code(("text",), compiled) == b"code"
+    assert compiled.calls == 2
+
+
+@pytest.mark.parametrize("call", ["mkstemp", "replace"])
+def test_a_disk_that_refuses_a_file_costs_another_compile(folder, monkeypatch, caplog, call):
+    """A full disk, for example; nothing is left of the file."""
+    cached_code(("other",), compiling())
+
+    def refuse(*args, **kwargs):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(tempfile if call == "mkstemp" else os, call, refuse)
+    compiled = compiling()
+    with caplog.at_level(logging.INFO, "letir"):
+        found = [cached_code(("text",), compiled) for _ in range(2)]
+
+    assert (found, compiled.calls, len(os.listdir(folder))) == ([b"code"] * 2, 2, 1)
+    assert "a kernel is not kept on disk: no space left" in caplog.text
+
+
+def test_files_that_another_process_removes_meanwhile_are_no_error(folder, monkeypatch):
+    monkeypatch.setattr(object_cache, "_MOST_FILES", 4)
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*listed(path), "gone"])
+    monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(FileNotFoundError))
+
+    for n in range(6):
+        assert cached_code((str(n),), compiling()) == b"code"
+    assert len(listed(folder)) == 6

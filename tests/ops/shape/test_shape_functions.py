@@ -99,6 +99,10 @@ SPELLINGS = {
         lambda x: np.piecewise(x, [x > 0], [lambda t, k, m: k * t + m], 3, m=1),
         (X,),
     ),
+    "piecewise of an array from outside": (
+        lambda s: np.piecewise(X, [X > 0], [lambda t: t * s, s]),
+        (2.5,),
+    ),
     "apply_along_axis": (lambda b: np.apply_along_axis(np.sort, 1, b), (B,)),
     "apply_along_axis to numbers": (lambda b: np.apply_along_axis(lambda r: r @ r, -1, b), (B,)),
     "apply_along_axis to matrices": (

@@ -256,3 +256,28 @@ def test_sizes_compute_with_traced_numbers_as_python_integers():
         assert_same(f(*args), program(*args))
         assert_same(f(*args), fast(*args))
     assert 2 == fast.counters["compiles"]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda n: np.clip(n, 0, 5),
+        lambda n: np.sum(a=n),
+        lambda n: np.round(n, decimals=1),
+    ],
+)
+def test_a_function_of_numpy_takes_a_size(f):
+    program = lt.trace(lambda x: f(x.shape[0]) + 0 * x.sum(), N)
+
+    for n in (2, 7):
+        assert_same(program(np.ones((n, 3))), f(n) + 0 * np.ones((n, 3)).sum())
+
+
+def test_a_size_of_another_program_is_an_error():
+    kept = []
+    lt.trace(lambda x: kept.append(x.shape[0]) or x, N)
+
+    with pytest.raises(lt.TraceError, match="the number n is not known: no argument here has this"):
+        lt.trace(lambda y: y * kept[0], 1.0)
+    with pytest.raises(lt.ShapeError, match="cannot tell whether n"):
+        lt.trace(lambda y: y if kept[0] > 5 else -y, 1.0)
