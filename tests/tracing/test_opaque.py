@@ -197,3 +197,19 @@ def test_a_rule_that_is_given_comes_before_the_decomposition():
 
     assert_same(np.array([10.0, 10.0]), lt.grad(lambda x: op(x).sum())(x))
     assert_same((x * x, 2 * x), lt.jvp(op, (x,), (np.ones(2),)))
+
+
+def test_a_rule_that_is_given_stays_in_a_batch_of_the_decomposition():
+    op = lt.extend.primitive(
+        "tests.batched_tenfold",
+        lambda xp, x, y: x * y,
+        lambda x, y: x,
+        vjp=lambda ct, out, x, y: (10 * ct * y, ct * x),
+        decompose=lambda x, y: x * y,
+    )
+    x = np.array([1.0, 2.0, 3.0])
+
+    assert_same(x * (x + 1), lt.vmap(op)(x, x + 1))
+    assert_same(x * 2.0, lt.vmap(op, in_axes=(0, None))(x, 2.0))
+    assert_same(10 * (x + 1), lt.vmap(lt.grad(op))(x, x + 1))
+    assert_same(10 * (x + 1) + x, lt.grad(lambda x: lt.vmap(op)(x, x + 1).sum())(x))
