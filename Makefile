@@ -23,7 +23,7 @@ fuzz: .venv/test.stamp
 # operations are made by slow tests.
 coverage: .venv/test.stamp
 	$(BIN)/pytest -n 2 --cov=letir --cov-branch --cov-context=test --cov-report=
-	$(BIN)/pytest -n 2 -m slow tests/onnx/exporting --cov=letir --cov-branch --cov-append --cov-report=
+	$(BIN)/pytest -n 2 -m slow tests/onnx/exporting/test_node_emission.py --cov=letir --cov-branch --cov-append --cov-report=
 	$(BIN)/python tests/coverage_floor.py
 
 # Faults planted one by one in copies of the repository: make mutants COUNT=20 SEED=7.

@@ -56,6 +56,30 @@ def test_an_if_without_else_keeps_the_previous_values():
     assert f(-X.astype("f")).dtype == "float32"
 
 
+@pytest.mark.parametrize(
+    "one, other, use",
+    [
+        ("1", "2.5", "x * a"),
+        ("x.sum()", "3", "x * a"),
+        ("(x > 0).all()", "True", "x * a"),
+        ("(x, 1)", "(x * 2, 2.5)", "a[0] * 2 + a[1]"),
+        ("x.shape", "x.shape", "x * a[0]"),
+        ("x.shape[0]", "2", "x * a"),
+        ("1j", "2.0", "x * a"),
+    ],
+)
+def test_branches_give_values_of_one_kind(one, other, use):
+    """[G3]"""
+    text = (
+        f"def f(x):\n  if x.sum() > 0:\n    a = {one}\n  else:\n    a = {other}\n  return {use}\n"
+    )
+    names = {}
+    exec(text, names)
+
+    for x in (X, -X):
+        np.testing.assert_array_equal(script(text)(x), names["f"](x))
+
+
 def test_a_conditional_expression_becomes_a_conditional():
     """[G3]"""
     f = script("def f(x, s): return (x * 2 if s > 0 and not s > 5 else x + 1) * 3")
@@ -473,6 +497,17 @@ def test_an_unsupported_statement_is_an_error_with_its_place(body, line, column,
         ("while x[0] > 0:\n    x = x > 0", lt.DTypeError, r"bool\[3\] after a step of it"),
         ("y = 'a'\nif x[0] > 0:\n    y = 'b'\nx = y", lt.LetirError, "'y' is 'b' where the cond"),
         ("if x > 0:\n    x = x + 1", lt.LetirError, "a condition is one truth value, found bool"),
+        (
+            "y = True\nif x[0] > 0:\n    y = 2\nx = x * y",
+            lt.DTypeError,
+            r"int64\*\[\] where the condition holds, bool\[\]",
+        ),
+        (
+            "y = (x, 1)\nif x[0] > 0:\n    y = (x,)\nx = y[0]",
+            lt.DTypeError,
+            r"\(float64\[3\],\) where the condition holds, \(float64\[3\], int64\*\[\]\) where",
+        ),
+        ("y = x > 0\nif x[0] > 0:\n    y = 3\nx = x * y", lt.ShapeError, r"bool\[3\] where not"),
         ("for i in range(y):\n    x = x + 1", lt.LetirError, "must be integers, found float64"),
         ("for i in range(2**70):\n    x = x + 1", lt.LetirError, "counts in 64 bits"),
         ("for i in range(0, 3, 0):\n    x = x + 1", lt.LetirError, "the step of a range"),
