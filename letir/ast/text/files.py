@@ -14,6 +14,7 @@ import secrets
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -168,21 +169,32 @@ def _write_archive(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) 
     """Write the zip beside ``path``, then rename it: a reader never sees a partial file."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with open(beside, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
-            for name, text in texts.items():
-                archive.writestr(_undated_member(name), text.encode("utf-8", "surrogatepass"))
-            for i, array in enumerate(arrays):
-                # zip64: the final size of a member must be declared when it is opened
-                with archive.open(
-                    _undated_member(f"constants/{i}.npy"), "w", force_zip64=True
-                ) as member:
-                    np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        with open(beside, "xb") as stream:
+            _write_members(stream, texts, arrays)
         os.replace(beside, path)
     except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
         beside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename == str(beside):
             error = type(error)(error.errno, error.strerror, str(path))  # as the user knows it
             raise error from None
+        raise
+
+
+def _write_members(stream: BinaryIO, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
+    """Write a zip with a member for each text and array."""
+    archive = zipfile.ZipFile(stream, "w")
+    try:
+        for name, text in texts.items():
+            archive.writestr(_undated_member(name), text.encode("utf-8", "surrogatepass"))
+        for i, array in enumerate(arrays):
+            # zip64: the final size of a member must be declared when it is opened
+            with archive.open(
+                _undated_member(f"constants/{i}.npy"), "w", force_zip64=True
+            ) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        archive.close()
+    except BaseException:
+        archive.fp = None  # closed: ``close`` would raise if an interrupt has left a member open
         raise
 
 

@@ -1,5 +1,6 @@
 """Program files: the round trip, and every way in which an untrusted file may be malformed."""
 
+import gc
 import io
 import json
 import os
@@ -156,6 +157,22 @@ def test_an_interrupted_save_leaves_the_old_file_alone(path, monkeypatch):
     monkeypatch.setattr(np.lib.format, "write_array", interrupted)
     with pytest.raises(KeyboardInterrupt):
         save(parse(TEXT), path)
+
+    assert (os.listdir(path.parent), path.read_bytes()) == (["f.letir"], before)
+
+
+def test_an_interrupt_that_leaves_a_member_open_is_that_interrupt(path, monkeypatch):
+    before, known, members = path.read_bytes(), zipfile.ZipFile.open, []
+
+    def interrupted(*args, **kwargs):
+        members.append(known(*args, **kwargs))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(parse(TEXT), path)
+    members.clear()
+    gc.collect()  # the finalizers of the archive and its member have nothing to report
 
     assert (os.listdir(path.parent), path.read_bytes()) == (["f.letir"], before)
 
