@@ -151,10 +151,15 @@ def jitted() -> Callable:
     return lt.jit(scaled)
 
 
+@functools.cache
+def folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory()  # Python removes it in the end, without interrupts
+
+
 def save_and_load() -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        lt.save(program(), f"{folder}/f")
-        return lt.dumps(lt.load(f"{folder}/f"))
+    path = f"{folder().name}/f"
+    lt.save(program(), path)
+    return lt.dumps(lt.load(path))
 
 
 def without_gradients() -> tuple[bool, bool]:
