@@ -155,6 +155,7 @@ _PRODUCTS = "products of complex scalars are computed, and warn, as those of arr
 KNOWN = {
     ("np.select", "largest scalar"): _PRODUCTS,
     **{(f"np.{name}_like", "broadcast"): _ORDER for name in ("zeros", "ones", "full")},
+    ("np.array of a list", "broadcast"): _ORDER,
     ("np.asarray('f2')", "the other byte order"): _NATIVE,
     ("np.float32(x)", "the other byte order"): _NATIVE,
     ("np.int64(x)", "the other byte order"): _NATIVE,
