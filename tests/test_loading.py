@@ -174,3 +174,12 @@ print(*counting(g, x))
     assert calls <= 100
     assert files <= 25
     assert (flattened, paused) == (1, 1)  # the argument; a result that is an array is not flattened
+
+
+def test_a_family_of_operations_is_an_attribute():
+    import letir.ops
+
+    assert letir.ops.__getattr__("signal") is letir.ops.signal
+    assert letir.ops.signal.convolve_correlate.convolve.name == "convolve"
+    with pytest.raises(AttributeError, match="module 'letir.ops' has no attribute 'nothing'"):
+        letir.ops.nothing  # noqa: B018

@@ -1,12 +1,14 @@
 """``letir doctor``: a report that never fails, with advice where something can be mended."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from letir.cli import machine_report as reports
 from letir.cli import main
-from letir.cli.blas_report import _openblas_facts, blas_report, core_advice
+from letir.cli.blas_report import _loaded_files, _openblas_facts, blas_report, core_advice
 from letir.kernels.llvm import object_cache
 
 SECTIONS = ["letir", "python", "processor", "blas", "compiler", "cache", "device", "extras"]
@@ -98,3 +100,15 @@ def test_a_file_that_is_no_library_is_left_out(tmp_path):
     damaged.write_text("no library")
 
     assert _openblas_facts([damaged]) == {}
+
+
+def test_where_the_system_lists_no_loaded_files_numpys_own_are_searched(tmp_path, monkeypatch):
+    """On Windows and macOS."""
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy.libs").mkdir()
+    for name in ("libopenblas.so", "libgfortran.so"):
+        (tmp_path / "numpy.libs" / name).touch()
+    monkeypatch.setattr(np, "__file__", str(tmp_path / "numpy" / "__init__.py"))
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+
+    assert [file.name for file in _loaded_files()] == ["libopenblas.so"]

@@ -1,12 +1,14 @@
 """Transforms of jitted functions are jitted functions that share plans."""
 
 import functools
+import pickle
 
 import numpy as np
 import pytest
 
 import letir as lt
 from letir import Variable, jit
+from letir.executor import transformed_executors
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -24,6 +26,29 @@ def test_the_gradient_of_a_jitted_function_is_one_executor_that_compiles_once():
     assert lt.grad(fast) is lt.grad(fast, argnums=0)
     assert 1 == lt.grad(fast).counters["compiles"]
     assert 0 == fast.counters["compiles"]
+
+
+@jit
+def fourth(x):
+    return (x**4).sum()
+
+
+def test_a_gradient_of_a_decorated_function_is_pickled_by_the_names_of_both():
+    for executor in (fourth, lt.grad(fourth), lt.value_and_grad(fourth, 0)):
+        content = pickle.dumps(executor)
+
+        assert len(content) < 300  # no code, no plan
+        assert pickle.loads(content) is executor
+
+
+def test_only_the_latest_transforms_are_kept(monkeypatch):
+    monkeypatch.setattr(transformed_executors, "_MOST", 4)
+    fast = jit(lambda x, n: (x**n).sum(), static_argnums=1)
+
+    found = [lt.grad(fast, argnums=(0,) * (1 + n)) for n in range(9)]
+
+    assert len(fast.transformed) == 4
+    np.testing.assert_allclose(found[0](X, 3)[0], 3 * X**2)
 
 
 def test_options_of_a_transform_are_in_its_cache_key():

@@ -30,6 +30,20 @@ def straightened(fn) -> Plan:
     return plan
 
 
+@pytest.mark.parametrize("numbers", [(1.5, -2.0), (np.nan, 1.0), (-0.0, 0.0), (0.0, -0.0), (3, 4)])
+@pytest.mark.parametrize(
+    "call", ["power(%0, 2)", "power(%0, 3)", "maximum(%0, %1)", "minimum(%0, %1)", "maximum(%0, 2)"]
+)
+def test_functions_of_python_numbers_in_a_text(call, numbers):
+    kind = "int64*[]" if type(numbers[0]) is int else "float64*[]"
+    program = lt.parse(
+        f"lambda %0: {kind}, %1: {kind} {{ %2 = {call}; %3: {kind} = weaken(%2); "
+        f"%4 = math_function(%3, name='fabs'); return (%3, %4) }}"
+    )
+    with np.errstate(all="ignore"):
+        assert_same(run_flat(program, [*numbers]), straightened(program).run([*numbers]))
+
+
 def test_an_error_at_an_instruction_without_a_line_belongs_to_no_step():
     """An interrupt may come at an instruction that Python inserts."""
     plan = straightened(lt.trace(lambda x: np.exp(x) / 2, X))

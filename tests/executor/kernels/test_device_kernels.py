@@ -197,15 +197,22 @@ def test_loops_run_on_the_device(f):
 
 
 def diffusion(x, row, s):
-    """A loop on an array, whose elements the lanes of a warp share."""
-    return lt.fori_loop(0, 40, lambda i, y: y + s * (np.roll(y, 1) - y) * x[0], row)
+    """A loop on an array, whose elements the lanes of a warp share: too many for one lane."""
+
+    def step(y, e):
+        left, right = np.roll(y, 1), np.roll(y, -1)
+        flow = s * (left - 2 * y + right) * np.tanh(e) - 0.1 * np.sin(y * e)
+        return y + 0.1 * flow * np.exp(-flow * flow) / (1 + y * y), flow[0]
+
+    return lt.scan(step, row, x)
 
 
 def largest_product(x, row, s):
-    """A loop on an array and on rows of another, which cannot be shared."""
+    """A loop on an array and on rows of another, with a maximum."""
 
     def step(c, e):
-        return np.tanh(c + e * s), c.max() * e[0]
+        d = np.sin(c * e) + np.cos(c - e) * np.exp(-c * c) - np.sqrt(np.abs(c)) / (1 + e * e)
+        return np.tanh(d + e * s) * 0.5 + np.sin(d), c.max() * e[0]
 
     return lt.scan(step, row, x)
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -184,3 +185,37 @@ def test_a_process_forks_while_kernels_compile_in_threads():
     )
 
     assert (0, "") == (done.returncode, done.stdout + done.stderr)
+
+
+def test_a_system_that_gives_no_thread_is_an_error_only_without_another_thread(monkeypatch):
+    """As Python does when it is about to end."""
+    waiting = threading.Event()
+    running = begin_compilation(lambda: waiting.wait(60))
+    started, start = [], threading.Thread.start
+
+    def refuse(thread):
+        started.append(thread)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    later = begin_compilation(lambda: 7)  # the running thread will do it
+    waiting.set()
+    assert (running.result(), later.result()) == (True, 7)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    while compile_threads._threads.threads:
+        time.sleep(0.001)  # a thread ends soon after its last task
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        begin_compilation(lambda: 7)
+    monkeypatch.setattr(threading.Thread, "start", start)
+
+    assert begin_compilation(lambda: 8).result() == 8
+
+
+def test_a_wrong_number_of_threads_in_the_environment_compiles_in_one(monkeypatch):
+    lt.set_num_threads(None)
+    monkeypatch.setenv("LETIR_NUM_THREADS", "many")
+
+    assert begin_compilation(lambda: 7).result() == 7
+    with pytest.raises(lt.DTypeError, match="LETIR_NUM_THREADS"):
+        lt.get_num_threads()

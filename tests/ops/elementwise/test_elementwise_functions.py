@@ -173,3 +173,19 @@ def test_derivatives_of_nan_to_num_flow_through_the_finite_parts_of_complex_numb
 
     assert_same((np.array([1 + 2j, 4j, 5]),), lt.vjp(np.nan_to_num, x)[1](step))
     assert_same(np.array([1 + 2j, 4j, 5]), lt.jvp(np.nan_to_num, (x,), (step,))[1])
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_derivatives_of_logaddexp_without_known_types(name):
+    """Also where both operands are -inf, and the difference is nan."""
+    program = lt.parse(f"lambda %0, %1 {{ %2 = {name}(%0, %1); return %2 }}")
+    x, y = np.array([0.5, -np.inf, 2.0]), np.array([1.0, -np.inf, -3.0])
+
+    with np.errstate(invalid="ignore"):
+        slope = lt.run_forward(lt.parse(lt.dumps(lt.grad(program))), 0.5, 1.0)
+        typed = lt.vjp(getattr(np, name), x, y)[1](np.ones(3))
+        untyped = lt.vjp(program, x, y)[1](np.ones(3))
+
+    np.testing.assert_allclose(slope, typed[0][0], 1e-15)
+    for a, b in zip(typed, untyped, strict=True):
+        np.testing.assert_array_equal(a[[0, 2]], b[[0, 2]])

@@ -361,6 +361,18 @@ def test_a_function_sees_numbers_and_modules_around_it():
     np.testing.assert_allclose(script(f)(X), np.exp(X * 0.5) * 2.5 + X.sum())
 
 
+def test_a_function_sees_dtypes_and_classes_around_it():
+    kind, single, real = np.dtype("f4"), np.float32, float
+
+    def f(x: np.ndarray):
+        return x.astype(kind) + x.astype(single).astype(real).astype(np.float32), x.astype(np.bool_)
+
+    whole, flags = script(f)(X)
+
+    np.testing.assert_array_equal(whole, 2 * X.astype("f4"), strict=True)
+    np.testing.assert_array_equal(flags, X.astype(bool), strict=True)
+
+
 def test_a_function_sees_no_arrays_around_it():
     def f(x):
         return x * TABLE
