@@ -181,5 +181,5 @@ def test_a_family_of_operations_is_an_attribute():
 
     assert letir.ops.__getattr__("signal") is letir.ops.signal
     assert letir.ops.signal.convolve_correlate.convolve.name == "convolve"
-    with pytest.raises(AttributeError, match="module 'letir.ops' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"module 'letir\.ops' has no attribute 'nothing'"):
         letir.ops.nothing  # noqa: B018
