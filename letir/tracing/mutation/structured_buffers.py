@@ -185,8 +185,8 @@ class StructuredBuffer:
         return bool(self.__array__())
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         return getattr(self.__array__(), name)
 
     def __repr__(self) -> str:

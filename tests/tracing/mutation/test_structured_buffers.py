@@ -79,9 +79,21 @@ def sorted_by_fields(s):
     return z["a"], z["b"], order, np.shape(z), z[z["b"] > 0]["a"]
 
 
+def whole_arrays(s):
+    """NumPy's functions and methods of arrays without traced fields."""
+    z = np.zeros(3, [("a", float), ("b", int)])
+    z["a"] = [3, 1, 2]
+    part = z[["a"]]
+    twice, known = np.concatenate([z, z]), np.unique(ar=z)
+    rows, has = z.tolist(), (hasattr(z, "nothing"), bool(z[:1]), repr(z)[:5] == "")
+    z.fill(7)
+    return part["a"] * s, twice["a"] * s, known["a"] * s, len(rows), has, (z != z).any(), z["b"]
+
+
 @pytest.mark.parametrize(
     "f",
     [
+        whole_arrays,
         *(fields_and_elements, parts_of_parts, nested_fields, selections),
         *(elements_in_a_loop, known_contents, rows_of_tuples, sorted_by_fields),
     ],
@@ -100,6 +112,25 @@ def test_traced_fields_are_not_one_array():
         return np.sort(z, order="size")["size"]
 
     with pytest.raises(TraceError, match="read and write the fields"):
+        lt.trace(f, 2.0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda z: np.concatenate([z, z])["size"],
+        lambda z: z.tolist(),
+        lambda z: (z == z).sum(),
+        lambda z: z.view(float),
+    ],
+)
+def test_a_use_of_traced_fields_as_one_array_is_named(use):
+    def f(s):
+        z = np.zeros(3, RIPPLE)
+        z["size"] = s
+        return use(z)
+
+    with pytest.raises(TraceError, match="a structured array with traced fields as one array"):
         lt.trace(f, 2.0)
 
 
