@@ -11,10 +11,11 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import TraceError
+from letir.errors import TraceError, of_unrecorded_code
 from letir.ops.shape.shape_and_creation import as_size
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import Memory, SharedView, view_base
+from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
 from letir.tracing.tracer import Tracer
 
@@ -152,10 +153,11 @@ def as_strided(
     strides = old.strides if strides is None else tuple(map(as_size, strides))
     base, start = _base_in_a_row(x, old)
     if start is None or any(step % x.itemsize for step in strides):
-        raise TraceError(
+        error = TraceError(
             f"as_strided of {x.type}, whose elements do not lie in a row, is not recorded"
             f"{at_user()}\n  copy it first, x = x.copy(), and take the strides of the copy"
         )
+        raise note_refusal(of_unrecorded_code(error))
     steps = tuple([step // x.itemsize for step in strides])
     return PRIMITIVES["as_strided"](base, shape, steps, start)
 
@@ -166,7 +168,7 @@ def _base_in_a_row(x, old: np.ndarray) -> tuple[Any, int | None]:
     It is the owner of the memory, if that is known, because a view may reach beyond ``x``.
     """
     base = view_base(x)
-    if base is not x:
+    if base is not x and base.dtype == x.dtype:  # not the real part of complex numbers
         above, value = layout_of(base), x.concrete_value()
         known = isinstance(value, np.ndarray) and np.may_share_memory(value, above)
         if known and (above.flags.c_contiguous or above.flags.f_contiguous):

@@ -217,3 +217,16 @@ def test_a_write_into_a_strided_view_reaches_the_array():
 def test_a_strided_view_beyond_the_array_is_an_error():
     with pytest.raises(lt.BoundsError, match="reads outside"):
         lt.trace(lambda x: as_strided(x, (5,), x.strides), A[0])
+
+
+def test_windows_of_a_real_part_are_numpys():
+    """Its elements lie among the imaginary parts: the windows were those of the complex numbers."""
+
+    def windows(x):
+        parts = np.fft.fft(x).real
+        return np.lib.stride_tricks.as_strided(parts, (3, 2), parts.strides * 2).sum(axis=1)
+
+    with pytest.raises(lt.TraceError, match="do not lie in a row"):
+        lt.trace(windows, A[0])
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(windows(A[0]), lt.jit(windows)(A[0]))
