@@ -243,5 +243,15 @@ def _codes_of(member: Any) -> list[CodeType]:
 
 
 def name_of_globals(space: dict) -> str:
-    """The name of the module with these globals; code run by ``exec`` may have none."""
-    return space.get("__name__") or f"globals at {id(space)}"
+    """The name of the module with these globals, another text for globals of ``exec``."""
+    name = space.get("__name__")
+    module = sys.modules.get(name) if type(name) is str else None
+    return name if getattr(module, "__dict__", None) is space else f"{_OF_EXEC} {id(space)}"
+
+
+_OF_EXEC = "globals at"
+
+
+def are_of_exec(name: str) -> bool:
+    """Whether ``name_of_globals`` gives this name to globals of ``exec``."""
+    return name.startswith(_OF_EXEC)

@@ -21,6 +21,7 @@ from letir.ast.process_state import ModuleSites, NamesSite, PlaceSite, new_lock
 from letir.tracing.callers import (
     LIBRARIES,
     STANDARD,
+    are_of_exec,
     is_called_at_once,
     is_read_by_user,
     is_user_module,
@@ -289,6 +290,7 @@ def _search_modules() -> None:
             for_sizes += _spaces[id(space)][3]
     _modules.clear()  # an interrupted search is made again
     _in_place.assign(sites)
+    GIVEN_NUMBERS.difference_update([*filter(are_of_exec, GIVEN_NUMBERS)])  # they have no site now
     _for_sizes[:] = for_sizes
     _modules.update(sys.modules)
 

@@ -6,6 +6,8 @@ import math
 import operator
 import pickle
 import statistics
+import sys
+import types
 from math import exp, tau
 
 import numpy as np
@@ -247,3 +249,22 @@ def test_code_without_a_module_converts_traced_numbers():
     assert "__name__" not in space
     assert_same(2.0, lt.trace(space["first"], X)(2 * X))
     assert_same(np.array([2.0, 0.0, 0.0]), lt.grad(lambda x: space["first"](x) * 2)(X))
+
+
+PROGRAMS = {}  # functions that exec has made, which only this module's globals refer to
+
+
+def test_programs_of_one_name_without_a_module_convert_traced_numbers(monkeypatch):
+    text = "class Part:\n    def of(self, x):\n        return float(x[0]) * complex(x[1], 1).real"
+    for name in ("first", "second"):
+        space = {"__name__": "program_of_no_module"}
+        exec(text, space)
+        PROGRAMS[name] = space["Part"]()
+        # letir searches the modules again
+        monkeypatch.setitem(sys.modules, f"loaded_before_{name}", types.ModuleType(name))
+
+        def f(x, name=name):
+            return PROGRAMS[name].of(x)
+
+        assert_same(1.0, lt.trace(f, X)(np.ones(3)))
+        assert_same(np.array([1.0, 1.0, 0.0]), lt.grad(f)(np.ones(3)))
