@@ -35,7 +35,6 @@ from letir.tracing.mutation.writes import (
     write_into_view,
 )
 from letir.tracing.numpy_functions.registry import into_ordinary_array
-from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
 from letir.tracing.operands import has_traced_slice, stack_traced
@@ -166,7 +165,7 @@ class Tracer(PythonProtocols):
         return self.guarded(int, "int()")
 
     def __index__(self):
-        if self.dtype.kind not in "iu" or self.shape:
+        if self.shape or not (self.dtype.kind in "iu" or isinstance(self, bool)):
             raise LATE_BOUND["no_index"](self)
         return self.guarded(int, "an index or a size")
 
@@ -315,7 +314,7 @@ class Tracer(PythonProtocols):
     @staticmethod
     def part(name: str) -> property:
         """``x.real`` or ``x.imag``, which ``x.real = v`` and ``x.real += v`` write."""
-        read = getattr(ArrayValue, name).fget
+        read = getattr(PythonProtocols, name).fget
 
         def write(self, new):
             part = read(self)
@@ -323,7 +322,7 @@ class Tracer(PythonProtocols):
                 return
             part[...] = new
 
-        return property(read, write, doc=getattr(ArrayValue, name).__doc__)
+        return property(read, write, doc=getattr(PythonProtocols, name).__doc__)
 
     real, imag = part("real"), part("imag")
     del part

@@ -540,3 +540,41 @@ def test_a_text_that_numpy_makes_of_an_array_is_guarded():
     assert_same(f(X), program(X))
     with pytest.raises(lt.GuardError):
         program(X / 3)
+
+
+BOOLEANS = {
+    "item of a list": lambda b: [10.0, 20.0][b],
+    "item of a tuple": lambda b: ("low", "high")[b],
+    "repeats": lambda b: "x" * b + "y",
+    "real": lambda b: b.real,
+    "imag": lambda b: b.imag,
+    "conjugate": lambda b: b.conjugate(),
+    "numerator": lambda b: b.numerator,
+    "round": lambda b: (round(b), round(b, 1)),
+    "range": lambda b: [x for x in range(b)],
+    "index": operator.index,
+}
+
+
+@pytest.mark.parametrize("f", BOOLEANS.values(), ids=BOOLEANS)
+def test_booleans_of_python_are_integers(f):
+    def of_comparison(s):
+        return f(s > 1.0)
+
+    program, jitted = lt.trace(of_comparison, 1.5), lt.jit(of_comparison)
+
+    for s in (1.5, 2.0, 0.5):
+        expected = of_comparison(s)
+        results = [jitted(s)]
+        if s > 1.0:
+            results.append(program(s))
+        for result in results:
+            assert expected == result
+            assert type(expected) is type(result)
+
+
+def test_booleans_of_numpy_are_no_integers():
+    with pytest.raises(TypeError):
+        lt.trace(lambda x: [10.0, 20.0][x[0] > 1], np.ones(2))
+    with pytest.raises(TypeError):
+        lt.trace(lambda x: round(x[0] > 1), np.ones(2))

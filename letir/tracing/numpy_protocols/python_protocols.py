@@ -209,7 +209,7 @@ class PythonProtocols(ArrayValue):
         if is_of_integers and self.is_integer_scalar() and hasattr(self.__class__, name):
             if name in _OF_INTEGERS:
                 return getattr(int(self), name)
-            return self if name == "numerator" else 1
+            return self.real if name == "numerator" else 1
         # Python's integers have is_integer since 3.12; arrays have none of these
         is_of_numbers = name in _OF_NUMBERS and not self.shape and self.is_scalar()
         if is_of_numbers and hasattr(self.__class__, name):
@@ -239,7 +239,23 @@ class PythonProtocols(ArrayValue):
             return weaken_result(size) if self.type.weak else size
         return super().__abs__()
 
+    @property
+    def real(self) -> Value:
+        """The real part; of Python's booleans an integer."""
+        return +self if isinstance(self, bool) else super().real
+
+    @property
+    def imag(self) -> Value:
+        """The imaginary part; of Python's booleans an integer."""
+        return 0 * self if isinstance(self, bool) else super().imag
+
+    def conjugate(self) -> Value:
+        """The complex conjugate; of Python's booleans an integer."""
+        return +self if isinstance(self, bool) else self.conj()
+
     def __round__(self, ndigits=None):
+        if isinstance(self, bool):
+            return round(+self, ndigits)
         kind = self.dtype.kind
         if not self.is_scalar() or kind not in "iuf":
             raise TypeError(f"{self.type} has no __round__; see numpy.rint")
