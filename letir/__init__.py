@@ -258,7 +258,7 @@ _LATE_BOUND = {
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("settled_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (
-        *("decomposed_names", "loaded_scipy_modules", "names_faster_in_scipy"),
+        *("functions_decomposed", "functions_faster_in_scipy", "loaded_scipy_modules"),
     ),
     "tracing.distribution_methods": ("distribution_methods",),
     "tracing.checks.warning_places": (

@@ -38,13 +38,11 @@ _FUNCTIONS = {
 }
 
 # decomposed functions that take less time in SciPy, for arrays of all sizes
-_FASTER_IN_SCIPY = frozenset(
-    [
-        *_FUNCTIONS["ndimage"].split(),
-        *("fftconvolve", "filtfilt", "hilbert", "lfilter", "oaconvolve", "resample"),
-        *("cho_factor", "cho_solve", "savgol_filter"),
-    ]
-)
+_FASTER_IN_SCIPY = {
+    "linalg": "cho_factor cho_solve",
+    "ndimage": _FUNCTIONS["ndimage"],
+    "signal": "fftconvolve filtfilt hilbert lfilter oaconvolve resample savgol_filter",
+}
 
 
 def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule]:
@@ -61,14 +59,25 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     return result
 
 
-def names_faster_in_scipy() -> frozenset[str]:
-    """The names of SciPy's functions that take less time than the operations recorded for them."""
-    return _FASTER_IN_SCIPY
+def functions_faster_in_scipy() -> frozenset[int]:
+    """The ids of SciPy's functions that take less time than the operations recorded for them."""
+    return _ids_of_functions(_FASTER_IN_SCIPY)
 
 
-def decomposed_names() -> frozenset[str]:
-    """The names of SciPy's functions that are recorded as other operations, not as calls."""
-    return frozenset(" ".join(_FUNCTIONS.values()).split())
+def functions_decomposed() -> frozenset[int]:
+    """The ids of SciPy's functions that are recorded as other operations, not as calls."""
+    return _ids_of_functions(_FUNCTIONS)
+
+
+def _ids_of_functions(names: dict[str, str]) -> frozenset[int]:
+    """The ids of the functions with these names in the loaded modules of SciPy."""
+    loaded = {part: sys.modules.get(f"scipy.{part}") for part in names}
+    return frozenset(
+        id(vars(module)[name])
+        for part, module in loaded.items()
+        for name in (names[part].split() if module else ())
+        if name in vars(module)
+    )
 
 
 def _stand_in_makers(part: str) -> dict[str, Callable]:
@@ -207,6 +216,6 @@ def _distribution_stand_in(original: Any) -> Any:
 
 LATE_BOUND.update(
     loaded_scipy_modules=loaded_scipy_modules,
-    decomposed_names=decomposed_names,
-    names_faster_in_scipy=names_faster_in_scipy,
+    functions_decomposed=functions_decomposed,
+    functions_faster_in_scipy=functions_faster_in_scipy,
 )

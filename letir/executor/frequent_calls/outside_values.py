@@ -3,9 +3,10 @@
 Such a function may be called in place of its plan, as long as it reads the same values.
 """
 
+import dis
 from collections.abc import Callable, Iterable, Sequence
 from opcode import opmap
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, NoneType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,14 @@ class OutsideValues:
     """What a function without effects reads from outside.
 
     ``places``: (namespace, name, value) of each global number or text, and (cell, None, value) of
-    each captured one. ``names``: all names of globals and attributes in the function.
+    each captured one. ``read``: the ids of the functions that it reads from modules, if it uses
+    SciPy. ``is_complete``: whether these are all; a module that it assigns or passes on may give
+    others.
     """
 
     places: tuple[tuple[Any, str | None, Any], ...]
-    names: frozenset[str]
+    read: frozenset[int]
+    is_complete: bool
     uses_scipy: bool
 
 
@@ -56,7 +60,7 @@ def values_read(f: Any) -> OutsideValues | None:
     """
     todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
     seen: set[int] = set()
-    names: set[str] = set()
+    codes: list[tuple[CodeType, dict, dict]] = []
     places: list[tuple[Any, str | None, Any]] = []
     uses_scipy = False
     for place in todo:  # each function appends what it reads
@@ -72,17 +76,42 @@ def values_read(f: Any) -> OutsideValues | None:
         seen.add(id(part))
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return None
+        captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
         for code in _codes_of(part.__code__):
             if not _EFFECTS.isdisjoint(code.co_names) or _CHANGES.intersection(code.co_code[::2]):
                 return None
-            names.update(code.co_names)
             space = part.__globals__
+            codes.append((code, space, captured))
             todo += [(space, name, space[name]) for name in code.co_names if name in space]
         try:
             todo += [(cell, None, cell.cell_contents) for cell in part.__closure__ or ()]
         except ValueError:  # a cell that is still empty
             return None
-    return OutsideValues(tuple(places), frozenset(names), uses_scipy)
+    read = [value for code in (codes if uses_scipy else ()) for value in _values_in_code(*code)]
+    is_complete = not any(isinstance(value, ModuleType) for value in read)
+    return OutsideValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
+
+
+def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:
+    """The values that a function reads from globals, captured variables and modules.
+
+    A module is among them if the function does something else with it than read an attribute.
+    """
+    result: list[Any] = []
+    value = None
+    for step in dis.get_instructions(code):
+        is_attribute = step.opname in ("LOAD_ATTR", "LOAD_METHOD")
+        if value is not None and not (is_attribute and isinstance(value, ModuleType)):
+            result.append(value)
+            value = None
+        if step.opname == "LOAD_GLOBAL":
+            value = space.get(step.argval)
+        elif step.opname == "LOAD_DEREF" and step.argval in captured:
+            value = captured[step.argval].cell_contents
+        elif is_attribute and value is not None:
+            # not getattr, which gives the stand-in while another thread records
+            value = vars(value).get(step.argval) or getattr(value, step.argval, None)
+    return result
 
 
 def _is_constant(value: Any) -> bool:
@@ -132,7 +161,7 @@ def is_faster_in_scipy(f: Callable, leaves: Sequence) -> bool:
     outside = values_read(f)
     if outside is None or not outside.uses_scipy:
         return False
-    return not LATE_BOUND["names_faster_in_scipy"]().isdisjoint(outside.names)
+    return not LATE_BOUND["functions_faster_in_scipy"]().isdisjoint(outside.read)
 
 
 LATE_BOUND.update(is_faster_in_scipy=is_faster_in_scipy, values_read=values_read)

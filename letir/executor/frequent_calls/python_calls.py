@@ -114,7 +114,10 @@ def _has_same_bits(version: Compiled) -> bool:
 
 def _is_decomposed(outside: OutsideValues) -> bool:
     """Whether functions of SciPy may be computed by operations that are not SciPy's."""
-    return outside.uses_scipy and not LATE_BOUND["decomposed_names"]().isdisjoint(outside.names)
+    if not outside.uses_scipy:
+        return False
+    decomposed = LATE_BOUND["functions_decomposed"]()
+    return not outside.is_complete or not decomposed.isdisjoint(outside.read)
 
 
 # ---- executors that have given up plans ----

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import scipy.signal
+import scipy.special
 
 import letir as lt
 from letir.executor.frequent_calls import python_calls
+from letir.executor.frequent_calls.outside_values import values_read
 from letir.plan.whole_calls import WholeCall
 from letir.testing import assert_same
 
@@ -61,6 +63,25 @@ def test_functions_of_scipy_that_are_faster_than_operations_are_called_from_the_
     variable = lt.Variable(X, requires_grad=True)
     fast(variable).sum().backward()
     np.testing.assert_allclose(variable.grad, gradient(X))
+
+
+def test_functions_of_scipy_are_known_by_module_not_by_name():
+    fast = lt.jit(lambda x: np.convolve(scipy.special.gamma(x), x))  # not scipy.ndimage.convolve
+    for _ in range(3):
+        fast(X)
+
+    assert fast.counters["compiles"] == 1
+    assert is_python(lambda x: scipy.special.gamma(x)[:3], X)  # not scipy.stats.gamma
+
+
+def test_functions_of_a_module_in_a_variable_are_not_known():
+    def smoothed_twice(x):
+        images = scipy.ndimage
+        return images.gaussian_filter1d(images.gaussian_filter1d(x, 1.0), 1.0)
+
+    outside = values_read(smoothed_twice)
+    assert outside is not None
+    assert not outside.is_complete
 
 
 def test_writes_and_draws_stay_in_the_plan():
