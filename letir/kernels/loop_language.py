@@ -6,6 +6,7 @@ each index below an extent, and ``While`` repeats them as long as a condition is
 may carry scalars from step to step. ``str(kernel)`` prints the program.
 """
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -71,7 +72,9 @@ class Let:
 
     def __str__(self):
         name = self.name + " reassociates" * self.reassociates
-        return f"{self.result}: {self.result.dtype} = {name} {_join_texts(self.operands)}"
+        return (
+            f"{self.result}: {_dtype_name(self.result.dtype)} = {name} {_join_texts(self.operands)}"
+        )
 
 
 @frozen(eq=False)
@@ -84,7 +87,7 @@ class Load:
     part: str = ""
 
     def __str__(self):
-        return f"{self.result}: {self.result.dtype} = {_place_text(self)}"
+        return f"{self.result}: {_dtype_name(self.result.dtype)} = {_place_text(self)}"
 
 
 @frozen(eq=False)
@@ -148,7 +151,7 @@ class Function:
 
     def __str__(self):
         head = ", ".join([f"{p}: {p.dtype}" for p in self.params])
-        lines = [f"function {self.name}({head}) -> {self.result.dtype} {{"]
+        lines = [f"function {self.name}({head}) -> {_dtype_name(self.result.dtype)} {{"]
         lines += [f"  {one}" for one in self.test]
         if self.condition is not None:
             lines.append(f"  return {self.params[0]} unless {self.condition}")
@@ -166,7 +169,7 @@ class FunctionCall:
 
     def __str__(self):
         call = f"{self.function.name}({_join_texts(self.operands)})"
-        return f"{self.result}: {self.result.dtype} = {call}"
+        return f"{self.result}: {_dtype_name(self.result.dtype)} = {call}"
 
 
 Statement = Let | Load | Store | Loop | While | FunctionCall
@@ -233,6 +236,12 @@ def functions_in(body: tuple[Statement, ...]) -> Iterator[Function]:
 def count_accesses(kernel: Kernel) -> int:
     """The number of loads and stores of a kernel outside of loops."""
     return sum([isinstance(one, Load | Store) for one in kernel.body])
+
+
+@functools.lru_cache(64)
+def _dtype_name(dtype: np.dtype) -> str:
+    """``str(dtype)``, which takes NumPy as long as all else in the text of an instruction."""
+    return str(dtype)
 
 
 def _place_text(one: Load | Store) -> str:

@@ -59,7 +59,7 @@ def _compares_identity(code: CodeType) -> bool:
     todo = [code]
     for each in todo:  # nested functions are appended
         todo += [constant for constant in each.co_consts if type(constant) is CodeType]
-        if True in each.co_consts or False in each.co_consts:  # 1 and 0 are equal to them
+        if any(type(constant) is bool for constant in each.co_consts):
             for load, test in itertools.pairwise(dis.get_instructions(each)):
                 is_boolean = load.opname in _LOADS and type(load.argval) is bool
                 if is_boolean and test.opname == "IS_OP":
