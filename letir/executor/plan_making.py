@@ -237,7 +237,8 @@ def compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) ->
 def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
     is_with_scipy = "scipy" in sys.modules and executor.watches_state
-    if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](executor.f, request.leaves):
+    of_call = executor.f, request.leaves, entry.key.has_names
+    if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](*of_call):
         entry.runs_python = True
     # effects of a plan that failed must not happen again
     elif executor.cache.compiles >= PLANS_AT_ONCE and not request.log.done:

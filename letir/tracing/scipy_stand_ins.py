@@ -41,7 +41,13 @@ _FUNCTIONS = {
 _FASTER_IN_SCIPY = {
     "linalg": "cho_factor cho_solve",
     "ndimage": _FUNCTIONS["ndimage"],
-    "signal": "fftconvolve filtfilt hilbert lfilter oaconvolve resample savgol_filter",
+    "signal": "detrend fftconvolve filtfilt hilbert lfilter oaconvolve resample savgol_filter",
+}
+# those that take less time in SciPy for small arrays
+_FASTER_IF_SMALL = {
+    **_FASTER_IN_SCIPY,
+    "linalg": f"{_FASTER_IN_SCIPY['linalg']} expm",
+    "spatial.distance": "cdist pdist",
 }
 
 
@@ -59,9 +65,12 @@ def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule
     return result
 
 
-def functions_faster_in_scipy() -> frozenset[int]:
-    """The ids of SciPy's functions that take less time than the operations recorded for them."""
-    return _ids_of_functions(_FASTER_IN_SCIPY)
+def functions_faster_in_scipy(is_small: bool) -> frozenset[int]:
+    """The ids of SciPy's functions that take less time than the operations recorded for them.
+
+    ``is_small``: whether the arrays are small.
+    """
+    return _ids_of_functions(_FASTER_IF_SMALL if is_small else _FASTER_IN_SCIPY)
 
 
 def functions_decomposed() -> frozenset[int]:

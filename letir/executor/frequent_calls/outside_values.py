@@ -32,6 +32,7 @@ _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
 )
+_MOST_IF_SMALL = 256  # elements of arguments
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 
@@ -149,19 +150,20 @@ def _is_of_module(value: Any, name: str) -> bool:
     return str(module).partition(".")[0] == name
 
 
-def is_faster_in_scipy(f: Callable, leaves: Sequence) -> bool:
+def is_faster_in_scipy(f: Callable, leaves: Sequence, has_names: bool) -> bool:
     """Whether ``f`` calls functions of SciPy that take less time than the operations that letir has
     for them, such as image filters, with NumPy's arrays or numbers, and is without effects.
 
-    Depends on the function and the classes of the arguments alone: each run of a script gives the
-    same bits.
+    Depends on the function and on the classes and sizes of the arguments alone: each run of a
+    script gives the same bits. ``has_names``: whether other sizes are to have the same answer.
     """
     if not all(type(x) is np.ndarray or type(x) in PLAIN_SCALARS or is_static(x) for x in leaves):
         return False
     outside = values_read(f)
     if outside is None or not outside.uses_scipy:
         return False
-    return not LATE_BOUND["functions_faster_in_scipy"]().isdisjoint(outside.read)
+    is_small = not has_names and sum(getattr(x, "size", 1) for x in leaves) <= _MOST_IF_SMALL
+    return not LATE_BOUND["functions_faster_in_scipy"](is_small).isdisjoint(outside.read)
 
 
 LATE_BOUND.update(is_faster_in_scipy=is_faster_in_scipy, values_read=values_read)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import scipy.signal
+import scipy.spatial.distance
 import scipy.special
 
 import letir as lt
@@ -72,6 +73,23 @@ def test_functions_of_scipy_are_known_by_module_not_by_name():
 
     assert fast.counters["compiles"] == 1
     assert is_python(lambda x: scipy.special.gamma(x)[:3], X)  # not scipy.stats.gamma
+
+
+def test_small_distances_are_computed_by_scipy():
+    def distances(x):
+        return scipy.spatial.distance.cdist(x, x) * SHIFT
+
+    small, large = np.arange(12.0).reshape(4, 3), np.arange(600.0).reshape(200, 3) ** 0.5
+    fast = lt.jit(distances)
+    for x in (small, large, large[1:], large[2:], small[1:]):
+        for _ in range(3):
+            np.testing.assert_allclose(distances(x), fast(x), atol=1e-6)
+
+    assert fast.counters["compiles"] == 1  # for all sizes but the first
+    fast = lt.jit(distances)
+    fast(small)
+    assert_same(distances(small), fast(small))
+    assert fast.counters["compiles"] == 0
 
 
 def test_functions_of_a_module_in_a_variable_are_not_known():
