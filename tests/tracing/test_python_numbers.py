@@ -551,7 +551,7 @@ BOOLEANS = {
     "conjugate": lambda b: b.conjugate(),
     "numerator": lambda b: b.numerator,
     "round": lambda b: (round(b), round(b, 1)),
-    "range": lambda b: [x for x in range(b)],
+    "range": lambda b: list(range(b)),
     "index": operator.index,
 }
 
