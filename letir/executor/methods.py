@@ -317,9 +317,9 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
             if executor.method is None:
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
                 method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
-                method.wrapped_names = vars(
-                    functools.update_wrapper(SimpleNamespace(), executor, updated=())
-                )
+                holder: Any = SimpleNamespace()
+                functools.update_wrapper(holder, executor, updated=())
+                method.wrapped_names = vars(holder)
                 executor.method = method
     return BoundExecutor(executor, executor.method, instance)
 

@@ -217,7 +217,7 @@ def _line_of_results(tree: Tree | None, texts: list[str], names: dict[str, Any])
 
 
 def call_of_plan(
-    version: Compiled, tests: TestWriter, results: Callable[[list[str], dict], list[str]]
+    version: Compiled, tests: TestWriter, results: Callable[..., list[str]]
 ) -> WholeCall | None:
     """The function of arguments that tests, runs and nests at once; None if it cannot be made.
 
