@@ -2,13 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import letir
-
-ROOT = Path(letir.__file__).parent
+from tests.test_layout import FILES, tree_of
 
 # Their texts are copied into generated programs, which import NumPy alone.
 COPIED = {("ops/random/generator_states.py", "state_of")}
@@ -38,9 +35,8 @@ def bare_parts(node: ast.FunctionDef, has_receiver: bool) -> list[str]:
 
 def test_public_functions_are_annotated():
     bare = []
-    for path in sorted(ROOT.rglob("*.py")):
-        file = path.relative_to(ROOT).as_posix()
-        for node, has_receiver in public_functions(ast.parse(path.read_text()).body):
+    for file in FILES:
+        for node, has_receiver in public_functions(tree_of(file).body):
             missing = bare_parts(node, has_receiver)
             if missing and (file, node.name) not in COPIED:
                 bare.append(f"{file}:{node.lineno} {node.name}: {', '.join(missing)}")
