@@ -1,5 +1,6 @@
 """Programs in colours: on terminals only, and the same text without the codes."""
 
+import functools
 import io
 import re
 
@@ -11,7 +12,10 @@ import letir as lt
 from letir.testing import programs
 from letir.viz.terminal_colors import colored_program, print_program
 
-PROGRAM = lt.trace(lambda x, s: lt.scan(lambda c, v: (c + s, c * v), 0.0, x), np.ones(3), 2.0)
+
+@functools.cache
+def program() -> lt.Lambda:
+    return lt.trace(lambda x, s: lt.scan(lambda c, v: (c + s, c * v), 0.0, x), np.ones(3), 2.0)
 
 
 class Terminal(io.StringIO):
@@ -34,7 +38,7 @@ def test_without_the_codes_the_text_is_the_same(case):
 
 
 def test_names_types_operations_and_comments_have_colours():
-    line = next(x for x in colored_program(lt.dumps(PROGRAM)).splitlines() if "mul" in x)
+    line = next(x for x in colored_program(lt.dumps(program())).splitlines() if "mul" in x)
 
     assert "\x1b[36m%" in line
     assert "\x1b[32mfloat64[]\x1b[0m" in line
@@ -63,20 +67,21 @@ def test_only_terminals_get_colours(out, environment, colours, monkeypatch):
         monkeypatch.setenv(name, value)
     stream = out()
 
-    print_program(str(PROGRAM), stream)
+    print_program(str(program()), stream)
 
     assert colours == ("\x1b[" in stream.getvalue())
-    assert f"{PROGRAM}\n" == plain(stream.getvalue())
+    assert f"{program()}\n" == plain(stream.getvalue())
 
 
 @pytest.mark.parametrize("out", [Terminal, io.StringIO])
-@pytest.mark.parametrize("shown", [PROGRAM, lt.differentiate(PROGRAM)], ids=type)
-def test_ipython_shows_programs_in_colours_on_terminals_only(shown, out, monkeypatch):
+@pytest.mark.parametrize("make", [program, lambda: lt.differentiate(program())])
+def test_ipython_shows_programs_in_colours_on_terminals_only(make, out, monkeypatch):
     pretty = pytest.importorskip("IPython.lib.pretty").pretty
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stdout", out())
 
+    shown = make()
     text = pretty(shown)
 
     assert ("\x1b[36m%" in text) == (out is Terminal)

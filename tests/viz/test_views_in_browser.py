@@ -1,5 +1,7 @@
 """Views in a browser: what lights up, folds, is found, and can be reached by the keyboard."""
 
+import functools
+
 import numpy as np
 
 import letir as lt
@@ -20,7 +22,10 @@ def program() -> lt.Lambda:
     return lt.trace(f, np.ones(2))
 
 
-PAGE = page_of(program()._repr_html_(), "a program")
+@functools.cache
+def page() -> str:
+    """The page of this program."""
+    return page_of(program()._repr_html_(), "a program")
 
 
 def test_hovering_a_name_lights_up_its_definition_and_uses():
@@ -30,7 +35,7 @@ def test_hovering_a_name_lights_up_its_definition_and_uses():
         document.querySelector(".letir").dispatchEvent(new MouseEvent("mouseleave"));
         return [lit, texts(".def, .use")];
     """
-    (defined, used, said), after = found_in(PAGE, script)
+    (defined, used, said), after = found_in(page(), script)
 
     assert defined == ["%1:y"]
     assert used == ["%1:y"] * len(used) and len(used) > 1
@@ -49,7 +54,7 @@ def test_names_are_reached_by_the_keyboard_alone():
         });
         return [stops.length, way];
     """
-    stops, way = found_in(PAGE, script)
+    stops, way = found_in(page(), script)
 
     assert stops == 1
     assert way == ["%0:x", "B%1:y", "I%0:x", "B%0:x", "B%0:x"]
@@ -68,7 +73,7 @@ def test_search_shows_the_rows_that_match_and_unfolds_bodies():
         }
         return [rows(), search("COS"), search("no such text"), search("")];
     """
-    at_first, cosine, nothing, all_again = found_in(PAGE, script)
+    at_first, cosine, nothing, all_again = found_in(page(), script)
 
     assert cosine == [3, [True], "2 lines"]  # the loop, and two binds of its body
     assert nothing == [0, [False], "0 lines"]
@@ -146,7 +151,7 @@ def test_every_box_that_scrolls_has_a_name_and_is_in_the_order_of_tab():
       return [e.tabIndex, e.getAttribute("role"), e.getAttribute("aria-label")];
     })"""
 
-    assert found_in(PAGE, script) == [[0, "group", "program"]]
+    assert found_in(page(), script) == [[0, "group", "program"]]
 
 
 def test_pointing_at_a_box_of_a_graph_lights_up_the_edges_to_its_users():
