@@ -29,6 +29,8 @@ os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
 os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
 
+_PACKAGE = Path(lt.__file__).parent
+
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other and benchmarks
 
 # A busy machine is not a counterexample, so no test has a deadline. By default every run draws
@@ -42,6 +44,21 @@ settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
 def pytest_collect_file():
     """Without doctests: examples are in letir's files, and some files here need other packages."""
     return [found for found in (yield) if type(found) is pytest.Module]
+
+
+class WithExamples:
+    """A plugin that collects examples only from files that have some, one in five."""
+
+    def pytest_ignore_collect(self, collection_path):
+        path = collection_path
+        if path.suffix == ".py" and path.is_relative_to(_PACKAGE) and ">>>" not in path.read_text():
+            return True
+        return None  # decided by pytest
+
+
+def pytest_configure(config):
+    """The hooks of this file apply to its folder only."""
+    config.pluginmanager.register(WithExamples())
 
 
 def pytest_collection_modifyitems(items):
@@ -102,14 +119,16 @@ def pytest_sessionstart(session):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Without garbage collections, which would take a third of the time, and free nothing."""
-    gc.disable()
+    """Without garbage collections, which would take a third of the time, and free nothing.
+
+    The collector stays enabled: Dask, where it is imported while it is not, disables it later.
+    """
+    gc.set_threshold(0)
     try:
         return (yield)
     finally:
-        gc.enable()
-        gc.set_threshold(10_000, 20, 20)  # few objects of a test are in cycles
         freeze_objects()  # the tests themselves, millions of objects
+        gc.set_threshold(10_000, 20, 20)  # few objects of a test are in cycles
 
 
 def pytest_runtest_teardown(item, nextitem):

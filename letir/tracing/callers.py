@@ -161,15 +161,15 @@ def _is_users(name: str | None, file: str | None) -> bool:
 
 def _packages_with_extensions() -> set[str]:
     """The packages of which a module in C is loaded."""
-    modules = list(sys.modules.items())
-    if _extensions[0] != len(modules):
+    count = len(sys.modules)
+    if _extensions[0] != count:
         found = set()
-        for name, module in modules:
+        for name, module in list(sys.modules.items()):
             space = getattr(module, "__dict__", None)  # others may import when asked for a name
             file = space.get("__file__") if type(space) is dict else None
             if type(file) is str and file.endswith((".so", ".pyd")):
                 found.add(name.partition(".")[0])
-        _extensions[:] = len(modules), found
+        _extensions[:] = count, found
     return _extensions[1]
 
 
