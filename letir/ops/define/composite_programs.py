@@ -18,7 +18,7 @@ from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 
 _MOST = 1 << 10
-_MOST_BINDS = 20_000
+_MOST_BINDS = 10_000
 _TOO_LARGE = object()
 _decompositions = BoundedCache(_MOST)
 
@@ -83,7 +83,7 @@ def _own_decompositions(body: Lambda) -> BoundedCache:
 
 
 def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Any:
-    """The program; ``_TOO_LARGE`` is cached in its place, as making one takes half a second."""
+    """The program; ``_TOO_LARGE`` is cached in its place, as making one takes long."""
     builder = _BoundedBuilder()
     operands = [builder.param(aval) if aval is not None else None for aval in types]
     try:
