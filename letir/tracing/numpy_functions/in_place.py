@@ -25,14 +25,14 @@ def repeat_to_fit(values: Any, count: int, dtype: Any, shape: Any = -1) -> Any:
 
 def refuse_scalar(name: str, target: Any) -> None:
     """Raise NumPy's TypeError if a function would write into a number or a list."""
-    if isinstance(target, list | tuple | int | float | complex):
-        kind = type(target).__name__
-        raise TypeError(f"{name}() argument 1 must be a numpy.ndarray, not {kind}{at_user()}")
-    if isinstance(target, Value) and target.is_scalar():
+    value = target
+    if isinstance(target, Value):  # first: a traced number claims to be a float
+        if not target.is_scalar():
+            return
         value = target.concrete_value()  # none in an abstract trace, where it may be an array
-        if isinstance(value, np.generic | int | float | complex):
-            kind = type(value).__name__
-            raise TypeError(f"{name}() argument 1 must be a numpy.ndarray, not {kind}{at_user()}")
+    if isinstance(value, np.generic | int | float | complex | list | tuple):
+        kind = type(value).__name__
+        raise TypeError(f"{name}() argument 1 must be a numpy.ndarray, not {kind}{at_user()}")
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
