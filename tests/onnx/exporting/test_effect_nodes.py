@@ -111,3 +111,34 @@ def test_a_model_fails_where_python_would_choose_otherwise(f):
     rows += [[NAN, 1.0, 2.0], [-1.5, 2.5, 1.0], [1.55, -2.5, INF]]
 
     assert_same_outcomes(lt.trace(f, np.array(rows[0])), [(np.array(row),) for row in rows])
+
+
+def test_a_number_that_is_no_number_is_a_condition():
+    program = lt.trace(lambda x, s: -x if s != s else x, np.ones(2), NAN)
+
+    assert_same_outcomes(program, [(np.ones(2), NAN)])
+    assert outcome(lambda: results_of(exported(program), (np.ones(2), 1.0))) is None
+
+
+def test_a_model_neither_prints_nor_changes_its_inputs(capsys):
+    def f(x):
+        x[0] = 5.0
+        print(x.sum())
+        return x * 2
+
+    program, x = lt.trace(f, np.ones(2)), np.ones(2)
+    capsys.readouterr()
+    found = results_of(exported(program), (x,))[0]
+
+    np.testing.assert_array_equal((found, x), ([10.0, 2.0], [1.0, 1.0]))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_condition_inside_of_a_loop_is_refused():
+    program = lt.parse(
+        "lambda %0: float64[2] { %1: float64[2] = fori_loop(0, 3, %0, body=lambda %2: int64*[], "
+        "%3: float64[2] { %4: float64[] = sum(%3); guard(%4, value=1.0); return %3 }); return %1 }"
+    )
+
+    with pytest.raises(lt.ExportError, match="a guard inside a loop or a branch"):
+        exported(program)
