@@ -110,7 +110,7 @@ class ArrayMethods(Value):
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
         """NumPy's ``ndarray.resize``, recorded if the number of elements stays the same."""
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
-        if shape is None or shape == ():
+        if shape is None or not new_shape:
             return
         shape = shape if isinstance(shape, tuple | list) else (shape,)
         if math.prod(shape) != self.size:
