@@ -44,11 +44,26 @@ def _integer_or_tuple(numbers):
     return as_size(numbers)
 
 
+def _truncated(count: Any) -> Any:
+    """A count as np.roll and np.repeat take it: a boolean or a float as an integer, with a guard.
+
+    Arrays, and lists of counts but for their items, are returned as they are.
+    """
+    if isinstance(count, list | tuple):
+        return [_truncated(n) for n in count]
+    if isinstance(count, Value):
+        is_other = count.dtype.kind in "fb" and not count.shape
+    else:
+        is_other = isinstance(count, bool | float | np.bool_ | np.floating)
+    return int(count) if is_other else count
+
+
 # ---- roll ----
 
 
 def _roll_prepare(a, shift, axis=None):
     """np.roll, with as many shifts as axes."""
+    shift = _truncated(shift)
     shifts = shift if isinstance(shift, list | tuple) else (shift,)
     axes = int_or_tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     sizes = (a.size,) if axis is None else a.shape
@@ -162,6 +177,11 @@ def one_or_more(numbers: Any) -> tuple:
     return numbers if type(numbers) is tuple else (numbers,)
 
 
+def _repeats_of(repeats: Any) -> Any:
+    """The counts of np.repeat: a single one may be a float."""
+    return repeats if isinstance(repeats, list | tuple) else _truncated(repeats)
+
+
 def _repeat_decompose(x, *, repeats, axis=None):
     """A new axis, broadcast and merged; indexing where the counts differ."""
     if axis is None:
@@ -189,7 +209,7 @@ repeat = composite(
     ),
     prepare=lambda a, repeats, axis=None: (
         (a,),
-        {"repeats": _integer_or_tuple(repeats), "axis": reduced_axis(a, axis)},
+        {"repeats": _integer_or_tuple(_repeats_of(repeats)), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
     sizes_in=("repeats",),

@@ -507,3 +507,27 @@ def test_an_axis_in_a_text_is_an_integer(axis):
 
     with pytest.raises(DTypeError, match="is not an integer"):
         lt.trace(f, np.ones(3))
+
+
+@pytest.mark.parametrize("shift", [1.7, True, np.float64(-1.7), (1.5, 1)])
+def test_shifts_of_roll_are_truncated_like_numpys(shift):
+    x = np.arange(6.0).reshape(2, 3)
+    axis = (0, 1) if type(shift) is tuple else 1
+
+    program = lt.trace(lambda x: np.roll(x, shift, axis), x)
+
+    assert_same(np.roll(x, shift, axis), program(x))
+
+
+def test_traced_floats_and_booleans_count():
+    def f(x, s):
+        return np.roll(x, x[2]), np.roll(x, x[0] > 1), np.repeat(x, x[2]), np.repeat(x, s)
+
+    x = np.array([1.5, 0.5, 2.25])
+    program, jitted = lt.trace(f, x, 2.5), lt.jit(f)
+
+    for result in (program(x, 2.5), jitted(x, 2.5)):
+        for expected, actual in zip(f(x, 2.5), result, strict=True):
+            assert_same(expected, actual)
+    with pytest.raises(lt.GuardError):
+        program(x * 2, 2.5)
