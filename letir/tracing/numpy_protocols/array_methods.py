@@ -169,6 +169,8 @@ class ArrayMethods(Value):
                 "numpy.linalg.inv(x)"
             )
             raise notify_watchers(of_unrecorded_code(error))
+        type = None if type is np.ndarray else type
+        dtype = None if dtype is np.ndarray else dtype
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
             error = DTypeError(
                 f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"

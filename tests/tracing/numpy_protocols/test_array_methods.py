@@ -266,3 +266,15 @@ def test_a_base_shows_what_is_written_through_its_view(name):
 def test_a_view_that_numpy_protects_is_not_written_through(name):
     with pytest.raises(ValueError, match="read-only"):
         lt.trace(written_through(READ_ONLY[name]), X)
+
+
+def test_a_view_as_an_array_is_a_view():
+    def f(x):
+        y = x.copy()
+        y.view(np.ndarray)[0] = x[1]
+        return y, x.view(type=np.ndarray)
+
+    x = np.array([1.0, 2.0])
+
+    for expected, actual in zip(f(x), lt.trace(f, x)(x), strict=True):
+        assert_same(expected, actual)
