@@ -30,6 +30,7 @@ from letir.tracing.mutation.writes import (
     is_own_item,
     is_same_slice,
     refresh_view,
+    unwritable_error,
     whole_place,
     why_unwritable,
     write_into_view,
@@ -258,8 +259,7 @@ class Tracer(PythonProtocols):
         """Replace the contents by ``new``, of this type, visible to all that share the memory."""
         reason = self.unchangeable(new)
         if reason:
-            what, remedy = reason
-            raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
+            raise unwritable_error(*reason)
         base, whole = write_into_view(self, new)
         if base.held_value is not ABSENT is not whole.held_value and base.ndim:
             whole = _in_memory_order(base, whole)

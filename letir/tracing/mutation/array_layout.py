@@ -14,7 +14,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import TraceError, of_unrecorded_code
 from letir.ops.shape.shape_and_creation import as_size
 from letir.tracing.mutation.memory_order import array_like, fix_order
-from letir.tracing.mutation.views import Memory, SharedView, view_base
+from letir.tracing.mutation.views import READ_ONLY, Memory, SharedView, view_base
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
 from letir.tracing.tracer import Tracer
@@ -98,7 +98,7 @@ class Flags:
             )
         if a.sharing is None:
             a.sharing = Memory(a.arg)
-        a.sharing.reason = None if value else ("an array with flags.writeable = False", "copy it")
+        a.sharing.reason = None if value else READ_ONLY
 
 
 def set_shape(a: Any, shape: Any) -> None:

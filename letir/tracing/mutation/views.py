@@ -50,6 +50,9 @@ class Memory:
         self.fresh.append(weakref.ref(view))
 
 
+READ_ONLY = ("an array with flags.writeable = False", "copy it")  # description and remedy
+
+
 @define(eq=False)
 class SharedView:
     """Data of a traced value that shares the memory of ``parent``: the operation of the view.

@@ -17,6 +17,7 @@ from letir.ops.indexing.index_expressions import compose_items, item_with_places
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,
+    READ_ONLY,
     Memory,
     SharedView,
     is_contiguous,
@@ -24,6 +25,7 @@ from letir.tracing.mutation.views import (
     view_base,
     write_through,
 )
+from letir.tracing.refusals import with_hint
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSENT
 
@@ -172,6 +174,15 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
         aval = f"{node.type}, of which a view of over {DEEPEST} views is in use,"
         return aval, "copy that view first: y = y.copy()"
     return None
+
+
+def unwritable_error(what: str, remedy: str) -> Exception:
+    """The error for a write into an array that ``why_unwritable`` describes; NumPy's, if NumPy too
+    refuses it.
+    """
+    if what == READ_ONLY[0]:
+        return with_hint(ValueError("assignment destination is read-only"), remedy)
+    return TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
 
 
 # ---- reshapes that may be copies ----
