@@ -142,8 +142,6 @@ def test_values_and_kinds_are_numpys(name, run):
         assert type(f(*args)) is type(RUNS[run](f, *args))
 
 
-
-
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_cannot_be_recorded_is_an_error_by_name(name, run):
