@@ -102,17 +102,35 @@ def test_functions_of_a_module_in_a_variable_are_not_known():
     assert not outside.is_complete
 
 
-def test_writes_and_draws_stay_in_the_plan():
-    def write(x):
-        x[0] = 1.0
+def test_timing_a_function_does_not_write_into_its_arguments():
+    def count(x, state):
+        x += 1.0
+        state["n"][0] += 2.0
 
+    fast, x, state = lt.jit(count), X.copy(), {"n": np.zeros(1)}
+    for _ in range(20):
+        fast(x, state)
+    assert fast.quick[0].is_python
+    assert_same(X + 20.0, x)
+    assert state["n"][0] == 40.0
+
+
+def test_arguments_that_cannot_be_copied_keep_the_plan(monkeypatch):
+    def refuse(value):
+        raise TypeError(f"cannot copy {value}")
+
+    monkeypatch.setattr("letir.executor.frequent_calls.python_calls.deepcopy", refuse)
+    fast, x = lt.jit(lambda x: np.copyto(x, x + 1.0)), X.copy()
+    for _ in range(20):
+        fast(x)
+    assert not fast.quick[0].is_python
+    assert_same(X + 20.0, x)
+
+
+def test_draws_stay_in_the_plan():
     def draw(rng):
         return rng.normal(size=3)
 
-    fast = lt.jit(write)
-    for _ in range(20):
-        fast(X.copy())
-    assert not fast.quick[0].is_python
     fast, rng = lt.jit(draw), np.random.default_rng(0)
     found = [fast(rng) for _ in range(20)]
     assert_same(np.random.default_rng(0).normal(size=(20, 3)), np.array(found))
