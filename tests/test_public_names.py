@@ -10,6 +10,7 @@ import pytest
 
 import letir
 from letir import extend
+from tests.each_sample import each_of
 
 STUB = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_stub.py"))
 
@@ -22,7 +23,7 @@ def test_the_types_are_installed_with_the_package():
     assert Path(letir.__file__).with_name("py.typed").exists()
 
 
-@pytest.mark.parametrize("name", dir(letir))
+@each_of(dir(letir))
 def test_every_public_name_is_found_where_the_table_says(name):
     assert getattr(letir, name) is not None
 

@@ -19,6 +19,7 @@ import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.cli.command_line import build_parser
 from letir.ops import load_all
+from tests.each_sample import each_of
 
 ROOT = Path(__file__).parents[2]
 OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
@@ -93,7 +94,7 @@ def test_every_namespace_is_described():
     assert spaces - {"extend", "numpy", "scipy"} <= set(API["NAMESPACES"])
 
 
-@pytest.mark.parametrize("name", public_names())
+@each_of(public_names())
 def test_a_public_function_or_class_has_an_example(name):
     """Doctest runs it. NumPy documents its own functions."""
     value = operator.attrgetter(name)(lt)

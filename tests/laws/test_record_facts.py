@@ -14,6 +14,7 @@ from letir.ast.types import PYTHON_NUMBERS
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute, run_flat
 from letir.testing import SAMPLES, Sample, applied, assert_same
+from tests.each_sample import each_of
 
 
 def records(fact: Callable[[Primitive], object]) -> list[str]:
@@ -334,7 +335,7 @@ def test_every_operation_with_bodies_has_a_body_layout():
     assert {"looped", "odeint", "scipy_solve", "guard_raised"} >= silent
 
 
-@pytest.mark.parametrize("name", records(lambda op: op.holds_lambdas))
+@each_of(records(lambda op: op.holds_lambdas))
 def test_only_body_attributes_hold_programs(name):
     """``check`` refuses programs in all other attributes."""
     for sample in SAMPLES[name]:
