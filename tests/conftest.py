@@ -83,8 +83,11 @@ def pytest_collection_finish(session):
     A recording exchanges functions in all modules of users: with four hundred test files, this
     took longer than what most tests record.
     """
-    texts = [path.read_text() for path in Path(__file__).parent.rglob("*.py")]
-    imported = {name for text in texts for name in re.findall(r"from (tests\S*\.test_\w+)", text)}
+    imported = set()
+    for path in Path(__file__).parent.rglob("*.py"):
+        found = re.findall(r"from (tests[\w.]*) import ([^(\n]+|\([^)]*\))", path.read_text())
+        for name, names in found:
+            imported |= {name, *(f"{name}.{word}" for word in re.findall(r"\w+", names))}
     for name in [name for name in sys.modules if re.fullmatch(r"tests\.(\w+\.)*test_\w+", name)]:
         if name not in imported:
             _hidden[name] = sys.modules.pop(name)
