@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.ast.pytrees import flatten
+from letir.ast.types import ArrayType
+from letir.eval.float_warnings import KernelError
 from letir.executor.compiled import kernels_setting
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.kernels.batch_kernels import BatchCall, with_batch_kernels
+from letir.executor.kernels.row_kernels import LayoutError
 from letir.plan.plan import plan_of
 from letir.testing import assert_close, assert_same
 from tests.rounding_noise import assert_within_rounding
@@ -343,3 +346,26 @@ def test_bad_indices_are_not_read():
         assert batch_calls(program)
         with pytest.raises(IndexError, match=f"index {K} is out of bounds"):
             plan_of(program).run([TABLE, places, OTHERS])
+
+
+def test_operands_that_a_kernel_cannot_read_are_left_to_numpy():
+    def f(points, table, places, factor):
+        return (table[places] * points).sum(axis=1) * factor
+
+    args = POINTS, TABLE, PLACES, 3
+    program = with_kernels(f, *args)
+    (call,) = batch_calls(program)
+    kinds = dict(zip(map(str, call.kinds), call.kinds, strict=True))
+    wide = np.zeros((40 * N, 3))
+
+    for x, kind in (
+        (POINTS[1:], kinds[f"float64[{N}, 3]"]),
+        (np.zeros((2, K, 3))[:, ::2], kinds[f"float64[{K}, 3]"]),
+        (2**70, ArrayType(np.int64)),
+        (wide[::2], ArrayType(float, wide[::2].shape)),
+    ):
+        with pytest.raises((KernelError, LayoutError)):
+            call.flatten_operand(x, kind)
+    assert_same(f(*args), plan_of(program).run([POINTS, TABLE, PLACES, 3])[0])
+    strided = np.repeat(POINTS, 2, axis=0)[::2]
+    assert_same(f(strided, *args[1:]), plan_of(program).run([strided, *args[1:]])[0])
