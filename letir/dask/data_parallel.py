@@ -54,7 +54,8 @@ def grad(
 
 def _with_computed_results(gradient: Callable, loss: Callable, asked: str) -> Callable:
     """``gradient``, jitted, with its results computed."""
-    jitted = jit(gradient)
+    # with a symbolic number of rows, a block would take several tasks
+    jitted = jit(gradient, static_shapes=True)
 
     @functools.wraps(loss)
     @entry_point

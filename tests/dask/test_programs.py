@@ -481,3 +481,17 @@ def test_labels_pick_one_score_of_each_row(data):
         assert_same(dask.compute(found)[0], lt.value_and_grad(cross_entropy)(x, labels))
     with pytest.raises(LetirError, match="index cannot be computed on these blocks"):
         lt.jit(lambda x, i, j: x[i, j])(lazy_x, lazy_labels, lazy_labels)
+
+
+def test_another_number_of_rows_takes_as_many_tasks_a_block(monkeypatch):
+    step, sizes, compute = lt.dask.value_and_grad(logistic_loss), [], dask.compute
+
+    def counting(*collections):
+        sizes.append(len({key for x in dask.optimize(*collections) for key in x.dask}))
+        return compute(*collections)
+
+    monkeypatch.setattr(dask, "compute", counting)
+    for rows in (20, 40, 60):
+        step(W, da.ones((rows, 3), chunks=(rows // 4, 3)), da.ones(rows, chunks=rows // 4))
+
+    assert sizes == [sizes[0]] * 3
