@@ -125,9 +125,11 @@ class Residuals:
     def summary(self) -> str:
         """One line with the numbers of values and bytes."""
         given = sum(row.is_argument for row in self.rows)
+        values = len(self.rows) - given
         unknown = f", {self.unknown} of unknown size" if self.unknown else ""
         return (
-            f"{len(self.rows) - given} values of {self.temporaries} bytes and {given} arguments, "
+            f"{values} value{'s' * (values != 1)} of {self.temporaries} bytes and "
+            f"{given} argument{'s' * (given != 1)}, "
             f"{self.total} bytes in all{unknown}; {self.policy}: {self.instead} bytes"
         )
 
