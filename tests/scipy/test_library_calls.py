@@ -157,7 +157,8 @@ def test_jit_compiles_them(f):
 
     for seed in (0, 1, 2, 0):
         same(f(argument(f, seed)), fast(argument(f, seed)))
-    assert bool(fast.cache.compiles) != (f is filtered)  # lfilter itself takes less time
+    # SciPy itself computes some of them in less time than the operations of a plan
+    assert bool(fast.cache.compiles) != (f in (filtered, far))
 
 
 @pytest.mark.parametrize("f", CASES)
