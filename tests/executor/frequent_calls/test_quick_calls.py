@@ -75,6 +75,17 @@ def test_results_equal_the_functions(args, kwargs):
         assert_same(expected["twice"], found["twice"])
 
 
+def test_dicts_with_integers_as_keys_have_quick_calls():
+    graph = {2: [(0, 4.0)], 0: [(2, 1.0), (1, 2.0)], 1: []}
+
+    def weight(g):
+        return sum(w * (u + v) for u, row in g.items() for v, w in row)
+
+    fast = warmed(weight, graph)
+    for other in (graph, {**graph, 3: []}, {2: [], 0: [], 1: []}, {}):
+        assert_same(weight(other), fast(other))
+
+
 def test_a_dict_of_other_keys_is_another_call():
     fast = warmed(lambda p: dict(sorted(p.items())), {"a": None, "b": X})
 
