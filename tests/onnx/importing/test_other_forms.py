@@ -119,11 +119,32 @@ def test_a_model_gives_the_numbers_of_onnxruntime(name):
         np.testing.assert_allclose(y, x, 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize(
+    "x, opset, precision", [(WHOLE, 13, ""), (X, 23, "<precision = 1>")], ids=["integers", "single"]
+)
+def test_numbers_are_quantized(x, opset, precision):
+    """In forms that onnxruntime does not have."""
+    kind = "int32" if x is WHOLE else "float"
+    program, _ = loaded(
+        f"f ({kind}[n, 4] x) => (uint8[n, 4] y) <float s = {{0.5}}, uint8 z = {{7}}> "
+        f"{{ y = QuantizeLinear{precision}(x, s, z) }}",
+        opset,
+    )
+
+    expected = np.clip(np.rint(x / np.float32(0.5)) + 7, 0, 255).astype(np.uint8)
+    np.testing.assert_array_equal(program(x), expected, strict=True)
+
+
 FLOATS = "f (float[3, 4] x) => (float[a, b] y) "
 WRONG = {
     "QuantizeLinear": (
         FLOATS + "<float[3, 1] s = {1, 1, 1}> { y = QuantizeLinear(x, s) }",
         "a scale of shape (3, 1) for the axis 1",
+    ),
+    "QuantizeLinear to": (
+        "f (float[3, 4] x) => (float8e4m3fn[3, 4] y) <float s = {0.5}> "
+        "{ y = QuantizeLinear<output_dtype = 17>(x, s) }",
+        "float8_e4m3fn is not supported",
     ),
     "Squeeze": (
         FLOATS + "<int64[1] a = {1}> { y = Squeeze(x, a) }",
