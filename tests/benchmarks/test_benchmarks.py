@@ -9,6 +9,7 @@ import pytest
 
 import letir as lt
 from benchmarks import (
+    dask_scale,
     eager_mode,
     error_states,
     executors,
@@ -251,3 +252,10 @@ def test_a_command_is_measured_with_the_processes_that_it_starts(tmp_path):
     assert wall > 0.04
     assert cpu > 0.04
     assert sum_of_steps("title", [(1.0, 0.5), (wall, cpu)]).startswith("title | 1.")
+
+
+def test_the_model_of_the_page_on_scale_is_found():
+    step_seconds = dask_scale.model_of_the_page()
+
+    assert step_seconds(32, 2, t=0.25, p=1000, start=1.0) == pytest.approx(5.0, abs=0.01)
+    assert dask_scale.rows(4, waits=False).numblocks == (4, 1)
