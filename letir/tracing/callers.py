@@ -37,7 +37,6 @@ _MOST = 1 << 12
 # by id, as hashing code is slow
 _called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
-_methods: dict[int, tuple[CodeType, dict[int, str]]] = BoundedCache(_MOST)
 REACHING: dict[int, CodeType] = BoundedCache(_MOST)  # reaches stand-ins in containers
 _users: dict[str | None, bool] = {}  # by the name of the module
 _extensions: list = [0, set()]  # the number of modules when they were searched, packages found
@@ -106,33 +105,6 @@ def _called_attributes(code: CodeType) -> frozenset[int]:
 
 def _is_call(opname: str) -> bool:
     return opname in ("CALL", "CALL_FUNCTION_EX", "CALL_KW")
-
-
-def is_method_called(frame: FrameType, name: str) -> bool:
-    """Whether a frame executes a call ``x.name(...)``, not a call of C code that calls a method."""
-    code = frame.f_code
-    found = _methods.get(id(code))
-    if found is None:
-        found = _methods[id(code)] = code, _methods_called(code)
-    return found[1].get(instruction_at(frame)) == name
-
-
-def _methods_called(code: CodeType) -> dict[int, str]:
-    """{place of a call: the attribute that is called}."""
-    instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
-    reads: dict[tuple, list] = {}  # by the start of the expression
-    for read in instructions:
-        if read.opcode in _READS:
-            start, end = _span_of(read)
-            reads.setdefault(start, []).append((end, str(read.argval)))
-    result: dict[int, str] = {}
-    for call in instructions:
-        if _is_call(call.opname) or call.opname == "PRECALL":
-            start, end = _span_of(call)
-            inner = [read for read in reads.get(start, ()) if read[0] < end]
-            if inner:
-                result[call.offset] = max(inner)[1]
-    return result
 
 
 def is_user_module(space: dict) -> bool:

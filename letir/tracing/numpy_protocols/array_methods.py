@@ -18,7 +18,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
-from letir.tracing.callers import is_method_called, is_user_module
+from letir.tracing.callers import is_called_at_once, is_read_by_user, is_user_module
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.operands import ARRAY_MAKERS, first_traced
 from letir.tracing.source_locations import at_user
@@ -214,41 +214,55 @@ class ArrayMethods(Value):
 
 # ``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: the method
 # is C code, and NumPy's class takes no attributes. So during a recording the dict of the class has
-# functions that ask who calls them (library_stand_ins.watch_process). Arrays that operators make,
-# ``A = W + 0``, are left to mutation.adopted_arrays.
+# descriptors that ask who reads them (library_stand_ins.watch_process): all other code gets NumPy's
+# own method. Arrays that operators make, ``A = W + 0``, are left to mutation.adopted_arrays.
 _NAMES = ("copy", "astype", "flatten", "repeat", "take", "__copy__", "__deepcopy__")
 _COPY_MODULE = "copy"  # its functions call the last two methods
 METHODS: Any = gc.get_referents(np.ndarray.__dict__)[0]
 
 
-def _copying_method(name: str, original: Any) -> Callable:
-    """The stand-in for a method of arrays that returns a copy."""
+class _CopyingMethod:
+    """A method of arrays that returns a copy: a user's call during a recording gives a buffer."""
 
-    def method(self, *args, **kwargs):
+    def __init__(self, name: str, original: Any):
+        self.name, self.original = name, original
+
+    def __get__(self, array: Any, owner: Any = None) -> Any:
         active = ACTIVE.get()
-        if active is None or not active.intercepts or type(self) is not np.ndarray:
-            return original(self, *args, **kwargs)
-        is_users = _is_called_by_user(sys._getframe(1), name)
-        result = original(self, *args, **kwargs)
-        trace = active_trace() if is_users and first_traced((args, kwargs)) is None else None
-        return result if trace is None or result is self else LATE_BOUND["as_buffer"](trace, result)
+        if active is None or not active.intercepts:
+            return self.original.__get__(array, owner)
+        if array is None:  # copy.copy reads the method of the class
+            return self._called if self.name.startswith("__") else self.original
+        # the warning of a cast from complex numbers would have this file as its place
+        is_plain = type(array) is np.ndarray and array.dtype.kind != "c"
+        if not (is_plain and _is_called_by_user(sys._getframe(1), self.name)):
+            return self.original.__get__(array, owner)
+        return functools.partial(self._copy, array)
 
-    method.__name__, method.__doc__ = name, original.__doc__  # functools.wraps loads slowly
-    return method
+    def _called(self, array: Any, *args: Any) -> Any:
+        """The method as a function of the class."""
+        is_users = type(array) is np.ndarray and _is_called_by_user(sys._getframe(1), self.name)
+        return self._copy(array, *args) if is_users else self.original(array, *args)
+
+    def _copy(self, array: np.ndarray, *args: Any, **kwargs: Any) -> Any:
+        result = self.original(array, *args, **kwargs)
+        trace = active_trace() if first_traced((args, kwargs)) is None else None
+        is_new = trace is not None and result is not array
+        return LATE_BOUND["as_buffer"](trace, result) if is_new else result
 
 
 def _is_called_by_user(frame: FrameType, name: str) -> bool:
-    """Whether a user's code calls the method with this name; C code needs ordinary arrays."""
+    """Whether a user's code reads the method to call it; C code needs ordinary arrays."""
     if name.startswith("__") and frame.f_globals.get("__name__") == _COPY_MODULE:
         caller = frame.f_back  # or copy.py itself, for arrays in lists
         while caller is not None and caller.f_globals is frame.f_globals:
             caller = caller.f_back
         return caller is not None and is_user_module(caller.f_globals)
-    return is_user_module(frame.f_globals) and is_method_called(frame, name)
+    return is_read_by_user(frame, name) and is_called_at_once(frame)
 
 
 ORIGINALS = {name: METHODS[name] for name in _NAMES}
-STAND_INS = {name: _copying_method(name, found) for name, found in ORIGINALS.items()}
+STAND_INS = {name: _CopyingMethod(name, found) for name, found in ORIGINALS.items()}
 
 
 forget_lookups = functools.partial(ctypes.pythonapi.PyType_Modified, ctypes.py_object(np.ndarray))
