@@ -38,7 +38,13 @@ def planned(fn, *args) -> tuple:
 def check_plan(fn, args) -> None:
     """Assert that the plan agrees with run_forward in values, kinds and sharing of memory."""
     args = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
-    expected, found = run_flat(fn, list(args)), planned(fn, *args)
+    try:
+        expected = run_flat(fn, list(args))
+    except np.linalg.LinAlgError:  # such as the gradient of qr at a singular matrix
+        with pytest.raises(np.linalg.LinAlgError):
+            planned(fn, *args)
+        return
+    found = planned(fn, *args)
     assert len(expected) == len(found)
     for a, b in zip(expected, found, strict=True):
         assert a is b if a is Undef else type(a) is type(b)
