@@ -35,12 +35,13 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
         executor.runs_python = is_many
         executor.forget_keys()
         _LOG.info("%s: called as Python from now on", executor_name(executor.f))
+    is_python = entry.runs_python or waits
     is_most = compiles >= _MANY and 4 * compiles >= 3 * request.number
     if entry.runs_python or is_most or (waits and is_useless and compiles >= _FEW):
-        _warn_of_compiles(executor, request, entry.key)
-    if (entry.runs_python or waits) and not entry.plans:
+        _warn_of_compiles(executor, request, entry.key, is_python)
+    if is_python and not entry.plans:
         executor.cache.remove(entry)  # other threads come this far before they see the flag
-    return entry.runs_python or waits
+    return is_python
 
 
 def _wait_before(version: int) -> int:
@@ -49,13 +50,15 @@ def _wait_before(version: int) -> int:
     return 0 if further < 0 else min(1 << (further + 2), _LONGEST_WAIT)
 
 
-def _warn_of_compiles(executor: "Executor", request: Request, key: ArgumentSpec) -> None:
+def _warn_of_compiles(
+    executor: "Executor", request: Request, key: ArgumentSpec, is_python: bool
+) -> None:
     """Warn once that most calls of an executor need a plan of their own."""
     if not executor.has_warned:
         executor.has_warned = True
         reason = request.reason or compile_reason(executor, request, key)
         why_not = executor.families.why_not(request.spec, list(executor.cache.entries))
-        LATE_BOUND["warn_of_compiles"](executor, reason, why_not)
+        LATE_BOUND["warn_of_compiles"](executor, reason, why_not, is_python)
 
 
 LATE_BOUND["limits_plans"] = limits_plans

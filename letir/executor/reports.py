@@ -105,17 +105,19 @@ def size_words(f: Any, marked: tuple, named: ArgumentSpec, reason: str) -> str:
     return reason
 
 
-def warn_of_compiles(executor: Any, reason: str, why_not: str) -> None:
-    """Warn that an executor has compiled often, and most calls still need a plan of their own."""
-    counters = executor.counters
+def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) -> None:
+    """Warn that an executor has compiled often, and most calls still need a plan of their own.
+
+    ``is_python``: this call runs the Python function.
+    """
+    counters, calls = executor.counters, "runs the Python function" if is_python else "compiles"
     sizes = f"\n  no plan for all sizes: {why_not}" if why_not else ""
     warnings.warn(
         f"{executor_name(executor.f)} was compiled {counters['compiles']} times, and "
         f"{counters['misses']} of {counters['invocations']} calls had no plan, this one because "
         f"{reason}{sizes}\n"
-        "  calls without a plan run the Python function; make what differs an array that the "
-        "program\n  computes with, or call the function without jit; letir.explain(f, ...) tells "
-        "more",
+        f"  this call {calls}; make what differs an array that the program computes with, or call\n"
+        "  the function without jit; letir.explain(f, ...) tells more",
         RuntimeWarning,
         stacklevel=_frames_of_letir(),
     )

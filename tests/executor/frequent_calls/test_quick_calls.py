@@ -230,7 +230,7 @@ def test_a_function_that_needs_one_plan_a_size_makes_ever_fewer():
         return sum(x[i] * (-1) ** i for i in range(x.shape[0]))
 
     fast, compiled = lt.jit(alternating), []
-    with pytest.warns(RuntimeWarning, match="(?s)compiled 6 times.*no plan for all sizes"):
+    with pytest.warns(RuntimeWarning, match="(?s)6 times.*all sizes.*runs the Python function"):
         for n in range(1, 40):
             x = np.arange(float(n))
             before = fast.counters["compiles"]
@@ -259,7 +259,7 @@ def test_a_function_of_many_decisions_on_numbers_runs_as_python_after_its_first_
 
 def test_a_function_with_other_strings_in_each_call_runs_as_python_in_the_end():
     fast = lt.jit(lambda name, n: f"{name} {2 * n}")
-    with pytest.warns(RuntimeWarning, match="was compiled 10 times"):
+    with pytest.warns(RuntimeWarning, match="(?s)was compiled 10 times.*this call compiles"):
         for n in range(200):
             name = "a" * (n % 30)
             assert fast(name, n) == f"{name} {2 * n}"
