@@ -21,7 +21,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.process_state import new_lock
+from letir.ast.process_state import loaded_module, new_lock
 from letir.ast.types import ArrayType
 from letir.ops import LateModule
 from letir.tracing import callers, entry
@@ -111,7 +111,7 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
     """The dicts with the methods and functions of NumPy's generators."""
     if draws in (LIFT_STATES, DRAW_AT_ONCE):
         return (*_numpy_places(REFUSE_DRAWS), _hidden_functions("numpy.random"))
-    module = sys.modules["numpy.random"]
+    module = loaded_module("numpy.random")
     bits: Any = sys.modules["numpy.random.bit_generator"]
     # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"

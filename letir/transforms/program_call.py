@@ -62,7 +62,7 @@ def with_own_generators(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     The generators draw during the recording, so that they advance as without the transform.
     """
     module = sys.modules.get("numpy.random")
-    if module is None or (not kwargs and _PLAIN.issuperset(map(type, args))):
+    if not hasattr(module, "RandomState") or (not kwargs and _PLAIN.issuperset(map(type, args))):
         return args, kwargs
     kinds = {module.Generator, module.RandomState}
     values = (*args, *kwargs.values())

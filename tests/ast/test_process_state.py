@@ -1,12 +1,15 @@
 """Pausing the cyclic garbage collector."""
 
 import gc
+import importlib
+import sys
 import threading
+import time
 import weakref
 
 import pytest
 
-from letir.ast.process_state import paused_gc
+from letir.ast.process_state import loaded_module, paused_gc
 
 
 @pytest.fixture(autouse=True)
@@ -92,3 +95,18 @@ def test_pauses_with_many_allocations_collect_now_and_then():
     gc.collect(1)
 
     assert any(cycle() is None for cycle in cycles)
+
+
+def test_a_module_that_another_thread_imports_is_complete(tmp_path, monkeypatch):
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.2)\nvalue = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert loaded_module("slow_module") is None
+    thread = threading.Thread(target=importlib.import_module, args=("slow_module",))
+    thread.start()
+    while "slow_module" not in sys.modules:
+        time.sleep(0.001)
+    try:
+        assert loaded_module("slow_module").value == 3
+    finally:
+        thread.join()
+        del sys.modules["slow_module"]

@@ -18,7 +18,7 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.ast.process_state import new_lock
+from letir.ast.process_state import loaded_module, new_lock
 from letir.ast.terms import Lambda
 from letir.tracing.stand_ins import add_loaded_modules
 from letir.tracing.trace_state import DRAW_AT_ONCE, LIFT_STATES
@@ -125,7 +125,7 @@ def _nested_values(values: list) -> list:
 
 def generator_types() -> tuple[type, ...]:
     """The classes of random generators, as far as they are loaded."""
-    numpy, python = sys.modules.get("numpy.random"), sys.modules.get("random")
+    numpy, python = loaded_module("numpy.random"), sys.modules.get("random")
     result = () if numpy is None else (numpy.Generator, numpy.RandomState, numpy.SeedSequence)
     return result if python is None else (*result, python.Random)
 
@@ -220,7 +220,7 @@ class Watch:
     )
 
     def __init__(self, f: Callable | None, draws: str):
-        numpy: Any = sys.modules.get("numpy.random")
+        numpy: Any = loaded_module("numpy.random")
         if numpy is not None and numpy.__spec__._initializing:
             getattr(sys.modules["numpy"], "random")  # noqa: B009  waits for the thread that imports
         self.draws: str = draws
@@ -338,7 +338,7 @@ def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:
 
 def _fresh_position() -> int:
     """The position of NumPy's global state before the first draw."""
-    module = sys.modules.get("numpy.random")
+    module = loaded_module("numpy.random")
     return (
         _BLOCK if module is None else module.RandomState().get_state(legacy=False)["state"]["pos"]
     )
