@@ -20,7 +20,8 @@ from letir.executor.plan_cache import Pause, PlanCache
 # as many compiles as calls are the point of some of these tests
 pytestmark = pytest.mark.filterwarnings("ignore:.*was compiled:RuntimeWarning")
 
-THREADS, CALLS, SPECS = 16, 1000, 50
+THREADS, CALLS = 16, 1000
+SPECS = 35  # below the 40 plans after which a function that always compiles runs as Python
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +97,7 @@ def test_each_argument_spec_is_compiled_once():
 
     assert sum(outcomes.values()) == THREADS * CALLS
     assert set(flaky.recorded[1:]) == {1}
-    assert outcomes["refused"] >= sum(flaky.failed) == f.cache.failures == 30
+    assert outcomes["refused"] >= sum(flaky.failed) == f.cache.failures == 3 * (SPECS // 5)
     assert counters["invocations"] == THREADS * CALLS == counters["hits"] + counters["misses"]
     assert (counters["compiles"], counters["evictions"]) == (SPECS, 0)
     # a miss is a call that came while its plan was made, and waited for it
