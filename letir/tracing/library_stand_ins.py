@@ -123,15 +123,18 @@ _IMPORT_WATCH: Any = _ImportWatch()
 
 
 def watch_process(is_start: bool) -> None:
-    """Start or stop giving stand-ins to newly imported libraries, and to methods of arrays."""
+    """Start or stop giving stand-ins to newly imported libraries, and to methods of arrays.
+
+    The list of finders is replaced, not changed: a thread that imports a module goes through it.
+    """
     if is_start or not STAY_IN_PLACE:
         METHODS.update(STAND_INS if is_start else ORIGINALS)
         forget_lookups()
     if is_start:
         if _IMPORT_WATCH not in sys.meta_path:
-            sys.meta_path.insert(0, _IMPORT_WATCH)
+            sys.meta_path = [_IMPORT_WATCH, *sys.meta_path]
     elif _IMPORT_WATCH in sys.meta_path:
-        sys.meta_path.remove(_IMPORT_WATCH)
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not _IMPORT_WATCH]
 
 
 def _maker_stand_in(original: Any) -> Callable:

@@ -719,6 +719,20 @@ def test_functions_of_numpy_and_math_are_differentiated_themselves():
     assert lt.grad(math.hypot, argnums=1)(3.0, 4.0) == 0.8
 
 
+def test_a_thread_that_imports_during_a_recording_goes_through_all_finders():
+    finders = []
+
+    def f(x):
+        finders.extend([list(sys.meta_path), iter(sys.meta_path)])
+        next(finders[1])  # as far as an import in another thread may be
+        return x * 2.0
+
+    lt.trace(f, np.ones(2))
+
+    assert [*finders[0][:1], *finders[1]] == finders[0]
+    assert sys.meta_path == finders[0][1:]
+
+
 def test_a_library_that_is_first_imported_while_recording_has_stand_ins():
     code = """
 import sys
