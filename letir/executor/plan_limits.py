@@ -26,7 +26,7 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     version = len(entry.plans) or (compiles if is_open else 0)
     is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number
     number, missed = executor.cache.last_compile
-    calls = request.number - number
+    calls = max(0, request.number - number)  # another thread may compile at a later call
     is_useless = 2 * (counter_value(executor.missed) - missed) > calls
     waits = calls < _wait_before(version)
     is_full = len(entry.plans) >= PLANS_AT_ONCE and not waits
