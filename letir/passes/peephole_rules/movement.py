@@ -23,7 +23,7 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 # the bits of integers that each float type represents exactly
-_MANTISSA = {2: 11, 4: 24, 8: 53}
+MANTISSA = {2: 11, 4: 24, 8: 53}
 
 
 def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs: Any) -> Bind:
@@ -238,7 +238,7 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
         return True
     if second.kind in "fc" and first.kind in "iu":
         part = second.itemsize // (1 + (second.kind == "c"))
-        return 8 * first.itemsize <= _MANTISSA[part]
+        return 8 * first.itemsize <= MANTISSA[part]
     # among integers and among floats NumPy's answer is exact
     return second.kind != "b" and np.can_cast(first, second, "safe")
 

@@ -25,9 +25,9 @@ from letir.ops.elementwise.comparisons_and_where import (
     where,
 )
 from letir.ops.elementwise.ufuncs import maximum, minimum
-from letir.ops.shape.shape_and_creation import constant, size
+from letir.ops.shape.shape_and_creation import constant, full, size, sum_to_size
 from letir.passes.peephole_rules.algebra import drop_neutral, replace_operation
-from letir.passes.peephole_rules.movement import has_private_names
+from letir.passes.peephole_rules.movement import MANTISSA, has_private_names
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
@@ -144,6 +144,31 @@ def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:
     return array_instead(bind, np.int64(n)) if type(n) is int else None
 
 
+# ---- sums ----
+
+
+def _sum_of_equal_integers(bind: Bind, known: ValueFacts) -> Bind | None:
+    """A sum of floats that are one known whole number, as in the gradient of a sum: all orders of
+    summation give the same number.
+    """
+    (y,), (x, *others) = bind.binders, bind.args
+    if others or type(x) is not Local or x.type is None or bind.attrs.get("initial") is not None:
+        return None
+    dtype, shape = y.type.dtype, y.type.shape
+    if x.type.dtype != dtype or dtype.kind != "f" or dtype.itemsize not in MANTISSA:
+        return None
+    n = known.number(x) if is_static_shape((*x.type.shape, *shape)) else None
+    if not n or n != n // 1 or not x.type.size:
+        return None
+    total = n * (x.type.size // y.type.size)
+    if abs(total) > 1 << MANTISSA[dtype.itemsize]:
+        return None
+    if not shape:
+        return array_instead(bind, dtype.type(total))
+    attrs = full.complete({"shape": shape, "dtype": dtype})
+    return bind.replace(op=full, args=(Const(total),), attrs=attrs)
+
+
 _SAME = (_idempotent_logic,)
 RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     where: (_merge_choices,),
@@ -159,5 +184,7 @@ RULES: dict[Primitive | str, tuple[Callable, ...]] = {
         (equal, not_equal, less, less_equal, greater, greater_equal), (_compare_with_itself,)
     ),
     size: (_known_size,),
+    sum_to_size: (_sum_of_equal_integers,),
+    "sum": (_sum_of_equal_integers,),
     "index": (_single_size,),  # by name, which does not load its record
 }

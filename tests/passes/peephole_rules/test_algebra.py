@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ast.primitive import PRIMITIVES
 from letir.passes import peephole
 from letir.testing import assert_same
 
@@ -18,3 +19,38 @@ def test_division_by_a_power_of_two_keeps_the_bits(dtype, sign):
         for exponent in range(-30, 31):
             f = lt.trace(lambda x, by=sign * 2.0**exponent: x / by, x)
             assert_same(f(x), peephole(f)(x))
+
+
+def full_in(program, number: float, shape: tuple):
+    """An array of equal numbers that the program of this value makes."""
+    op = PRIMITIVES["full"]
+    return program.emitter.apply(
+        op, (number,), op.complete({"shape": shape, "dtype": program.dtype})
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("number", [1.0, -3.0, 0.5, 0.0, -0.0, 2.0**11, np.nan, np.inf])
+def test_sums_of_equal_numbers_keep_the_bits(dtype, number):
+    def sums(x):
+        full = full_in(x, number, (3, 5))
+        return full.sum() * x, full.sum(axis=0), full.sum(axis=1, keepdims=True), full.mean()
+
+    f = lt.trace(sums, dtype(2))
+    with np.errstate(all="ignore"):
+        assert_same(f(dtype(2)), peephole(f)(dtype(2)))
+    is_whole = number in (1.0, -3.0, 2.0**11) and abs(15 * number) <= 2 ** (
+        np.finfo(dtype).nmant + 1
+    )
+    assert is_whole == ("sum" not in [bind.op.name for bind in peephole(f).binds])
+
+
+def test_the_gradient_of_a_sum_needs_no_array_of_ones():
+    x, b = np.ones((200, 3)), np.ones(3)
+    f = lt.trace(lt.grad(lambda b, x: (x + b).sum()), b, x)
+
+    found = peephole(f)
+
+    assert "sum_to_size" in [bind.op.name for bind in f.binds]
+    assert "sum_to_size" not in [bind.op.name for bind in found.binds]
+    assert_same(f(b, x), found(b, x))

@@ -150,8 +150,8 @@ SHORTER = {
         ["transpose", "reshape", "reshape"],
     ),
     "reshape of rows": (
-        lambda x: made("ones", x).reshape(2, 6).reshape(4, 3),
-        ["ones", "reshape"],
+        lambda x: made("zeros", x).reshape(2, 6).reshape(4, 3),
+        ["zeros", "reshape"],
     ),
     "broadcast": (
         lambda x: OPS["broadcast_to"](OPS["broadcast_to"](x, (2, 3, 4)), (5, 2, 3, 4)),
