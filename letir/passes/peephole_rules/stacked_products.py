@@ -9,12 +9,16 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.linalg.matmul_einsum import matmul
+from letir.ops.linalg.contractions import tensordot
+from letir.ops.linalg.matmul_einsum import dot, matmul
 from letir.ops.shape.reshape_and_ravel import reshape
+from letir.ops.shape.transpose import transpose
+from letir.passes.fusion.clustering import LEAST_ITEMS
 
 _MOST_ROWS = 64  # of each matrix of the stack: products of more rows are as fast one by one
 _LEAST_ROWS = 32  # of the whole stack
 _LEAST_COLUMNS, _LEAST_FACTOR = 64, 1 << 14  # of the other factor: its sizes, and its elements
+_MOST_OF_ROW = 16  # rows and columns of another factor for which a kernel computes each row
 
 
 def flatten_products(fn: Lambda) -> Lambda:
@@ -32,30 +36,47 @@ def flatten_products(fn: Lambda) -> Lambda:
     %4 = reshape %3, (50, 8, 128), 'C'
     return %4
     """
-    found = [bind for bind in fn.binds if bind.op is matmul and _is_worth_flattening(bind)]
+    found = {bind for bind in fn.binds if bind.op in _PRODUCTS and _is_worth_flattening(bind)}
     if not found:
         return fn
-    flattened, builder = set(map(id, found)), LetBuilder()
+    builder = LetBuilder()
     for bind in fn.binds:
-        if id(bind) in flattened:
+        if bind in found:
             _emit_flat(builder, bind)
         else:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)
 
 
+_PRODUCTS = {matmul, dot, tensordot}
+
+
 def _is_worth_flattening(bind: Bind) -> bool:
-    """Whether a bind is a product of a stack of small matrices and one large matrix."""
-    x, y = (arg.type for arg in bind.args)
+    """Whether a bind is a product of a stack of small matrices and one matrix, which saves time if
+    all rows are multiplied at once.
+    """
     if any(type(arg) is not Local or arg.type is None for arg in bind.args):
         return False
+    x, y = (arg.type for arg in bind.args)
     if len(y.shape) != 2 or len(x.shape) < 3 or x.dtype != y.dtype or x.dtype.kind not in "fc":
         return False
     if not is_static_shape((*x.shape, *y.shape)):
         return False
     rows, each = math.prod(x.shape[:-1]), x.shape[-2]
+    if bind.op is dot:  # NumPy does not call BLAS
+        return bool(rows >= _LEAST_ROWS and y.size)
+    of_item = max(x.size, rows * y.shape[1]) // x.shape[0]  # smaller ones are items themselves
+    if rows >= LEAST_ITEMS and y.size and max(y.shape) <= _MOST_OF_ROW < of_item:
+        return bind.op is matmul or _multiplies_rows(bind)
     is_large = min(y.shape) >= _LEAST_COLUMNS and math.prod(y.shape) >= _LEAST_FACTOR
-    return bool(is_large and each <= _MOST_ROWS and rows >= max(_LEAST_ROWS, each + 1))
+    is_stack = each <= _MOST_ROWS and rows >= max(_LEAST_ROWS, each + 1)
+    return bool(is_large and is_stack and bind.op is matmul)
+
+
+def _multiplies_rows(bind: Bind) -> bool:
+    """Whether a tensordot sums the last axis of its first operand, with one of the second."""
+    last, inner = bind.attrs["axes"]
+    return len(last) == len(inner) == 1 and last[0] in (-1, len(bind.args[0].type.shape) - 1)
 
 
 def _emit_flat(builder: LetBuilder, bind: Bind) -> None:
@@ -64,6 +85,8 @@ def _emit_flat(builder: LetBuilder, bind: Bind) -> None:
     builder.source = bind.source
     rows = math.prod(x.type.shape[:-1]), x.type.shape[-1]
     (flat,) = builder.emit(reshape, (x,), Attrs(shape=rows, order="C"))
+    if bind.op is tensordot and bind.attrs["axes"][1][0] in (1, -1):
+        (y,) = builder.emit(transpose, (y,), Attrs(axes=(1, 0)))
     (product,) = builder.emit(matmul, (flat, y))
     attrs = Attrs(shape=bind.binders[0].type.shape, order="C")
     builder.binds.append(bind.replace(op=reshape, args=(product,), attrs=attrs))

@@ -32,6 +32,44 @@ def test_the_rows_of_a_stack_are_multiplied_at_once(shape):
 
 
 @pytest.mark.parametrize(
+    "f",
+    [
+        np.matmul,
+        np.dot,
+        lambda x, y: np.dot(x, y.T),
+        lambda x, y: np.tensordot(x, y, 1),
+        lambda x, y: np.tensordot(x, y, axes=([2], [1])),
+        lambda x, y: np.tensordot(x, y, axes=([-1], [-1])),
+    ],
+)
+def test_a_small_matrix_multiplies_all_pixels_at_once(f):
+    x, y = random(30, 20, 3), random(3, 3)
+    fn = lt.trace(f, x, y)
+
+    found = lt.check(batch_matmuls(fn))
+
+    assert [(600, 3)] == shapes_of_products(found)
+    assert_close(found(x, y), f(x, y), rtol=1e-4, atol=1e-4)
+    assert fn is batch_matmuls(fn, exact=True)
+
+
+def test_dot_of_a_stack_calls_blas():
+    x, y = random(5, 8, 40), random(40, 3)
+    fn = lt.trace(np.dot, x, y)
+
+    assert [(40, 3)] == shapes_of_products(flatten_products(fn))
+    assert_close(flatten_products(fn)(x, y), np.dot(x, y), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("axes", [([1], [0]), ([1, 2], [0, 1]), 0])
+def test_sums_of_other_axes_stay(axes):
+    x, y = random(30, 3, 20) if axes else random(600, 1, 3), random(3, 20)
+    fn = lt.trace(lambda x, y: np.tensordot(x, y, axes), x, y[:, :3] if axes == ([1], [0]) else y)
+
+    assert fn is flatten_products(fn)
+
+
+@pytest.mark.parametrize(
     ("left", "right"),
     [
         *[((50, 65, 128), (128, 128)), ((50, 8, 32), (32, 32)), ((3, 2, 128), (128, 128))],
