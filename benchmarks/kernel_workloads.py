@@ -293,6 +293,21 @@ def spread(np, a):
     return near - 4 * a
 
 
+def turned(np, turn, shift, points):
+    """Points after a rotation and a translation."""
+    return points @ turn.T + shift
+
+
+def covariances(np, step, noise, before):
+    """The predicted covariances of many Kalman filters of one model."""
+    return step @ before @ step.T + noise
+
+
+def colours(np, matrix, image):
+    """The pixels of an image in another colour space."""
+    return np.dot(image, matrix.T)
+
+
 def plane() -> tuple:
     return tuple(numpy.meshgrid(numpy.linspace(-2, 1, 512), numpy.linspace(-1.5, 1.5, 512)))
 
@@ -351,6 +366,26 @@ WORKLOADS = (
         partial(normals, (256,)),
         (0.05, None),
         is_unrolled=True,
+    ),
+    Workload(
+        "points turned, 10^5 x 3",
+        turned,
+        partial(normals, (3, 3), (3,), (100_000, 3)),
+        (0.2, 0.5),
+        2,
+    ),
+    Workload(
+        "Kalman filters, 10^4 of 4 states",
+        covariances,
+        partial(normals, (4, 4), (4, 4), (10_000, 4, 4)),
+        (0.2, 0.6),
+        2,
+    ),
+    Workload(
+        "colours of 300 x 300 pixels",
+        colours,
+        partial(normals, (3, 3), (300, 300, 3)),
+        (0.15, 0.4),
     ),
     Workload("fluid solver, 128 x 128", fluid, partial(normals, *[(128, 128)] * 3), (0.5, None)),
     Workload("cart pole, unrolled", cart_pole, lambda: _CART, (0.1, 0.3), is_unrolled=True),

@@ -5,6 +5,7 @@ takes and returns NumPy arrays of dtype object, whose elements are scalars of th
 raises TypeError for attributes or dtypes that it does not support.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
@@ -15,9 +16,11 @@ import numpy as np
 from letir.kernels.loop_builder import Builder
 from letir.kernels.scalar_forms import form_of
 from letir.ops.indexing.index_expressions import fill_item
+from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 Scalars = np.ndarray  # has dtype object
 ArrayForm = Callable[..., Scalars]
+_MOST_TERMS = 256  # products of elements in the sums of an einsum
 
 
 def array_form_of(name: str | None) -> ArrayForm | None:
@@ -148,6 +151,37 @@ def _dot(b: Builder, x: Scalars, y: Scalars) -> Scalars:
     return out.reshape(pairs.shape)
 
 
+def _einsum(b: Builder, *xs: Scalars, subscripts: str, optimize: Any = False) -> Scalars:
+    """``np.einsum`` of real arrays, summed in the order of the elements."""
+    if len(xs) < 2 or any(not x.size or x.ravel()[0].dtype.kind != "f" for x in xs):
+        raise TypeError("a view, an empty sum, or sums in another dtype")
+    inputs, out = parse_subscripts(subscripts, [x.ndim for x in xs])
+    operands = list(zip(inputs, xs, strict=True))
+    sizes: dict[str, int] = {}
+    for labels, x in operands:
+        sizes |= dict(zip(labels, x.shape, strict=True))
+    if any(x.shape != tuple([sizes[c] for c in labels]) for labels, x in operands):
+        raise TypeError("axes of length 1 that are broadcast")
+    if math.prod(sizes.values()) > _MOST_TERMS or not _is_c_order(subscripts, xs):
+        raise TypeError("a large sum, or results in another memory order")
+    order = out + "".join([c for c in sizes if c not in out])
+    rows: dict[tuple[int, ...], list] = {}
+    for place in np.ndindex(*[sizes[c] for c in order]):
+        at = dict(zip(order, place, strict=True))
+        factors = [x[tuple([at[c] for c in labels])] for labels, x in operands]
+        rows.setdefault(place[: len(out)], []).append(reduce(b.mul, factors))
+    result = np.empty([sizes[c] for c in out], object)
+    for place, terms in rows.items():
+        result[place] = _sum_in_order(b, terms)
+    return result
+
+
+def _is_c_order(subscripts: str, xs: Sequence[Scalars]) -> bool:
+    """Whether ``np.einsum`` lays out its result in the order of C, for operands that are so."""
+    small = [np.zeros([min(n, 2) for n in x.shape]) for x in xs]
+    return np.einsum(subscripts, *small).flags.c_contiguous
+
+
 def _index_add(b: Builder, x: Scalars, new: Scalars, *, item) -> Scalars:
     """``x`` with ``new`` added at a basic index (integers and slices)."""
     item, out = fill_item(item, ()), x.copy()
@@ -186,6 +220,7 @@ _SUMS = {"b": "i8", "i": "i8", "u": "u8"}
 _FORMS: dict[str, ArrayForm] = {
     "matmul": _matmul,
     "dot": _dot,
+    "einsum": _einsum,
     "outer": _outer,
     "index_add": _index_add,
     "assemble": _assemble,

@@ -15,7 +15,7 @@ from letir.executor.kernels.kernel_binds import kernel_bind
 from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
-from letir.kernels.batches.item_binds import bind_kind, is_batch
+from letir.kernels.batches.item_binds import bind_kind, is_batch, is_shared
 from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
@@ -95,6 +95,7 @@ class BatchCall:
     def __init__(self, made: BatchKernel, body: Lambda):
         self.made, self.ufunc = made, ufunc_of(made.kernel, made.signature)
         self.kinds = [param.type for param in body.params]
+        self.ordered = [not _is_shared_factor(param, body) for param in body.params]
         self.results = [arg.type for arg in body.ret.args]
         self.sizes = self.sizes_of(0, made.n)
         # an ``InterpretedCall`` is not a ufunc; parts are added in the order of the items
@@ -110,7 +111,8 @@ class BatchCall:
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
         given = [
-            self.flatten_operand(x, kind) for x, kind in zip(operands, self.kinds, strict=True)
+            self.flatten_operand(x, *facts)
+            for x, *facts in zip(operands, self.kinds, self.ordered, strict=True)
         ]
         result = [
             self.new_result(start, kind, operands)
@@ -123,9 +125,12 @@ class BatchCall:
             raise KernelError("an index out of bounds")
         return tuple(result) if len(result) > 1 else result[0]
 
-    def flatten_operand(self, x: Any, aval: ArrayType) -> np.ndarray:
-        """An operand as the kernel reads it. Raises LayoutError and KernelError."""
-        if not has_c_order(x):  # NumPy's results would have another order
+    def flatten_operand(self, x: Any, aval: ArrayType, is_ordered: bool = True) -> np.ndarray:
+        """An operand as the kernel reads it. Raises LayoutError and KernelError.
+
+        ``is_ordered``: the memory order of NumPy's results would be the operand's.
+        """
+        if is_ordered and not has_c_order(x):
             raise LayoutError
         if np.shape(x) != aval.shape:
             raise KernelError("operands of other sizes")
@@ -164,6 +169,12 @@ class BatchCall:
 
         run_chunks(compute, len(places), threads)
         return bool(outside.any())
+
+
+def _is_shared_factor(param: Local, body: Lambda) -> bool:
+    """Whether all items are multiplied by an operand, whose memory order then changes nothing."""
+    users = [bind for bind in body.binds if param in bind.locals()]
+    return is_shared(param.type) and all(bind.op.product == "matrix" for bind in users)
 
 
 LATE_BOUND["with_batch_kernels"] = with_batch_kernels

@@ -19,6 +19,7 @@ from letir.passes.fusion.early_gathers import early_gathers
 
 _MOST_BATCHES = 3  # different numbers of items in a program
 _MOST_WORK = 1_200  # scalars that a cluster computes for an item
+_WORTH_OF_ONE = 8  # times the work of a group from which on one product of BLAS is a kernel
 _DEAR = 10  # the work of an expensive operation, in units of a cheap one
 
 
@@ -50,8 +51,9 @@ def batch_clusters(
 ) -> list[BatchCluster]:
     """The clusters of ``fn`` on ``n`` items that save time. Linear time.
 
-    A cluster pays if it reads or adds elements at indices, or moves elements that it computes, and
-    computes at least ``worth`` elements: other kernels serve the rest.
+    A cluster pays if it reads or adds elements at indices, moves elements that it computes, or
+    multiplies small matrices, and computes at least ``worth`` elements: other kernels serve the
+    rest.
     """
     search = _Search(fn, n, is_exact)
     search.run()
@@ -141,6 +143,17 @@ class _Search:
         for members in groups.values():
             yield BatchCluster(self.n, members)
 
+    def worth_of_products(self, binds: list[Bind], worth: int) -> float:
+        """The least work for which a kernel of binds with products saves time.
+
+        BLAS takes long only for the product of each item by a matrix of its own.
+        """
+        products = [bind for bind in binds if bind.op.product]
+        shared = [[arg for arg in bind.args if not is_batch(arg.type, self.n)] for bind in products]
+        if len(binds) > 1 or not shared[0] or products[0].op.product == "subscripts":
+            return worth
+        return math.inf if len(shared[0][0].type.shape) == 1 else _WORTH_OF_ONE * worth
+
     def pays(self, cluster: BatchCluster, worth: int) -> bool:
         """Whether a kernel of these binds saves time over other kernels and NumPy's calls."""
         binds = [self.fn.binds[n] for n in cluster.members]
@@ -156,5 +169,7 @@ class _Search:
             and not made.isdisjoint(bind.locals())
             for bind in binds
         )
+        if any(bind.op.product for bind in binds) and work >= self.worth_of_products(binds, worth):
+            return True
         gathers = kinds.count("gather")
         return count > 0 and count + gathers > 1 and (gathers > 0 or moves) and work >= worth

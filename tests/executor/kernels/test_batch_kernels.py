@@ -1,5 +1,6 @@
 """Groups on the items of a batch run as kernels: rows at indices, points, small matrices."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -27,6 +28,7 @@ RNG = np.random.default_rng(5)
 N, K = 600, 23  # items, and rows of tables
 POINTS, TABLE = RNG.normal(size=(N, 3)), RNG.normal(size=(K, 3))
 PLACES, OTHERS = RNG.integers(-K, K, N), RNG.integers(0, K, N)
+MATRICES, SQUARE = RNG.normal(size=(N, 3, 3)), RNG.normal(size=(3, 3))
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(FEW, max_examples=2_000)
 
@@ -88,6 +90,15 @@ FUNCTIONS = [
     (lambda x, i: np.take(x, i, axis=0) * 2 - 1, (TABLE, OTHERS.astype("i4"))),
     (lambda x, i: x[i + 1, 1:] - x[i, :-1], (TABLE, OTHERS - 1)),
     (lambda x, i: x[i][:, ::-1] * x[i], (TABLE.astype("f4"), PLACES.astype("i2"))),
+    (np.matmul, (MATRICES, MATRICES[::-1].copy())),
+    (lambda a, x: (a @ x[..., None])[..., 0], (MATRICES, POINTS)),
+    (lambda x, a, b: x @ a.T + b, (POINTS, SQUARE, SQUARE[0])),
+    (lambda p, f, q: f @ p @ f.T + q, (MATRICES, SQUARE, np.eye(3))),
+    (functools.partial(np.einsum, "nij,nj->ni"), (MATRICES, POINTS)),
+    (functools.partial(np.einsum, "nij,njk->nik"), (MATRICES, MATRICES)),
+    (functools.partial(np.einsum, "ni,ij,nj->n"), (POINTS, SQUARE, POINTS)),
+    (functools.partial(np.einsum, "...i,...j->...ij"), (POINTS, POINTS)),
+    (functools.partial(np.einsum, "nii,nj->nj"), (MATRICES, POINTS)),
 ]
 
 
@@ -146,6 +157,48 @@ def test_sums_at_indices_have_the_bits_of_numpy(dtype, width):
     (found,) = run(f, start, PLACES, part, exact=True)
 
     assert_same(f(start, PLACES, part), found)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "shapes"),
+    [
+        ("nij,nj->in", [(N, 3, 3), (N, 3)]),  # the items are columns of the result
+        ("nij,njk->nki", [(N, 3, 3), (N, 3, 2)]),  # NumPy's result is not in the order of C
+        ("ni,ni->n", [(N, 1), (N, 3)]),  # a broadcast axis
+        ("nij->nji", [(N, 3, 3)]),  # a view
+        ("nab,ncd->nacbd", [(N, 4, 4), (N, 4, 4)]),  # too many elements
+    ],
+)
+def test_other_sums_of_products_are_numpys(subscripts, shapes):
+    args = [RNG.normal(size=shape) for shape in shapes]
+    f = functools.partial(np.einsum, subscripts)
+
+    (found,) = run(f, *args, count=0)
+
+    assert_close(found, f(*args), rtol=1e-13, atol=1e-13)
+    assert found.strides == f(*args).strides
+
+
+@pytest.mark.parametrize(
+    ("f", "shapes"),
+    [
+        (lambda x, y: x @ y, [(N, 3), (3, 3)]),
+        (lambda x, y: x @ y, [(N, 3), (3,)]),
+    ],
+)
+def test_one_product_that_is_fast_in_blas_is_left_to_it(f, shapes):
+    program = lt.trace(f, *[RNG.normal(size=shape) for shape in shapes])
+
+    assert not batch_calls(with_batch_kernels(program, worth=N))
+
+
+def test_products_of_matrices_overflow_as_in_numpy():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = lt.jit(np.matmul)(np.full((2_000, 3, 3), 1e200), np.full((2_000, 3, 3), 1e200))
+
+    assert np.isinf(found).all()
+    assert ["overflow encountered in matmul"] == [str(one.message) for one in caught]
 
 
 def test_sums_at_several_indices():
