@@ -117,6 +117,19 @@ def _compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     return array_instead(bind, np.bool_(bind.op in (equal, less_equal, greater_equal)))
 
 
+def _single_bound(bind: Bind, known: ValueFacts) -> Bind | None:
+    """``clip`` with one bound as ``maximum`` or ``minimum``, which ``np.clip`` calls itself."""
+    x, low, high = bind.args
+    if x.type is None or x.type.dtype.kind != "f":  # Python integers out of an integer's range
+        return None
+    absent = [type(arg) is Const and arg.value is None for arg in (low, high)]
+    if absent == [False, True]:
+        return replace_operation(bind, maximum, x, low)
+    if absent == [True, False]:
+        return replace_operation(bind, minimum, x, high)
+    return None
+
+
 # ---- sizes ----
 
 
@@ -183,6 +196,7 @@ RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     **dict.fromkeys(
         (equal, not_equal, less, less_equal, greater, greater_equal), (_compare_with_itself,)
     ),
+    "clip": (_single_bound,),
     size: (_known_size,),
     sum_to_size: (_sum_of_equal_integers,),
     "sum": (_sum_of_equal_integers,),

@@ -54,3 +54,24 @@ def test_the_gradient_of_a_sum_needs_no_array_of_ones():
     assert "sum_to_size" in [bind.op.name for bind in f.binds]
     assert "sum_to_size" not in [bind.op.name for bind in found.binds]
     assert_same(f(b, x), found(b, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.uint8])
+@pytest.mark.parametrize("bounds", [(0.5, None), (None, 0.5), (None, np.nan), (-0.0, None)])
+def test_clip_with_one_bound_is_an_extremum(dtype, bounds):
+    x = np.array([-2, -0.0, 0.0, 0.5, 3, np.inf, np.nan]).astype(np.float16)
+    x = x if dtype(0).dtype.kind == "f" else np.array([0, 1, 3, 100], dtype)
+    f = lt.trace(lambda x: np.clip(x, *bounds), x.astype(dtype))
+
+    found = peephole(f)
+
+    assert_same(f(x.astype(dtype)), found(x.astype(dtype)))
+    is_one = dtype(0).dtype.kind == "f"
+    assert is_one == (found.binds[0].op.name in ("maximum", "minimum"))
+
+
+def test_clip_of_integers_keeps_bounds_beyond_their_range():
+    x = np.array([0, 100], np.int8)
+    f = lt.trace(lambda x: np.clip(x, -1000, None), x)
+
+    assert_same(f(x), peephole(f)(x))
