@@ -20,7 +20,7 @@ from letir.kernels.loop_language import (
     Store,
     While,
 )
-from letir.kernels.scalar_instructions import instruction_dtype
+from letir.kernels.scalar_instructions import HIDDEN, instruction_dtype
 
 
 def _element_dtype(array: Array, part: str) -> np.dtype:
@@ -39,6 +39,7 @@ class Builder:
     known: list[dict] = field(factory=lambda: [{}])
     functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
+    hides: int = 0  # numbers that are hidden
 
     def statements(self) -> tuple[Statement, ...]:
         """The statements of the outermost body."""
@@ -170,6 +171,11 @@ class Builder:
     def select(self, condition: Operand, x: Operand, y: Operand) -> Operand:
         """``x`` where the condition is true, else ``y``; both are computed."""
         return self.let("select", condition, x, y)
+
+    def hidden(self, x: Operand) -> Operand:
+        """The same number, of which LLVM does not know how it has been computed."""
+        self.hides += 1
+        return self.let(f"hide{self.hides % HIDDEN}", x)
 
     def convert(self, x: Operand, dtype: Any) -> Operand:
         """A number of another dtype, rounded to nearest, or towards zero for integers."""

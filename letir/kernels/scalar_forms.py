@@ -44,6 +44,11 @@ def form_of(name: str | None) -> Form | None:
     return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
+def may_raise_flags(name: str) -> bool:
+    """Whether a form may raise a floating-point flag for ordinary numbers, such as 0 and -1."""
+    return name in _WITH_FLAGS or name in ELEMENTARY
+
+
 def _instruction_form(name: str) -> Form:
     return lambda b, *operands: b.let(name, *operands)
 
@@ -214,6 +219,9 @@ def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.select(is_apart, b.sub(result, b.number(1, x.dtype)), result)
 
 
+_WITH_FLAGS = {
+    *("div", "fmod", "floor_divide", "reciprocal", "remainder", "safe_divide", "sqrt"),
+}
 _FORMS: dict[str, Form] = {
     **{
         name: _instruction_form(name)

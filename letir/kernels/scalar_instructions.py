@@ -10,6 +10,7 @@ import numpy as np
 from attrs import frozen
 
 BOOL = np.dtype("bool")
+HIDDEN = 3  # instructions that hide a number
 _KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float"}
 
 
@@ -103,6 +104,8 @@ INSTRUCTIONS = _instruction_table(
     ("shr", 2, "iu", "same", np.right_shift),  # with copies of the sign bit if signed
     ("lshr", 2, "iu", "same", _shift_right_unsigned),  # with zeros
     ("select", 3, "biuf", "same", np.where),
+    # the operand itself, which compilers cannot know; see ``Builder.hidden``
+    *[(f"hide{n}", 1, "biuf", "same", np.copy) for n in range(HIDDEN)],
     # floats to integers towards zero, undefined beyond their range; integers wrap around
     ("convert", 1, "biuf", "given", _truncate),
     ("bits", 1, "iuf", "given", _bits),  # the same bits as another dtype of this size

@@ -11,11 +11,12 @@ from letir.ast.process_state import float_errors
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
 from letir.kernels.loop_builder import Builder
-from letir.kernels.loop_language import Operand
-from letir.kernels.scalar_forms import form_of, scalar_name
+from letir.kernels.loop_language import Operand, Scalar
+from letir.kernels.scalar_forms import form_of, may_raise_flags, scalar_name
 from letir.ops.define.records import promotion_type
 
 DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
+_SELECTIONS = {"where", "clip", "maximum", "minimum", "fmax", "fmin"}
 MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 
 
@@ -59,13 +60,14 @@ def has_scalar_form(bind: Bind, is_exact: bool) -> bool:
 class ScalarLowering:
     """Writes the scalar forms of binds with ``builder``; ``scalars`` has the values written so far.
 
-    ``is_exact``: refuse operations that are not correctly rounded, whose bits could differ from
-    NumPy's.
+    ``selected``: the results of selections, and what is computed from them. ``is_exact``: refuse
+    operations that are not correctly rounded, whose bits could differ from NumPy's.
     """
 
     is_exact: bool
     builder: Builder = field(factory=Builder)
     scalars: dict[Arg, Any] = field(factory=dict)
+    selected: set[Arg] = field(factory=set)
 
     takes_complex = False  # whether arrays of complex numbers become pairs of scalars
 
@@ -82,8 +84,27 @@ class ScalarLowering:
             if form is None:
                 raise NoKernel
         operands = [self.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
+        operands = self.hide_selected(bind, name, operands)
         found = form(self.builder, *operands)
         self.scalars[binder] = self.convert_to(found, binder.type.dtype)
+
+    def hide_selected(self, bind: Bind, name: str, operands: list) -> list:
+        """The operands, where LLVM does not see from which selections they come.
+
+        In ``np.where(x > 0, 1 / np.where(x > 0, x, 1), 0)`` it would divide by every x, because the
+        conditions are the same and 1 / 1 is known, and raise the flag of a division by zero.
+        """
+        if not self.selected.isdisjoint(bind.args):
+            self.selected.add(bind.binders[0])
+            if may_raise_flags(name):
+                pairs = zip(bind.args, operands, strict=True)
+                return [
+                    self.builder.hidden(x) if arg in self.selected and type(x) is Scalar else x
+                    for arg, x in pairs
+                ]
+        elif name in _SELECTIONS:
+            self.selected.add(bind.binders[0])
+        return operands
 
     def expect_known(self, aval: ArrayType | None) -> None:
         """Raise NoKernel unless this lowering supports arrays of this type."""

@@ -74,10 +74,11 @@ def power(x: Expression, y: Expression) -> Expression:
     is_odd = whole & (half.let("rint", half) != half)
     is_wrong = is_ordinary & x.is_negative() & ~whole
     inverted = ~is_ordinary & exponent.is_negative() & (exponent != 0.0)
-    # 0 / 0 for negative x with exponents that are not integers, 1 / x for 0 and inf
-    above = select(is_wrong, x.number(0.0), 1.0)
-    quotient = above / select(is_wrong, base - size, select(inverted, size, 1.0))
-    found = select(is_wrong | inverted, quotient, found)
+    # 0 / 0 for negative x with exponents that are not integers, 1 / x for 0 and inf, and 1 = base /
+    # base elsewhere. LLVM would compute the quotient of a selection for all x, with an error
+    above = select(is_wrong, x.number(0.0), select(inverted, 1.0, base))
+    quotient = above / select(is_wrong, base - size, select(inverted, size, base))
+    found = select(inverted, 1.0, found) * quotient
     found = select(is_odd & x.is_negative(), -found, found)
     found = select(x.is_nan(), x, select(y.is_nan(), y, found))
     return select((y == 0.0) | (x == 1.0), 1.0, found)

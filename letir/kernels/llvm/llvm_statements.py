@@ -337,6 +337,8 @@ class StatementText:
             condition, x, y = operands
             flag = self.type_of(np.dtype("?"))
             return self.value(f"select {flag} {condition}, {aval} {x}, {aval} {y}")
+        if name.startswith("hide"):
+            return self.hidden(operands[0], dtype, int(name[-1]))
         if name == "bits":
             return self.value(f"bitcast {aval} {operands[0]} to {self.type_of(result)}")
         if name == "convert":
@@ -344,6 +346,10 @@ class StatementText:
         if name in ("max", "min"):
             return self.extremum(name, operands, dtype)
         return self.intrinsic(_INTRINSICS.get(name, name), operands, dtype)
+
+    def hidden(self, x: str, dtype: np.dtype, number: int) -> str:
+        """A number that LLVM does not recognise, if a subclass can hide it."""
+        return x
 
     def extremum(self, name: str, operands: list[str], dtype: np.dtype) -> str:
         if dtype.kind == "f":  # with these flags it is one instruction

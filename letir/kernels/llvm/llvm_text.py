@@ -22,6 +22,7 @@ from letir.kernels.loop_language import (
     Statement,
     While,
 )
+from letir.kernels.scalar_instructions import HIDDEN
 
 
 def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
@@ -37,6 +38,7 @@ class _HostModule(ModuleText):
     """The module of one kernel for the host."""
 
     vectors: Vectors = COMMON
+    false: list[str] = field(factory=list)  # registers that are false, which LLVM does not know
     vectorised: dict[Function, None] = field(factory=dict)  # functions that vectorised loops call
 
     def text(self) -> str:
@@ -50,6 +52,7 @@ class _HostModule(ModuleText):
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
         self.load_strides()
+        self.load_false()
         for number, strides in enumerate(self.layouts()):
             if strides is not None and not kernel.takes_contiguous:
                 known = self.condition_of(strides)
@@ -63,6 +66,7 @@ class _HostModule(ModuleText):
             if strides is not None and not kernel.takes_contiguous:
                 self.open(f"not{number}")
         self.lines.append("}")
+        self.false = []
         self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
@@ -114,6 +118,25 @@ class _HostModule(ModuleText):
     def entry_of(self, table: str, n: int, kind: str) -> str:
         place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")
         return self.value(f"load {kind}, ptr {place}")
+
+    # ---- hidden numbers ----
+
+    def load_false(self) -> None:
+        """Load conditions that are false: whether the number of steps is -1, read once more."""
+        for _ in range(HIDDEN):
+            steps = self.value("load volatile i64, ptr %dimensions")
+            self.false.append(self.value(f"icmp eq i64 {steps}, -1"))
+
+    def hidden(self, x: str, dtype: np.dtype, number: int) -> str:
+        if not self.false:
+            return x
+        if dtype.kind == "b":
+            return self.value(f"xor i1 {x}, {self.false[number]}")
+        bits, kind = f"i{8 * dtype.itemsize}", type_text(dtype)
+        zero = self.value(f"zext i1 {self.false[number]} to {bits}")
+        given = self.value(f"bitcast {kind} {x} to {bits}") if dtype.kind == "f" else x
+        found = self.value(f"xor {bits} {given}, {zero}")
+        return self.value(f"bitcast {bits} {found} to {kind}") if dtype.kind == "f" else found
 
     # ---- strides ----
 
