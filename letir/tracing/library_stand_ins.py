@@ -134,7 +134,9 @@ def watch_process(is_start: bool) -> None:
         if _IMPORT_WATCH not in sys.meta_path:
             sys.meta_path = [_IMPORT_WATCH, *sys.meta_path]
     elif _IMPORT_WATCH in sys.meta_path:
-        sys.meta_path = [finder for finder in sys.meta_path if finder is not _IMPORT_WATCH]
+        finders = list(sys.meta_path)
+        finders.remove(_IMPORT_WATCH)
+        sys.meta_path = finders
 
 
 def _maker_stand_in(original: Any) -> Callable:
