@@ -26,6 +26,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.clustering import (
     LEAST_ITEMS,
     WORTH,
+    work_alone,
     work_around,
     work_of,
 )
@@ -294,6 +295,8 @@ def _may_have_kernels(fn: Lambda) -> bool:
         for bind in body.binds:
             if bind.op.role == "fused":
                 computed += work_of(bind.attrs["body"])
+            else:
+                computed = max(computed, work_alone(bind))
             if bind.op.reduction is not None:
                 reduced += work_around(bind)
         if max(reduced, computed) >= WORTH:

@@ -44,6 +44,11 @@ def form_of(name: str | None) -> Form | None:
     return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
+def is_elementary(bind: Bind) -> bool:
+    """Whether an operation is an elementary function, such as exp, of which there is a form."""
+    return scalar_name(bind) in ELEMENTARY
+
+
 def may_raise_flags(name: str) -> bool:
     """Whether a form may raise a floating-point flag for ordinary numbers, such as 0 and -1."""
     return name in _WITH_FLAGS or name in ELEMENTARY

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import float_errors
@@ -28,15 +29,17 @@ from letir.eval.float_warnings import (
     current_state,
     run_raising,
 )
-from letir.executor.kernels.matrix_calls import matrix_group
+from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
 from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
+from letir.kernels.scalar_forms import is_elementary
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
+from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
-from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_of
+from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.plan.plan import plan_of
 
@@ -72,6 +75,7 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
         for n, bind in enumerate(fn.binds)
     ]
     matrices = {n: group for n, group in enumerate(groups) if group is not None}
+    fn = _with_single_groups(fn, matrices, is_exact, worth)
     found = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
     made: dict[int, tuple[Lambda, Callable]] = dict(matrices)
@@ -89,6 +93,19 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
         copies = repeated.get(bind.binders[0], 0)
         binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source, repeated=copies)
     return fn.with_binds(binds)
+
+
+def _with_single_groups(fn: Lambda, others: Container[int], is_exact: bool, worth: int) -> Lambda:
+    """``fn`` with a group for each elementary function worth a kernel, except at ``others``."""
+    groups = {}
+    for n, bind in enumerate(fn.binds):
+        is_worth = work_alone(bind) >= worth and n not in others and is_elementary(bind)
+        if is_worth and has_scalar_form(bind, is_exact):
+            operands, attrs = tuple(dict.fromkeys(bind.locals())), Attrs(body=body_of_one(bind))
+            groups[n] = Bind(bind.binders, fused, operands, attrs, bind.source)
+    if not groups:
+        return fn
+    return fn.with_binds([groups.get(n, bind) for n, bind in enumerate(fn.binds)])
 
 
 def _with_recomputation(

@@ -60,6 +60,11 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
         return None
     if any(type(arg) is not Local for arg in bind.args) or len({*bind.args}) < len(bind.args):
         return None
+    return body_of_one(bind)
+
+
+def body_of_one(bind: Bind) -> Lambda:
+    """A single bind as the program of a group."""
     names = {arg: Local(arg.type, arg.name) for arg in bind.locals()}
     binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
     return Lambda(

@@ -8,6 +8,7 @@ one bind are merged. The effect on memory is in Note [Memory held by a cluster] 
 import math
 from typing import Any
 
+import numpy as np
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
@@ -49,6 +50,19 @@ def work_of(body: Lambda) -> float:
     if any(aval is None or type(aval.size) is Size for aval in types):
         return math.inf
     return sum(map(elements_of, types))
+
+
+def work_alone(bind: Bind) -> float:
+    """The elements that a dear elementwise operation on float64 computes; 0 for other binds.
+
+    NumPy computes elementary functions of float64 one element at a time on most processors.
+    """
+    if not bind.op.elementwise or bind.op.cost in ("free", "cheap"):
+        return 0
+    types = [x.type for x in (*bind.binders, *bind.locals())]
+    if not all(type(aval) is ArrayType and aval.dtype == np.float64 for aval in types):
+        return 0
+    return math.inf if type(types[0].size) is Size else types[0].size
 
 
 def reduces_much(bind: Bind) -> bool:
