@@ -1,11 +1,13 @@
 """``each_sample``: a law about every sample of every operation, as one test for each operation.
 
 A failing test names all samples that break the law, and raises their errors as one group. The
-number of samples checked is a property of the report; conftest adds these up.
+number of samples checked is a property of the report; conftest adds these up. ``in_one_test`` does
+the same for any parametrized test.
 """
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -106,12 +108,76 @@ def each_of(names: Iterable[str]):
     return lambda law: _test_over(law, lambda: [(partial(law, n), partial(str, n)) for n in names])
 
 
-def _test_over(law: Callable, cases: Callable) -> Callable:
-    """The test that a law holds for all ``cases()``."""
+def in_one_test(law: Callable) -> Callable:
+    """Make a parametrized test a single one; written above its marks ``parametrize``.
 
-    def test(record_property):
-        _checked(law, cases(), record_property)
+    It is called for each combination of parameters, also after a failure. Its other arguments are
+    fixtures, which all calls share.
+    """
+    marks = [mark for mark in law.pytestmark if mark.name == "parametrize"]
+    law.pytestmark = [mark for mark in law.pytestmark if mark.name != "parametrize"]
+    tables = [_rows(*mark.args, **mark.kwargs) for mark in marks]
+    chosen = {name for table in tables for _, row in table for name in row}
+    fixtures = [name for name in inspect.signature(law).parameters if name not in chosen]
 
+    def cases(**values) -> Iterator[tuple[Callable, Callable]]:
+        for rows in itertools.product(*tables):
+            arguments = {name: value for _, row in rows for name, value in row.items()}
+            labels = [label for label, _ in rows if label]
+            call = partial(law, **values, **arguments)
+            yield call, partial(_described_call, labels, arguments)
+
+    return _test_over(law, cases, fixtures)
+
+
+_Row = tuple[str | None, dict]  # the id and the arguments that a row of a mark parametrize gives
+
+
+def _rows(argnames: str | Iterable[str], argvalues: Iterable, ids=None) -> list[_Row]:
+    """The rows of a mark ``parametrize``. Rows with marks are refused."""
+    names = argnames.split(",") if isinstance(argnames, str) else argnames
+    names = [name.strip() for name in names]
+    rows = [_row(names, row) for row in argvalues]
+    if ids is None or callable(ids):
+        return rows
+    return [(label, row) for label, (_, row) in zip(ids, rows, strict=True)]
+
+
+def _row(names: list[str], row) -> _Row:
+    """One row of a mark ``parametrize``: the values of these names."""
+    label = None
+    if isinstance(row, type(pytest.param())):
+        assert not row.marks, f"a row with marks: {row}"
+        label, values = row.id, row.values
+    else:
+        values = (row,) if len(names) == 1 else row
+    return label, dict(zip(names, values, strict=True))
+
+
+def _described_call(labels: list[str], arguments: dict) -> str:
+    """A call of a test as a line of a message: the ids of its rows, and its arguments."""
+    given = ", ".join(f"{name} = {_described_value(value)}" for name, value in arguments.items())
+    return f"{'-'.join(map(str, labels))}: {given}" if labels else given
+
+
+def _described_value(value) -> str:
+    """A value as text; a function by its name and line."""
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        return f"{value.__qualname__} of line {code.co_firstlineno}"
+    return " ".join(repr(value).split())[:_LONGEST_ARGUMENT]
+
+
+def _test_over(law: Callable, cases: Callable, fixtures: Iterable[str] = ()) -> Callable:
+    """The test that a law holds for all ``cases(**fixtures)``."""
+
+    def test(record_property, **values):
+        _checked(law, cases(**values), record_property)
+
+    names = ["record_property", *fixtures]
+    test.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    )
     return _named_like(law, test)
 
 
