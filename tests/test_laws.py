@@ -18,7 +18,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
 from letir.testing.gradient_checks import is_inexact
-from tests.each_sample import each_of, each_sample, samples_of
+from tests.each_sample import each_of, each_sample, in_one_test, samples_of
 
 # operations made by other tests are left out
 OWN = [name for name in PRIMITIVES if "." not in name]
@@ -131,6 +131,7 @@ def dtypes_of(results) -> tuple:
     return tuple(r.dtype for r in (results if isinstance(results, tuple) else (results,)))
 
 
+@in_one_test
 @pytest.mark.parametrize(("name", "ufunc"), UFUNCS)
 def test_the_type_rule_of_a_ufunc_agrees_with_numpy_for_all_dtypes_and_python_numbers(name, ufunc):
     operands = [*(np.ones(2, dtype) for dtype in DTYPES), True, 1, 1.0, 1j]

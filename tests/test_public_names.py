@@ -10,7 +10,7 @@ import pytest
 
 import letir
 from letir import extend
-from tests.each_sample import each_of
+from tests.each_sample import each_of, in_one_test
 
 STUB = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_stub.py"))
 
@@ -45,6 +45,7 @@ def test_names_for_extensions_only_are_not_at_the_top(name):
     assert not hasattr(letir, name)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [n for n in dir(letir) if not n.startswith("_")])
 def test_an_editor_completes_every_public_name(name):
     found = jedi.Script(f"import letir as lt\nlt.{name}").complete(2, len(name) + 3)

@@ -9,6 +9,7 @@ from letir import Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
+from tests.each_sample import in_one_test
 
 KIND = ArrayType(float, (2,))
 X, Y, Z = Local(KIND, "x"), Local(KIND, "y"), Local(KIND, "z")
@@ -52,6 +53,7 @@ def test_check_names_the_part_that_is_of_the_wrong_class(fn, message):
         lt.check(fn)
 
 
+@in_one_test
 @pytest.mark.parametrize("text_of", [lt.dumps, str])
 @pytest.mark.parametrize(
     ("fn", "message"),

@@ -14,6 +14,7 @@ from letir.ast.pytrees import LEAF, NAMESPACE, Static, Tree, flatten
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
 from letir.errors import DTypeError, ParseError
+from tests.each_sample import in_one_test
 
 Point = namedtuple("Point", ["x", "y"])
 
@@ -186,6 +187,7 @@ def test_params_and_results_have_trees():
     assert (f.in_tree.arrays, f.out_tree.unflatten([1]), dumps(f)) == (1, {"a": 1}, text)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "text",
     [

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -63,6 +64,7 @@ def pages_with_names() -> list[str]:
     return [page for page in OUTPUTS["PAGES"] if page != scripts and NAMED.search(text_of(page))]
 
 
+@in_one_test
 @pytest.mark.parametrize("page", pages_with_names())
 def test_names_of_letir_on_pages_exist(page):
     missing = [path for path in set(NAMED.findall(text_of(page))) if not exists(path)]

@@ -15,6 +15,7 @@ from letir import Variable
 from letir.eager import gradients, no_grad
 from letir.eager.unrecorded_calls import call_on_arrays, unwrap_arrays
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
 
@@ -40,6 +41,7 @@ EXPRESSIONS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", EXPRESSIONS)
 @pytest.mark.parametrize("requires_grad", [True, False])
 def test_expressions_compute_what_numpy_computes(name, requires_grad):

@@ -14,7 +14,7 @@ from letir.ast.types import PYTHON_NUMBERS
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute, run_flat
 from letir.testing import SAMPLES, Sample, applied, assert_same
-from tests.each_sample import each_of
+from tests.each_sample import each_of, in_one_test
 
 
 def records(fact: Callable[[Primitive], object]) -> list[str]:
@@ -69,6 +69,7 @@ def bits(x) -> tuple:
 # ---- errors and warnings ----
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.never_fails or op.never_fails_alone))
 def test_operations_that_never_fail_neither_raise_nor_warn(name):
     op, count = PRIMITIVES[name], 0
@@ -87,6 +88,7 @@ def test_operations_that_never_fail_neither_raise_nor_warn(name):
     assert count
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.only_float_warnings))
 def test_operations_with_float_warnings_only_are_silent_in_np_errstate(name):
     op = PRIMITIVES[name]
@@ -192,6 +194,7 @@ def test_results_are_below_the_operand_stated_to_bound_them(name):
 # ---- values, sizes and memory ----
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.exact))
 def test_exact_operations_are_bitwise_equal_for_every_memory_layout(name):
     op = PRIMITIVES[name]

@@ -9,6 +9,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0, 0.3], [1.5, 0.75, -0.625, -0.2], [1.1, 0.43, -0.7, 2.2]])
 V = np.array([0.7, -0.3, 1.9, 0.2, -1.4, 0.6])
@@ -83,6 +84,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_recorded_as_it_stands(name):
     f, args = CALLS[name]

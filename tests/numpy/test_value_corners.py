@@ -10,6 +10,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 RUNS = {
     "trace": lambda f, *args: lt.run_forward(lt.trace(f, *args), *args),
@@ -133,6 +134,7 @@ REFUSED_BY_NUMPY = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", SAME)
 def test_values_and_kinds_are_numpys(name, run):
@@ -142,6 +144,7 @@ def test_values_and_kinds_are_numpys(name, run):
         assert type(f(*args)) is type(RUNS[run](f, *args))
 
 
+@in_one_test
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", ERRORS)
 def test_what_cannot_be_recorded_is_an_error_by_name(name, run):
@@ -154,6 +157,7 @@ def test_what_cannot_be_recorded_is_an_error_by_name(name, run):
         RUNS[run](f, *args)
 
 
+@in_one_test
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", REFUSED_BY_NUMPY)
 def test_what_numpy_refuses_is_refused(name, run):

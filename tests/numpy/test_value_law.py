@@ -13,6 +13,7 @@ import pytest
 import letir as lt
 from letir.ast.pytrees import flatten
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 from tests.numpy.value_cases import EXPRESSIONS, INPUTS
 
 SAMPLE = 73  # one of so many inputs without the marker "slow"
@@ -162,6 +163,7 @@ KNOWN = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_a_sample_of_values_is_computed_as_by_numpy(name):
     first = list(EXPRESSIONS).index(name) * 5 % SAMPLE  # other inputs for the next function

@@ -9,6 +9,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
+from tests.each_sample import in_one_test
 from tests.laws.test_batch_sizes import DIFFERENTIABLE, batched_positions, named
 from tests.onnx.exporting.test_node_emission import QUICK
 from tests.onnx.exporting.test_other_sizes import replays, with_rows
@@ -92,6 +93,7 @@ NEED_EXAMPLES = {  # operations whose models need example inputs if a size has a
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "name", [n for n in QUICK if n in DIFFERENTIABLE and n not in NEED_EXAMPLES]
 )

@@ -23,7 +23,7 @@ from letir.eval.memory_checks import memory_owner
 from letir.plan.plan import Plan, plan_of
 from letir.testing import applied, assert_same
 from letir.testing.strategies import programs
-from tests.each_sample import each_sample
+from tests.each_sample import each_sample, in_one_test
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
 from tests.eval.test_memory_checks import UPDATES, filled, filled_in_columns, read_and_filled
 
@@ -97,6 +97,7 @@ def test_gradients_agree_with_run_forward(program):
 # ---- numbers among the operands ----
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "u1", "i8", "?"])
 @pytest.mark.parametrize("number", [2, 0.1, 1j, True, -3, float("nan"), -0.0])
 def test_a_python_number_has_the_dtype_that_numpy_gives_it(dtype, number):

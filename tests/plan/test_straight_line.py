@@ -18,7 +18,7 @@ from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.straight_line import straight_line_of
 from letir.testing import applied, assert_same
 from letir.testing.strategies import programs
-from tests.each_sample import each_sample
+from tests.each_sample import each_sample, in_one_test
 from tests.plan.test_plan import owner
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
@@ -31,6 +31,7 @@ def straightened(fn) -> Plan:
     return plan
 
 
+@in_one_test
 @pytest.mark.parametrize("numbers", [(1.5, -2.0), (np.nan, 1.0), (-0.0, 0.0), (0.0, -0.0), (3, 4)])
 @pytest.mark.parametrize(
     "call", ["power(%0, 2)", "power(%0, 3)", "maximum(%0, %1)", "minimum(%0, %1)", "maximum(%0, 2)"]

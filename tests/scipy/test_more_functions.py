@@ -8,6 +8,7 @@ from scipy.spatial import distance
 import letir as lt
 import letir.scipy
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.normal(size=(5, 3)), RNG.normal(size=(4, 3))
@@ -79,6 +80,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_scipys_call_is_recorded_and_gives_scipys_numbers(name):
     call, args = CALLS[name]
@@ -92,6 +94,7 @@ def test_scipys_call_is_recorded_and_gives_scipys_numbers(name):
         assert_close(expected, compiled(*given), rtol=1e-9, atol=1e-12)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_derivatives_agree_with_differences(name):
     call, args = CALLS[name]

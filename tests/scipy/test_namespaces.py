@@ -8,6 +8,7 @@ from scipy import stats
 import letir as lt
 import letir.scipy
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, 3.625]])
 P = np.array([[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]])
@@ -197,6 +198,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_outside_a_trace_the_namespace_gives_scipys_results(name):
     call, args = CALLS[name]
@@ -205,6 +207,7 @@ def test_outside_a_trace_the_namespace_gives_scipys_results(name):
         assert_same(call(scipy, *args), call(letir.scipy, *args))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_replay_gives_scipys_numbers(name):
     call, args = CALLS[name]
@@ -217,6 +220,7 @@ def test_a_replay_gives_scipys_numbers(name):
     assert_close(expected, found, rtol=1e-11, atol=1e-14)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", sorted(CALLS.keys() - {"t.ppf"}))  # SciPy is accurate to 1e-6 only
 def test_derivatives_agree_with_differences(name):
     call, args = CALLS[name]

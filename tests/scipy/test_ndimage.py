@@ -13,6 +13,7 @@ from scipy.stats import norm
 import letir as lt
 import letir.scipy
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(5)
 X, CUBE, V = RNG.normal(size=(6, 7)), RNG.normal(size=(4, 5, 3)), RNG.normal(size=9)
@@ -86,6 +87,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_filter_gives_scipys_numbers_inside_and_outside_of_a_trace(name):
     f, args = CALLS[name]
@@ -99,6 +101,7 @@ def test_a_filter_gives_scipys_numbers_inside_and_outside_of_a_trace(name):
     assert_close(f(scipy.ndimage, *others), program(*others))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [n for n, (_, args) in CALLS.items() if args[0].dtype == float])
 def test_a_filter_is_differentiated(name):
     if "float32" in name or "complex" in name:

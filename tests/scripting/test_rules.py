@@ -10,6 +10,7 @@ import pytest
 import letir as lt
 from letir.scripting.units import CompilationUnit
 from letir.testing import check_grads
+from tests.each_sample import in_one_test
 
 RULES = CompilationUnit("""
 def add(self, other: Tensor):
@@ -242,6 +243,7 @@ CASES = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CASES)
 def test_a_script_gives_the_derivatives_of_the_operation(name):
     """[G1, G2]"""

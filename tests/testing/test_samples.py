@@ -8,7 +8,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, Sample, applied, assert_same
-from tests.each_sample import each_sample
+from tests.each_sample import each_sample, in_one_test
 
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all")
 
@@ -37,6 +37,7 @@ def test_python_numbers_may_be_constants():
     assert len(args) == 1
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "name", [name for name, op in PRIMITIVES.items() if op.elementwise and op.numpy]
 )

@@ -10,6 +10,7 @@ import pytest
 import letir as lt
 from letir.errors import TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 BUFFER = np.zeros(3)
@@ -105,6 +106,7 @@ def test_the_error_of_hashing_an_array_may_be_caught():
     assert_same(program(X), lt.trace(program, X)(X))
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "action",
     [

@@ -10,6 +10,7 @@ import scipy.special
 from attrs import frozen
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 OPERATORS = {"sin": math.sin, "float": float, "softmax": scipy.special.softmax}
 PAIR = (math.sin, [math.exp])
@@ -121,6 +122,7 @@ CLASS_TESTS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CLASS_TESTS)
 @pytest.mark.parametrize("value", [0.5, 2, np.float64(0.5), np.array(0.5), np.ones(2)])
 def test_questions_for_the_class_are_answered_as_without_a_recording(name, value):

@@ -11,6 +11,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 DTYPES = tuple("?bhilBHILefdFD")
 OF_ANY = {
@@ -145,30 +146,35 @@ def agrees(function, recorded_at, replayed_at) -> None:
         assert_same(expected, lt.trace(function, recorded_at)(replayed_at))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OF_ANY)
 def test_a_function_of_python_numbers(name):
     for pair in NUMBERS.values():
         agrees(OF_ANY[name], *pair)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OF_ANY | OF_NUMPY)
 def test_a_function_of_numpy_scalars(name):
     for pair in SCALARS.values():
         agrees((OF_ANY | OF_NUMPY)[name], *pair)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OF_ANY | OF_NUMPY)
 def test_a_function_of_0d_arrays(name):
     for pair in ZERO_D.values():
         agrees((OF_ANY | OF_NUMPY)[name], *pair)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OF_ANY | OF_NUMPY | OF_ARRAYS)
 def test_a_function_of_arrays(name):
     for pair in ARRAYS.values():
         agrees((OF_ANY | OF_NUMPY | OF_ARRAYS)[name], *pair)
 
 
+@in_one_test
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, 2.0, -1.0, True, np.int64(2)])
 @pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "D"])
 @pytest.mark.parametrize("is_array", [True, False])

@@ -15,6 +15,7 @@ import pytest
 import letir as lt
 from letir.extend import PRIMITIVES
 from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 COUNTED = {
     "a sum of comparisons": lambda a, b: (a > 1) + (b > 1),
@@ -29,6 +30,7 @@ COUNTED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("function", COUNTED.values(), ids=COUNTED)
 @pytest.mark.parametrize("args", [(5, 2), (5.0, 2.0), (0, 3.0)])
 def test_comparisons_of_python_numbers_count_as_0_and_1(function, args):
@@ -201,6 +203,7 @@ PROTOCOLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("function, first, second", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_protocols_of_python_numbers_are_recorded_or_guarded(function, first, second):
     program, jitted = lt.trace(function, *first), lt.jit(function)
@@ -312,6 +315,7 @@ TRIED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("function", DUCKS.values(), ids=DUCKS)
 @pytest.mark.parametrize("x", [1.5, 3, 1j, np.float64(2.0), np.int32(3), np.ones(2), np.array(3.0)])
 def test_attributes_are_those_of_the_value(function, x):
@@ -319,6 +323,7 @@ def test_attributes_are_those_of_the_value(function, x):
     assert_same(function(x), lt.jit(function)(x))
 
 
+@in_one_test
 @pytest.mark.parametrize("function", TRIED.values(), ids=TRIED)
 @pytest.mark.parametrize("x", [1.5, 3, 1j, np.float64(2.0), np.int32(3)])
 def test_what_the_value_lacks_raises_as_without_a_trace(function, x):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 X = np.array([1.5, -2.0, 0.25, 4.0])
 CALLS = {
@@ -25,6 +26,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", [float, np.float32])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_replay_gives_the_numbers_of_the_module(name, dtype):

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([0.5, 0.25, -1.5])
 LOW = [np.float16, np.float32]
@@ -89,6 +90,7 @@ DERIVATIVES = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", EVERY, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("derivative", DERIVATIVES.values(), ids=DERIVATIVES)
 def test_derivatives_are_close_to_those_in_double_precision(derivative, dtype):

@@ -8,6 +8,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close
+from tests.each_sample import in_one_test
 
 X = 0.7
 
@@ -97,6 +98,7 @@ PROGRAMS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("names", list(itertools.product(PROGRAMS, repeat=3)), ids=" of ".join)
 def test_transforms_of_lambdas_nest(names):
     program = lt.trace(wave, X)
@@ -172,6 +174,7 @@ WRAPPED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("f", WRAPPED.values(), ids=WRAPPED)
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_transforms_accept_wrapped_functions(name, f):

@@ -12,6 +12,7 @@ from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size
 from letir.errors import ParseError
+from tests.each_sample import in_one_test
 
 
 def parsed_value(text: str):
@@ -204,6 +205,7 @@ def error(text: str) -> str:
     return str(raised.value)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("text", "message"),
     [

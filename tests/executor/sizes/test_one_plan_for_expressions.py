@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 from tests.executor.sizes.sized_arguments import check_sizes
 
 FUNCTIONS = {
@@ -214,6 +215,7 @@ FUNCTIONS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_plan_serves_all_sizes(name):
     kinds, function = FUNCTIONS[name]

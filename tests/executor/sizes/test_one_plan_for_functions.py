@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 from tests.executor.sizes.sized_arguments import check_sizes
 
 FUNCTIONS = {}
@@ -375,6 +376,7 @@ def em_gmm(x):
     return ((r * x[:, None]).sum(0) / N, N / len(x))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_plan_serves_all_sizes(name):
     kinds, function = FUNCTIONS[name]

@@ -19,6 +19,7 @@ if kernels_setting() == "off":
 from letir.executor.kernels.kernel_binds import with_kernels
 from letir.kernels.device.lanes import neutral_element, shared_loops
 from letir.kernels.device.launches import Argument, Launcher
+from tests.each_sample import in_one_test
 from tests.eval.stand_in import DeviceArray, moved
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
 from tests.kernels.llvm.test_machine_code import scaled_and_shifted
@@ -41,6 +42,7 @@ def carried_by(step, dtype=F8, start=0.0) -> Kernel:
     return Kernel("carried", (x, y), (rows, n), b.statements())
 
 
+@in_one_test
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min", "or", "and"])
 @pytest.mark.parametrize("dtype", "?bHiLfd")
 def test_lanes_combine_what_they_carry(name, dtype):
@@ -61,6 +63,7 @@ def test_lanes_combine_what_they_carry(name, dtype):
     np.testing.assert_allclose(expected.astype(dtype), y, rtol=1e-5 if dtype == "f" else 1e-12)
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", "?bHiLfd")
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min", "or", "and"])
 def test_a_neutral_number_changes_nothing(name, dtype):

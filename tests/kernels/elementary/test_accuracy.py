@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.each_sample import in_one_test
 from tests.kernels.elementary.functions import (
     DTYPES,
     LARGEST_ERRORS,
@@ -52,6 +53,7 @@ def test_machine_code_is_accurate_on_many_points(name, ranges, dtype):
         assert worst_error(name, ranges, dtype, 10**6, seed) < worst
 
 
+@in_one_test
 @pytest.mark.parametrize(("name", "ranges", "dtype"), CASES)
 def test_the_interpreter_computes_as_machine_code(name, ranges, dtype):
     operands = [drawn(one, dtype, 1000, np.random.default_rng(1)) for one in ranges]

@@ -20,6 +20,7 @@ from tests.kernels.elementary.functions import (
 
 pytest.importorskip("llvmlite")
 from letir.kernels.llvm.machine_code import ufunc_of
+from tests.each_sample import in_one_test
 
 COMMON = [0.0, 1.0, 2.0, 0.5, np.inf, np.nan, 1e-20, 3.0, 10.0, 1000.0, 0.1, 1e5, 1e22]
 OWN = {
@@ -53,6 +54,7 @@ def raised(ufunc, operands: tuple) -> set[str]:
     return found
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", RANGES)
 def test_special_values_equal_numpys(name, dtype):
@@ -72,6 +74,7 @@ def test_special_values_equal_numpys(name, dtype):
     assert [] == [x for x, fits in zip(given, near & at_zero, strict=True) if not fits]
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", RANGES)
 def test_errors_are_raised_where_the_function_has_them(name, dtype):
@@ -87,6 +90,7 @@ def test_errors_are_raised_where_the_function_has_them(name, dtype):
         assert wrong <= raised(ufunc, arrays), operands
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", RANGES)
 def test_infinities_and_nan_raise_no_errors_where_numpy_raises_none(name, dtype):
@@ -151,6 +155,7 @@ RANGED = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("name", "ranges", "dtype"), RANGED)
 def test_ordinary_numbers_raise_errors_only_where_results_are_beyond_the_range(name, ranges, dtype):
     operands = [drawn(one, dtype, 5000, np.random.default_rng(2)) for one in ranges]
@@ -161,6 +166,7 @@ def test_ordinary_numbers_raise_errors_only_where_results_are_beyond_the_range(n
     assert set() == raised(compiled(name, dtype), operands)
 
 
+@in_one_test
 @pytest.mark.parametrize(("name", "ranges", "dtype"), RANGED)
 def test_an_element_has_the_same_bits_in_any_place(name, ranges, dtype):
     """In vectors, in the rest of an array, alone and in strided arrays."""

@@ -9,6 +9,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
+from tests.each_sample import in_one_test
 from tests.onnx.running import assert_agrees, exported, gradient_of, kinds_of, results_of
 
 RNG = np.random.default_rng(0)
@@ -33,6 +34,7 @@ def has_complex(program) -> bool:
     return any(kind is not None and kind.dtype.kind == "c" for kind in kinds)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_on_complex_numbers_and_its_gradient_agree(name):
     op, count = PRIMITIVES[name], 0

@@ -18,6 +18,7 @@ from letir.onnx.exporting.node_graph import (
 )
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
+from tests.each_sample import in_one_test
 from tests.onnx.running import (
     REFUSED,
     UNDETERMINED,
@@ -109,6 +110,7 @@ def test_all_operations_and_gradients_give_their_numbers_elsewhere(name):
             assert is_known or not op.is_differentiable, number
 
 
+@in_one_test
 @pytest.mark.parametrize("name", QUICK)
 def test_an_operation_and_its_gradient_give_their_numbers_elsewhere(name):
     for sample in SAMPLES[name][:2]:

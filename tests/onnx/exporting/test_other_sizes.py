@@ -11,6 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import LetirError
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
+from tests.each_sample import in_one_test
 from tests.laws.test_batch_sizes import DIFFERENTIABLE, batched_positions, is_as_typed, named
 from tests.onnx.exporting.test_node_emission import QUICK
 from tests.onnx.running import UNDETERMINED, assert_agrees, exported, gradient_of
@@ -73,6 +74,7 @@ def test_all_operations_and_gradients_run_at_other_sizes(name):
     check_operation(name)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [name for name in QUICK if name in DIFFERENTIABLE])
 def test_operations_and_gradients_run_at_other_sizes(name):
     check_operation(name)

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 node = helper.make_node
 
@@ -112,6 +113,7 @@ MODELS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("message", MODELS)
 def test_a_hostile_model_is_refused_quickly(message):
     start = time.process_time()

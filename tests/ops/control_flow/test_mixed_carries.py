@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, check_grads
+from tests.each_sample import in_one_test
 
 X = np.linspace(0.31, 1.17, 5)
 
@@ -63,6 +64,7 @@ def no_steps(x, **keywords):
 LOOPS = [stacked, counted, counted_at_run_time, repeated, integers_only, no_steps]
 
 
+@in_one_test
 @pytest.mark.parametrize("every", [None, 1, 2, 5, 7])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_values_without_derivatives_may_be_carried_together_with_floats(loop, every):

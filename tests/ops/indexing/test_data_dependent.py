@@ -7,6 +7,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.0, 1.5, -2.0], [3.0, 0.0, 1.25]])
 V = np.array([0.0, 0.0, 2.0, 1.0, 2.0, 0.0])
@@ -74,6 +75,7 @@ if "sorted" not in np.unique.__wrapped__.__kwdefaults__:  # before NumPy 2.3
     del CALLS["unique, not sorted"]
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_agrees_with_numpy(name):
     f, *args = CALLS[name]

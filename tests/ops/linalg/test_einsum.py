@@ -6,6 +6,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X, Y, Z = (np.linspace(-1.0, 1.0 + i, 12) for i in range(3))
 A, B, C = X[:6].reshape(2, 3), Y.reshape(3, 4), Z[:8].reshape(4, 2)
@@ -42,6 +43,7 @@ def agrees(f, *args):
     check_grads(f, args)
 
 
+@in_one_test
 @pytest.mark.parametrize("optimize", [False, "optimal"])
 @pytest.mark.parametrize(("text", "args"), TEXTS, ids=[text for text, _ in TEXTS])
 def test_subscripts_may_be_text(text, args, optimize):

@@ -8,6 +8,7 @@ import pytest
 
 from letir.ops.nn.convolution import conv, conv_transpose, conv_weight
 from letir.ops.nn.pooling import max_pool
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(0)
 SPACINGS = [  # kernel, stride, padding, dilation of each axis
@@ -57,6 +58,7 @@ def test_convolutions_are_sums_over_windows(spacing):
     assert math.isclose((by_x * x).sum(), inner, rel_tol=1e-11)
 
 
+@in_one_test
 @pytest.mark.parametrize("spacing", [*SPACINGS, [(1, 1, (0, 0), 1)]])
 @pytest.mark.parametrize("dtype", [float, np.int8, np.uint16, bool])
 def test_maxima_of_windows(spacing, dtype):

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([0.5, 1.5, 2.5])
 P = np.array([0.2, 0.5, 0.3])
@@ -48,6 +49,7 @@ DRAWS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_replay_draws_what_numpy_draws_and_advances_the_generator(name):
     draw = DRAWS[name]

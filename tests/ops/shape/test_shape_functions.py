@@ -11,6 +11,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 Y = np.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
@@ -146,6 +147,7 @@ SPELLINGS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_a_call_is_recorded_and_agrees_with_numpy(name):
     f, args = SPELLINGS[name]
@@ -153,6 +155,7 @@ def test_a_call_is_recorded_and_agrees_with_numpy(name):
     replayed(f, *args)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [n for n in SPELLINGS if "casts" not in n and "as types" != n])
 def test_derivatives_of_a_call_agree_with_differences(name):
     f, args = SPELLINGS[name]

@@ -13,11 +13,13 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ops.special.define import OF_SCIPY, ufunc_named
 from letir.scipy import special as drop_in
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]
 X = np.array([0.5, 1.25, 2.0])
 
 
+@in_one_test
 @pytest.mark.parametrize("name", sorted(OF_SCIPY))
 def test_the_type_rule_of_a_ufunc_agrees_with_scipy_for_all_dtypes_and_python_numbers(name):
     ufunc, op = ufunc_named(np, name), PRIMITIVES[OF_SCIPY[name]]
@@ -38,6 +40,7 @@ def test_the_type_rule_of_a_ufunc_agrees_with_scipy_for_all_dtypes_and_python_nu
         assert expected == found, args
 
 
+@in_one_test
 @pytest.mark.parametrize("name", sorted(n for n in OF_SCIPY if not n.startswith("_")))
 def test_a_ufunc_of_traced_values_is_recorded_as_itself(name):
     ufunc = ufunc_named(np, name)

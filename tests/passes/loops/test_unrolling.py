@@ -7,6 +7,7 @@ import letir as lt
 from letir.ast.text.parser import parse
 from letir.passes import unroll
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 FORI = """
 lambda %0: float64[3], %1: float64[3], %2: int64[], %3: int64[], %4: float64[] {{
@@ -205,6 +206,7 @@ def test_a_step_number_that_is_a_python_number_prevents_blocks_only_where_it_is_
 # ---- scan ----
 
 
+@in_one_test
 @pytest.mark.parametrize("body", STEPS.values(), ids=STEPS)
 @pytest.mark.parametrize("n", [0, 1, 5, 63, 64, 65, 203])
 @pytest.mark.parametrize("reverse", [False, True])

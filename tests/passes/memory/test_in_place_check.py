@@ -12,6 +12,7 @@ from letir.errors import LetirError
 from letir.passes import in_place_check
 from letir.passes.memory.aliases import may_share
 from letir.testing import assert_same, functions, programs
+from tests.each_sample import in_one_test
 from tests.passes.exactness import assert_unchanged, gradient_of, ops, program
 
 SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -235,6 +236,7 @@ KINDS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("made", KINDS)
 def test_what_is_read_before_a_write_to_an_argument_keeps_its_kind(read, made):

@@ -14,6 +14,7 @@ from letir.passes import peephole
 from letir.passes.peephole_rules.algebra import is_power
 from letir.passes.peephole_rules.movement import is_direct, only_splits_axes
 from letir.testing import functions, programs
+from tests.each_sample import in_one_test
 from tests.passes.exactness import (
     DTYPES,
     assert_unchanged,
@@ -88,6 +89,7 @@ NOTHING = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", NOTHING)
 def test_neutral_operations_are_removed_where_they_change_no_bit(name):
     """[F4]: x * 0, x + 0 and x - x of floats stay."""
@@ -105,6 +107,7 @@ def test_neutral_operations_are_removed_where_they_change_no_bit(name):
         assert_unchanged(peephole, fn, special(dtype))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", NOTHING)
 def test_memory_order_and_scalars_are_kept(name):
     function, dtypes = NOTHING[name]
@@ -167,6 +170,7 @@ SHORTER = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", SHORTER)
 def test_pairs_of_operations_become_one(name):
     function, expected = SHORTER[name]
@@ -175,6 +179,7 @@ def test_pairs_of_operations_become_one(name):
     assert sorted([*expected, "sum"]) == sorted(shortened(lambda x: function(x).sum(), X))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", SHORTER)
 def test_the_merged_operation_gives_the_bits_of_the_pair(name):
     function, _ = SHORTER[name]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import letir as lt
 from letir.scripting.frontend.vocabulary import known_words, meaning_of_word
 from letir.scripting.units import CompilationUnit, script
+from tests.each_sample import in_one_test
 
 SCALE, AXES, TABLE = 2.5, (0, 1), np.ones(3)
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
@@ -47,6 +48,7 @@ def outside(statement: str) -> str:
 # ---- errors ----
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("text", "line", "column", "message"),
     [

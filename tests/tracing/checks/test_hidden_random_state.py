@@ -15,6 +15,7 @@ import pytest
 import letir as lt
 from letir.testing import assert_same
 from letir.tracing.checks import hidden_random_state
+from tests.each_sample import in_one_test
 
 X = np.ones(3)
 RNG = np.random.default_rng(0)
@@ -57,6 +58,7 @@ HAZARDS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", HAZARDS)
 @pytest.mark.parametrize("odd", [False, True])
 def test_a_draw_from_hidden_state_is_an_error_that_shows_the_replacement(name, odd):

@@ -9,6 +9,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.errors import AxisBoundsError, BoundsError, DTypeError, ShapeError
+from tests.each_sample import in_one_test
 
 S = np.float64(2.0)
 X = np.array([1.0, 2.0, 3.0])
@@ -246,6 +247,7 @@ def test_the_message_names_the_mismatch(told, name):
     assert (error, f"{message}\n  at test_wrong_shapes.py:NN") == told(*PROGRAMS[name])
 
 
+@in_one_test
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_error_is_of_the_kind_that_numpy_raises(name):
     program, argument = PROGRAMS[name]

@@ -11,6 +11,7 @@ import pytest
 import letir as lt
 from letir.errors import TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.5, 4.0])
 TABLE = np.arange(12.0).reshape(3, 4)
@@ -242,6 +243,7 @@ PROGRAMS = [
 
 
 # NumPy 2.5 advises against a.shape = (4,)
+@in_one_test
 @pytest.mark.filterwarnings("ignore:Setting the shape")
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_program_that_makes_arrays_replays_at_other_values(f):
@@ -251,6 +253,7 @@ def test_a_program_that_makes_arrays_replays_at_other_values(f):
     assert_same(f(Y), compiled(Y))
 
 
+@in_one_test
 @pytest.mark.filterwarnings("ignore:Setting the shape")
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
 def test_its_gradient_agrees_with_differences(f):

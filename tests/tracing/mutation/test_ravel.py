@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.passes import peephole
+from tests.each_sample import in_one_test
 
 X = np.arange(24.0).reshape(4, 6)
 ARRAYS = {
@@ -24,6 +25,7 @@ WAYS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", ARRAYS)
 @pytest.mark.parametrize("way", WAYS)

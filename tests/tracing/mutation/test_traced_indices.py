@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -58,6 +59,7 @@ PROGRAMS += [add_in_a_loop, write_a_ravel]
 INDICES = {"number": 1, "scalar": np.int64(-1), "0-d": np.array(1), "1-d": np.array([1, 0])}
 
 
+@in_one_test
 @pytest.mark.parametrize("abstract", [False, True])
 @pytest.mark.parametrize("i", INDICES.values(), ids=INDICES)
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -11,7 +11,7 @@ import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import compute
 from letir.testing import SAMPLES, assert_same
-from tests.each_sample import each_of
+from tests.each_sample import each_of, in_one_test
 from tests.test_linear_time import counted_lines
 
 # Operations that correspond to no view of NumPy: steps of gradients, calls of
@@ -60,6 +60,7 @@ SHARED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("view", SHARED.values(), ids=SHARED)
 @pytest.mark.parametrize("abstract", [False, True])
 def test_writes_go_through_views_where_numpy_shares_memory(view, abstract):

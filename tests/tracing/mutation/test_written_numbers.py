@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 
 def _put(x, v):
@@ -33,6 +34,7 @@ WRITERS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1 << 40, 2.5, np.float64(7.5), True])
 def test_numbers_are_written_into_integers_as_numpy_converts_them(write, value):

@@ -10,6 +10,7 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.testing import assert_same, check_grads
 from letir.tracing.checks.unsupported import METHODS
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 PLACES, MASK = np.array([0, 1, 1]), np.array([[True, False, True], [False, True, True]])
@@ -45,6 +46,7 @@ METHOD_CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", METHOD_CALLS)
 def test_a_recorded_method_gives_numpys_result(name):
     f = METHOD_CALLS[name]

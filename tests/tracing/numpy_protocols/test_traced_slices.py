@@ -9,6 +9,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.arange(10.0) ** 2
 M = np.arange(30.0).reshape(5, 6)
@@ -107,6 +108,7 @@ RAISING = [  # in NumPy, beyond the ends
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("kind", [int, np.int64, np.array, np.int8])
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_one_plan_serves_all_places(f, kind):
@@ -193,6 +195,7 @@ PLACED = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("kind", [int, np.int64, np.array, np.int8])
 @pytest.mark.parametrize("f", SHIFTED)
 def test_one_plan_serves_all_shifts(f, kind):
@@ -260,6 +263,7 @@ def program_of(seed):
     return names["f"]
 
 
+@in_one_test
 @pytest.mark.parametrize("seed", range(40))
 def test_programs_of_slices_agree_with_numpy(seed):
     def called(run, i):

@@ -9,6 +9,7 @@ import letir as lt
 from letir.testing import assert_same, check_grads
 from letir.tracing.checks.unsupported import REFUSED
 from letir.tracing.numpy_protocols.dispatch import recorder_of
+from tests.each_sample import in_one_test
 
 X = np.array([[0.25, -1.5, 0.75], [2.0, 0.125, -0.5]])
 N = np.array([[6, 4, 3], [5, 12, 2]])
@@ -25,6 +26,7 @@ def agrees(f, *args) -> lt.Lambda:
 EVERY = {f for f in vars(np).values() if isinstance(f, np.ufunc)}
 
 
+@in_one_test
 @pytest.mark.parametrize("ufunc", sorted(EVERY, key=str), ids=lambda f: f.__name__)
 def test_every_ufunc_is_recorded_or_refused_with_a_reason(ufunc):
     assert recorder_of(ufunc) is not None or ufunc in REFUSED
@@ -265,6 +267,7 @@ FUNCTIONS_INTO_INTEGERS = {
 
 
 # by NumPy since 2.5, for take and compress
+@in_one_test
 @pytest.mark.filterwarnings("ignore:Implicit casting of output to a different kind is deprecated")
 @pytest.mark.parametrize("name", FUNCTIONS_INTO_INTEGERS)
 @pytest.mark.parametrize("dtype", ["i8", "i1", "f4", "f8", "?"])
@@ -385,6 +388,7 @@ def test_an_outer_call_meets_every_element_with_every_other(ufunc):
 PLACES = [np.array([0, 1, 0]), ([0, 1, 0], [2, 2, 2]), slice(1), X > 0, (0, slice(None))]
 
 
+@in_one_test
 @pytest.mark.parametrize("place", PLACES, ids=["rows", "pairs", "slice", "mask", "row"])
 @pytest.mark.parametrize(
     "ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.fmin, np.logaddexp]
@@ -403,6 +407,7 @@ def test_a_ufunc_works_in_place_at_places_that_repeat(ufunc, place):
         check_grads(f, (X, np.float64(y)), order=1)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "item",
     [
