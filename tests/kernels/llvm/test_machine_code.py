@@ -18,7 +18,6 @@ pytest.importorskip("llvmlite")
 from llvmlite.binding import context, executionengine
 
 from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
-from tests.each_sample import in_one_test
 
 F8 = np.dtype("f8")
 
@@ -77,7 +76,6 @@ OPERANDS = {
 }
 
 
-@in_one_test
 @pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
 def test_an_instruction_computes_as_on_numpy_arrays(name):
     known = INSTRUCTIONS[name]
