@@ -35,6 +35,7 @@ def test_names_that_shadow_builtins_are_public_but_not_imported_by_a_star():
     assert shadowing.isdisjoint(letir.__all__)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", extend.__all__)
 def test_names_for_extensions_are_in_extend(name):
     assert getattr(extend, name) is not None

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from letir.ast.attrs import Attrs, Here, same_bits, token
 from letir.errors import DTypeError
+from tests.each_sample import in_one_test
 
 OTHER_NAN = struct.unpack("<d", bytes.fromhex("010000000000f87f"))[0]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("a", "b"),
     [

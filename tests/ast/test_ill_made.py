@@ -47,6 +47,7 @@ WRONG = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize(("fn", "message"), WRONG)
 def test_check_names_the_part_that_is_of_the_wrong_class(fn, message):
     with pytest.raises((lt.DTypeError, lt.ScopeError), match=message):

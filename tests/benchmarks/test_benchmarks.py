@@ -28,6 +28,7 @@ from benchmarks.kernel_workloads import WORKLOADS, Workload
 from benchmarks.peers import installed
 from benchmarks.rows import HEAD, ROWS, TELLING, Row, markdown, taken
 from benchmarks.workloads import plain
+from tests.each_sample import in_one_test
 
 TINY = Effort(((50, 1), (100, 1)))
 IN_PROCESS = [row for row in ROWS if row.measure.__module__ == programs.__name__]
@@ -215,6 +216,7 @@ def test_the_loops_that_are_measured_are_right():
     assert 33 * 3 + 2 == len(lt.trace(partial(executors.rk4, np, 3), *executors.start()))
 
 
+@in_one_test
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one.name)
 def test_the_programs_for_kernels_are_plain_numpy(workload):
     args = workload.make()

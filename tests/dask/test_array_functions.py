@@ -7,6 +7,7 @@ import pytest
 
 import letir.dask
 from letir.dask.array_functions import DASK_FUNCTIONS
+from tests.each_sample import in_one_test
 
 X = np.random.default_rng(0).normal(size=(12, 5))
 PLACES = np.array([3, 0, 4])
@@ -30,6 +31,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_function_gives_numpys_result(name):
     expected = CALLS[name](np, X)

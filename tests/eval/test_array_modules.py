@@ -17,7 +17,7 @@ from letir.ast.types import ArrayType, Undef
 from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
-from tests.each_sample import each_sample
+from tests.each_sample import each_sample, in_one_test
 from tests.eval.derivatives import derivative
 from tests.eval.stand_in import (
     API,
@@ -169,6 +169,7 @@ def pandas_like(name: str):
     return type(name, (), {"__module__": "pandas"})()
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "value, conversion",
     [

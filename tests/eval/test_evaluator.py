@@ -23,6 +23,7 @@ from letir.eval.computing_emitter import ComputingEmitter
 from letir.eval.evaluator import compute, run_flat
 from letir.testing import assert_same
 from letir.visitors.usedef import uses
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, -2.0, 3.0])
 VECTOR = ArrayType(float, (3,))
@@ -294,6 +295,7 @@ def test_a_parameter_may_be_returned_twice():
     assert [True, True, True] == [a is b for a, b in zip(results, (X, y, X), strict=True)]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "function",
     [
@@ -414,6 +416,7 @@ VIEWING = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("function", VIEWING)
 def test_results_are_views_of_arguments_where_they_are_in_numpy(function):
     """[C4]"""

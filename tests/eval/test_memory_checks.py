@@ -7,6 +7,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.eval.memory_checks import is_owned, is_unfolded, update_in_place
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 N, UPDATES = 50_000, 100
 
@@ -87,6 +88,7 @@ ALIASES = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("use", ALIASES.values(), ids=ALIASES)
 @pytest.mark.parametrize("made", [lambda x: x * 1.0, lambda x: x], ids=["own", "argument"])
 def test_a_shared_array_is_not_updated_in_place(use, made):

@@ -17,6 +17,7 @@ from letir import GuardError, ShapeError, jit, trace
 from letir.executor.calls import last_executed_graph
 from letir.testing import assert_same
 from letir.testing.strategies import programs
+from tests.each_sample import in_one_test
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
 
 X = np.arange(3.0)
@@ -167,6 +168,7 @@ def number_or(n, other: int) -> int:
         return other
 
 
+@in_one_test
 @pytest.mark.parametrize("name", READERS)
 def test_results_at_new_sizes_are_right_however_python_reads_the_size(name):
     """[F1]: a second size is tried with symbolic sizes, never with a wrong answer."""
@@ -194,6 +196,7 @@ ONE_PLAN = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", ONE_PLAN)
 def test_functions_of_sizes_have_one_plan_for_all_sizes(name):
     f = jit(ONE_PLAN[name])

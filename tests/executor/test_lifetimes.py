@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 N = 1 << 15
 X = np.ones(N)
@@ -56,6 +57,7 @@ WAYS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("way", WAYS)
 def test_constants_are_freed_with_their_plan(way):
     def held() -> int:

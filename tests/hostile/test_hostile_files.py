@@ -17,6 +17,7 @@ import pytest
 
 import letir as lt
 from letir.errors import LetirError, ParseError
+from tests.each_sample import in_one_test
 from tests.hostile.mutations import OLD, seeds, untyped
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +95,7 @@ BOMBS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_text_is_refused_quickly(name):
     """Each would take minutes, or gigabytes, where its size is not bounded.
@@ -263,6 +265,7 @@ def test_a_gradient_whose_numbers_do_not_fit_is_not_loaded(tmp_path, numbers):
 # ---- what check accepts, runs ----
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "text",
     [

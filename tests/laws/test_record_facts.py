@@ -116,6 +116,7 @@ def test_operations_that_need_elements_refuse_empty_arrays(name):
 # ---- algebra ----
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.commutative))
 def test_commutative_operations_give_the_same_bits_for_swapped_operands(name):
     op = PRIMITIVES[name]
@@ -132,6 +133,7 @@ def test_commutative_operations_give_the_same_bits_for_swapped_operands(name):
             assert bits(one + 0.0) == bits(other + 0.0)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.odd_in))
 def test_negating_an_operand_of_an_odd_operation_negates_the_result(name):
     op, count = PRIMITIVES[name], 0
@@ -250,6 +252,7 @@ def is_compact(x: np.ndarray) -> bool:
     return True
 
 
+@in_one_test
 @pytest.mark.parametrize("name", records(lambda op: op.compact))
 def test_compact_results_share_no_memory_and_have_no_gaps(name):
     op = PRIMITIVES[name]

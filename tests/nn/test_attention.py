@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4, 8))
 MASKS = [None, np.tril(np.ones((4, 4), bool)), np.ones((4, 4))]
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("causal", [False, True])

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir import nn
+from tests.each_sample import in_one_test
 
 X = np.random.default_rng(0).normal(size=(2, 3, 7, 8))
 
@@ -18,6 +19,7 @@ def maxima(x, window, stride, pad):
     return np.stack([x[..., max(s, 0) : s + window].max(-1) for s in starts], -1)
 
 
+@in_one_test
 @pytest.mark.parametrize("window", [2, 3])
 @pytest.mark.parametrize("stride", [2, 3])
 @pytest.mark.parametrize("n", [5, 6, 7, 8])

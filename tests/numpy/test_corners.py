@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(0)
 POINT = np.array(3.0)
@@ -59,6 +60,7 @@ def test_each_bound_of_a_range_has_a_say_in_its_dtype(bounds):
     assert_same(f(i), lt.trace(f, i)(i))
 
 
+@in_one_test
 @pytest.mark.parametrize("x", [CUBE[0], np.asfortranarray(CUBE[0]), CUBE[0, :1]])
 @pytest.mark.parametrize(
     "ordered",

@@ -14,6 +14,7 @@ from letir.errors import TraceError
 from letir.ops import load_all
 from letir.testing import assert_same
 from letir.tracing.numpy_functions.registry import PLAIN
+from tests.each_sample import in_one_test
 
 S, X = np.float64(2.0), np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
@@ -53,6 +54,7 @@ MADE = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", MADE)
 def test_outside_a_trace_arrays_are_numpy_arrays(name):
     numpy_name, make = name.split(" ")[0], MADE[name]
@@ -61,6 +63,7 @@ def test_outside_a_trace_arrays_are_numpy_arrays(name):
     assert hasattr(np, numpy_name)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", MADE)
 def test_in_a_trace_created_arrays_are_traced(name):
     seen = []
@@ -70,6 +73,7 @@ def test_in_a_trace_created_arrays_are_traced(name):
     assert_same(MADE[name](), program())
 
 
+@in_one_test
 @pytest.mark.parametrize("name", MADE)
 def test_in_a_pause_created_arrays_are_numpy_arrays(name):
     def program(x):
@@ -137,6 +141,7 @@ PUT = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", PUT)
 def test_arrays_can_be_built_from_traced_values(name):
     agrees(*PUT[name])
@@ -204,6 +209,7 @@ LISTS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", LISTS)
 def test_a_function_accepts_lists_of_traced_values(name):
     agrees(LISTS[name], X)

@@ -169,6 +169,7 @@ def test_what_numpy_refuses_is_refused(name, run):
 LAYOUTS = (np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 6))[:, ::2])
 
 
+@in_one_test
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", ORDERED)
 def test_the_memory_order_is_numpys(name, run):

@@ -13,6 +13,7 @@ from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.passes import canonicalize_ops, remove_implicit_expands
 from letir.testing import functions, programs
+from tests.each_sample import in_one_test
 from tests.passes.exactness import DTYPES, assert_unchanged, gradient_of, ops, program, special
 
 SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
@@ -56,6 +57,7 @@ def spelled(text: str) -> lt.Lambda:
     return lt.retype(fn, X, X)
 
 
+@in_one_test
 @pytest.mark.parametrize("word", SPELLINGS)
 def test_equivalent_spellings_become_one(word):
     """[F3]."""
@@ -99,6 +101,7 @@ def test_a_condition_is_not_negated():
     assert_unchanged(canonicalize_ops, fn, np.arange(4.0), np.ones(4))
 
 
+@in_one_test
 @pytest.mark.parametrize("word", SPELLINGS)
 def test_the_canonical_spelling_gives_the_same_bits(word):
     for text, dtype in itertools.product(SPELLINGS[word], DTYPES):

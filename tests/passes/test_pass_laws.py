@@ -14,6 +14,7 @@ from letir import passes
 from letir.ast.terms import Lambda
 from letir.passes.pipeline import run_pipeline
 from letir.testing import assert_same, functions, programs
+from tests.each_sample import in_one_test
 
 # passes that keep every bit of the results of every program
 EXACT = (
@@ -113,6 +114,7 @@ def test_a_pass_with_nothing_left_to_do_returns_the_same_object(pass_, program):
     assert g is before
 
 
+@in_one_test
 @pytest.mark.parametrize("pass_", PASSES, ids=lambda p: p.__name__)
 def test_a_pass_returns_an_empty_program_unchanged(pass_):
     f = lt.parse("lambda %0 { return %0 }")
@@ -120,6 +122,7 @@ def test_a_pass_returns_an_empty_program_unchanged(pass_):
     assert pass_(f) is f
 
 
+@in_one_test
 @pytest.mark.parametrize("pass_", PASSES, ids=lambda p: p.__name__)
 def test_a_pass_never_mutates_its_argument(pass_):
     f = lt.trace(lambda x: (np.exp(x) * np.exp(x) * 1.0, x[None] + 0 * x), np.ones(3))

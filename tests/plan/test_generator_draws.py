@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([0.5, 1.5, 2.5])
 OUTSIDE = np.random.default_rng(5)
@@ -31,6 +32,7 @@ FUNCTIONS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
 def test_warm_calls_draw_and_advance_as_numpy(name, bits):

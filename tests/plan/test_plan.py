@@ -112,6 +112,7 @@ def test_a_python_number_has_the_dtype_that_numpy_gives_it(dtype, number):
         check_outcome(builder.build([made]), x)
 
 
+@in_one_test
 @pytest.mark.parametrize("number", [300, -1, 1e300, 1e-300, 2**40])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f2", "i4"])
 def test_a_python_number_that_does_not_fit_raises_or_warns_as_in_numpy(dtype, number):

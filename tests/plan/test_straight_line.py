@@ -195,6 +195,7 @@ SCALARS = [
 ]
 
 
+@in_one_test
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @pytest.mark.parametrize(("f", "x"), SCALARS)
 def test_scalars_and_numbers_keep_their_bits_and_kinds(f, x):

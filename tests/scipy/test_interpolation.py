@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, check_grads
+from tests.each_sample import in_one_test
 
 interpolate = pytest.importorskip("scipy.interpolate")
 KNOTS = np.array([0.0, 1.0, 2.5, 3.0, 4.0])
@@ -32,6 +33,7 @@ AT_POINTS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", AT_POINTS)
 def test_values_at_traced_points(name):
     def f(x):

@@ -8,6 +8,7 @@ from scipy import cluster, interpolate, linalg, ndimage, optimize, signal, spars
 
 import letir as lt
 from letir.ops.special.scipy_functions import FUNCTIONS
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(2, 20))
@@ -137,6 +138,7 @@ def argument(f, seed=0):
     return m @ m.T + np.eye(4) if f.__code__.co_varnames[0] == "m" else rng.normal(size=20)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", CASES)
 def test_calls_replay_at_other_arguments(f):
     program = lt.trace(f, argument(f))
@@ -150,6 +152,7 @@ def test_calls_replay_at_other_arguments(f):
         same(f(argument(f, 1)), found)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.filterwarnings("error")
 def test_jit_compiles_them(f):

@@ -173,6 +173,7 @@ KINDS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("dtype", ["f", "d", "F", "D"])
 def test_results_have_scipys_class_and_precision(name, dtype):

@@ -243,6 +243,7 @@ SUPPORTS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", SUPPORTS)
 @pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
 def test_at_and_beyond_the_edges_of_the_support_values_agree_with_scipy(name, method):

@@ -8,6 +8,7 @@ from scipy import integrate, optimize
 from scipy.optimize import brentq
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 TIMES = np.linspace(0.0, 1.0, 12)
 
@@ -111,6 +112,7 @@ def same(expected, actual):
         np.testing.assert_allclose(expected, actual, rtol=1e-7, atol=1e-9)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", CASES)
 def test_solvers_replay_at_other_arguments(f):
     program = lt.trace(f, 1.5)
@@ -125,6 +127,7 @@ def test_solvers_replay_at_other_arguments(f):
         same(f(1.75), found)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.filterwarnings("error")
 def test_jit_compiles_them(f):

@@ -6,6 +6,7 @@ import pytest
 import letir as lt
 from letir.ast.builder import LetBuilder
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 
 def loaded(source: str):
@@ -40,6 +41,7 @@ SPECIAL = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("value", SPECIAL, ids=lambda v: f"{v.dtype}{list(np.shape(v))}")
 def test_constants_survive_to_the_last_bit(value):
     builder = LetBuilder()

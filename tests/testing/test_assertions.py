@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 SAME = [
     (np.nan, float("nan")),
@@ -41,6 +42,7 @@ def test_values_with_equal_bits_are_the_same(expected, found):
     assert_same(expected, found)
 
 
+@in_one_test
 @pytest.mark.parametrize(("expected", "found", "message"), DIFFERENT)
 def test_a_difference_is_reported_with_its_place(expected, found, message):
     with pytest.raises(AssertionError, match=message):

@@ -9,6 +9,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.errors import GuardError, TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -91,6 +92,7 @@ INTEGERS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(("program", "n", "other"), INTEGERS.values(), ids=list(INTEGERS))
 def test_an_integer_that_python_reads_is_guarded(program, n, other):
     f = lt.trace(program, n, X)

@@ -8,6 +8,7 @@ from numpy import arcsinh, fmax, nanmedian
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 
 class Points:
@@ -92,6 +93,7 @@ FUNCTIONS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_function_takes_a_list_that_it_gets_from_elsewhere(f):
     x, y = np.array([0.5, -1.25]), np.array([2.5, 0.75])

@@ -16,6 +16,7 @@ import pytest
 import letir as lt
 from letir.errors import GuardError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -37,6 +38,7 @@ SMOOTH = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", SMOOTH)
 def test_it_is_recorded_and_differentiated(name):
     f = SMOOTH[name]

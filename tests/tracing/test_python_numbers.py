@@ -106,6 +106,7 @@ UNLIKE_NUMPY = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("function, points", UNLIKE_NUMPY.values(), ids=UNLIKE_NUMPY)
 def test_an_operator_of_python_numbers_runs_python(function, points):
     for args in points:
@@ -431,6 +432,7 @@ def test_the_format_of_an_array_is_numpys_error():
         lt.trace(lambda x: f"{x:.2f}", X)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     "text",
     [str, repr, "{}".format, lambda x: f"{x}", lambda x: ",".join(map(str, [x, x]))],

@@ -14,6 +14,7 @@ import pytest
 import letir as lt
 from letir.errors import DTypeError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -53,6 +54,7 @@ NESTINGS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("tree", NESTINGS.values(), ids=list(NESTINGS))
 def test_arguments_and_results_nest_alike(tree):
     f = lt.trace(lambda tree: tree, tree)
@@ -61,6 +63,7 @@ def test_arguments_and_results_nest_alike(tree):
     assert type(tree) is type(f(tree))
 
 
+@in_one_test
 @pytest.mark.parametrize("tree", NESTINGS.values(), ids=list(NESTINGS))
 def test_keyword_arguments_nest_too(tree):
     f = lt.trace(lambda x, *, tree: (tree, x), X, tree=tree)

@@ -10,6 +10,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.tracing.source_locations import user_place
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -78,6 +79,7 @@ PROGRAMS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_frames_of_libraries_are_skipped(name):
     program = PROGRAMS[name]

@@ -19,6 +19,7 @@ import letir.numpy as lnp
 from letir.ast import LATE_BOUND
 from letir.errors import TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 T, U = 2.0, 5.0
 calls = 0
@@ -175,6 +176,7 @@ PROGRAMS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_numpys_creation_functions_are_recorded(name):
     f = PROGRAMS[name]

@@ -10,6 +10,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([0.5, 1.5, 2.5])
 
@@ -79,6 +80,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize(("f", "args"), CALLS.values(), ids=CALLS)
 @pytest.mark.filterwarnings("ignore:jit calls")
 def test_values_that_are_no_arrays_are_part_of_the_program(f, args):

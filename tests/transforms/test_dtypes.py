@@ -55,6 +55,7 @@ def widths(program):
                 yield from widths(body)
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", LOW, ids=lambda d: d.__name__)
 @pytest.mark.parametrize("transform", PROGRAMS.values(), ids=PROGRAMS)
 def test_transforms_widen_no_dtype(transform, dtype):
@@ -67,6 +68,7 @@ def test_transforms_widen_no_dtype(transform, dtype):
     assert {np.dtype(dtype)} == {arg.type.dtype for arg in program.ret.args}
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128], ids=lambda d: d.__name__)
 @pytest.mark.parametrize("transform", PROGRAMS.values(), ids=PROGRAMS)
 def test_complex_numbers_stay_complex_and_as_precise(transform, dtype):
@@ -143,6 +145,7 @@ def test_arguments_that_are_not_floating_have_no_derivative_and_change_none(n):
     assert by_n is None
 
 
+@in_one_test
 @pytest.mark.parametrize("n", INTEGERS, ids=lambda n: str(np.asarray(n).dtype))
 @pytest.mark.parametrize(
     "transform", [lt.grad, lt.value_and_grad, lt.jacfwd, lt.jacrev, lt.jacobian, lt.hessian]

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir import Variable
+from tests.each_sample import in_one_test
 
 
 def product(x, y):
@@ -131,6 +132,7 @@ def ones_like(tree):
     )
 
 
+@in_one_test
 @pytest.mark.parametrize("copy", [True, False])
 @pytest.mark.parametrize("name", CALLS)
 def test_pull_does_not_return_the_memory_of_its_cotangent(name, copy):

@@ -57,6 +57,7 @@ def nested(names):
     return f
 
 
+@in_one_test
 @pytest.mark.parametrize("outermost", DERIVATIVES)
 def test_transforms_nest_two_deep(outermost):
     for inner in DERIVATIVES:
@@ -74,6 +75,7 @@ def test_transforms_nest_three_deep(outermost):
         np.testing.assert_allclose(derivative_of_wave(3), found, rtol=1e-10, err_msg=order)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_the_second_derivatives_of_a_derivative(name):
     f = DERIVATIVES[name](wave)
@@ -190,6 +192,7 @@ def test_transforms_keep_the_name_of_a_function(transform):
     assert wave.__doc__ == transform(doubled(wave)).__doc__
 
 
+@in_one_test
 @pytest.mark.parametrize("transform", [lt.grad, lt.jacfwd, lt.jacrev, lt.jacobian])
 @pytest.mark.parametrize("argnums", [0, 1, -1, (1,), (0, 1)])
 def test_transforms_accept_argnums_defaults_and_keywords(transform, argnums):

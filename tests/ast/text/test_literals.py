@@ -19,10 +19,12 @@ from letir.ast.text.literals import (
     string_of,
 )
 from letir.ast.types import ArrayType, Size
+from tests.each_sample import in_one_test
 
 N, M = Size.named("n"), Size.named("m")
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("meaning", "text", "expected"),
     [
@@ -48,6 +50,7 @@ def test_a_word_parses_to_its_value(meaning, text, expected):
     assert (type(found), found) == (type(expected), expected)
 
 
+@in_one_test
 @pytest.mark.parametrize("kind", sorted(DTYPES))
 def test_every_dtype_has_empty_arrays(kind):
     """[A5]"""

@@ -297,6 +297,7 @@ def test_an_error_names_what_was_expected_what_was_found_and_where(text, message
     assert message in error(text)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("value", "message"),
     [

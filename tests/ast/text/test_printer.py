@@ -13,6 +13,7 @@ from letir.ast.text.parser import parse
 from letir.ast.text.printer import bind_text, dumps, line_of, listing, untyped_text
 from letir.ast.types import ArrayType
 from letir.errors import ParseError
+from tests.each_sample import in_one_test
 
 LANGUAGE_MODEL = """\
 %14 = embedding %11, %0, -1, None, 2, False, False
@@ -129,6 +130,7 @@ def test_a_value_equal_to_the_default_but_of_another_type_is_printed():
     assert "sum(%0, keepdims=0)" in dumps(f)
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("value", "text"),
     [

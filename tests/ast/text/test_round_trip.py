@@ -17,6 +17,7 @@ from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import ParseError
+from tests.each_sample import in_one_test
 
 INDEX = PRIMITIVES["index"]  # its attribute ``item`` takes any value
 MANY = settings(max_examples=200, deadline=None)
@@ -186,6 +187,7 @@ def test_a_constant_operand_survives_the_round_trip(number):
     assert parse(dumps(f)) == f
 
 
+@in_one_test
 @pytest.mark.parametrize("kind", sorted(DTYPES))
 def test_arrays_of_every_dtype_survive_the_round_trip(kind):
     """[A5] Thousands of random bit patterns each."""

@@ -123,6 +123,7 @@ def test_kernels_of_groups_with_reductions_are_shared(f):
     assert shared_loops(row_kernel(lt.trace(f, x), Space(x.shape, 0, 1)).kernel)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", [softmax, reductions])
 @pytest.mark.parametrize("shape", [(3, 1), (1, 31), (2, 33), (5, 255), (3, 257), (2, 600)])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

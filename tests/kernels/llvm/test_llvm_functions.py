@@ -12,6 +12,7 @@ from letir.kernels.elementary import ELEMENTARY
 from letir.kernels.llvm.interleaving import Vectors
 from letir.kernels.llvm.llvm_text import llvm_text
 from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
+from tests.each_sample import in_one_test
 from tests.kernels.elementary.functions import kernel_of
 
 F8 = np.dtype("f8")
@@ -42,6 +43,7 @@ def expected(x):
     return np.where(x > 1, 1 / np.where(x > 1, x, 1.0), x + 1)
 
 
+@in_one_test
 @pytest.mark.parametrize("place", [None, *range(0, 103, 7), 102])
 def test_a_rare_result_replaces_the_usual_one_at_its_element_alone(place):
     x = GIVEN.copy()
@@ -95,6 +97,7 @@ def sines_of(count: int, dtype: np.dtype) -> Kernel:
     return Kernel("sines", (x, y), extents, b.statements())
 
 
+@in_one_test
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 9])
 def test_calls_for_neighbouring_elements_have_the_bits_of_single_calls(count, dtype):

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir import nn
+from tests.each_sample import in_one_test
 from tests.onnx.running import assert_agrees, exported, kinds_of
 
 HEADS, PLAIN = [("n", 2, 4, 8)] * 3, [("n", 4, 8)] * 3
@@ -51,6 +52,7 @@ def arrays_of(shapes, dtype):
     return [np.abs(rng.normal(size=shape)).astype(dtype) for shape in sizes]
 
 
+@in_one_test
 @pytest.mark.parametrize(("kind", "layer", "shapes"), LAYERS)
 def test_a_layer_is_one_node(kind, layer, shapes):
     for dtype in (np.float32, np.float64):

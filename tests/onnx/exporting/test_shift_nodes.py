@@ -5,9 +5,11 @@ import onnxruntime
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 from tests.onnx.running import assert_agrees
 
 
+@in_one_test
 @pytest.mark.parametrize("shift", [np.left_shift, np.right_shift])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 def test_counts_of_all_sizes(shift, dtype):

@@ -8,6 +8,7 @@ import pytest
 from onnx import parser
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) / 3 - 1
 IMAGE = np.random.default_rng(0).normal(size=(1, 2, 5, 6)).astype(np.float32)
@@ -102,6 +103,7 @@ MODELS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_numbers_of_onnxruntime(name):
     text, inputs = MODELS[name]
@@ -221,6 +223,7 @@ WRONG = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_form_is_named(name):
     text, words = WRONG[name]

@@ -6,6 +6,7 @@ import pytest
 from onnx import parser
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 HEAD = '<ir_version: 9, opset_import: ["" : 21]> '
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -46,6 +47,7 @@ def model_of(text: str, declared: str = "float[3, 2] x"):
     return parser.parse_model(f"{HEAD} f ({declared}) => ({result}) <{CONSTANTS}> {{ {text} }}")
 
 
+@in_one_test
 @pytest.mark.parametrize("name", FOLDING)
 def test_sequences_and_optionals_inside_of_a_model_fold_away(name):
     model = model_of(FOLDING[name])

@@ -143,6 +143,7 @@ DERIVATIVES = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", DERIVATIVES)
 def test_selected_elements_have_derivatives(name):
     """To second order, in both modes."""

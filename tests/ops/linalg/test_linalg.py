@@ -11,6 +11,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
 from letir.testing import SAMPLES, applied, assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
 TURN = np.array([[0.4, -1.2, 0.3], [0.9, 0.2, -0.1], [0.2, 0.5, 1.1]])
@@ -48,6 +49,7 @@ OF_HERMITIAN = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("x", [POSITIVE, HERMITIAN], ids=["real", "complex"])
 @pytest.mark.parametrize("name", OF_HERMITIAN)
 def test_derivatives_with_respect_to_hermitian_matrices_agree_with_differences(name, x):
@@ -368,6 +370,7 @@ OWN += [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OWN)
 def test_the_source_of_a_derivative_runs(name):
     for sample in SAMPLES[name][:3]:
@@ -399,6 +402,7 @@ OF_ANY_SIZE = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OF_ANY_SIZE)
 def test_gradients_of_matrices_of_symbolic_size_agree_at_each_size(name):
     """[B10, D14]"""

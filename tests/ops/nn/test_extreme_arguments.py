@@ -8,6 +8,7 @@ import pytest
 import letir as lt
 from letir import nn
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 X = np.sin(np.arange(12.0)).reshape(4, 3) * 2
 GAMMA, BETA = np.array([0.5, -1.5, 2.0]), np.array([0.1, 0.2, -0.3])
@@ -22,6 +23,7 @@ ONE_ARRAY = ["relu", "leaky_relu", "elu", "selu", "celu", "relu6", "hardtanh", "
 ONE_ARRAY += ["sigmoid", "softplus", "log_sigmoid", "softsign", "tanhshrink", "softshrink", "gelu"]
 
 
+@in_one_test
 @pytest.mark.parametrize("name", ONE_ARRAY)
 def test_an_activation_and_its_derivatives_are_finite_at_extreme_arguments(name):
     """[D13]: in reverse and forward mode, to second order."""

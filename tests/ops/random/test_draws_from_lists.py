@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 MAKERS = [np.random.default_rng, np.random.RandomState]
 
@@ -41,6 +42,7 @@ FUNCTIONS = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_draws_from_lists_of_traced_values_are_numpys(f, make):
@@ -56,6 +58,7 @@ def test_draws_from_lists_of_traced_values_are_numpys(f, make):
             assert after.normal() == rng.normal()
 
 
+@in_one_test
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_grad_sees_draws_in_functions_that_it_calls(f, make):

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close
+from tests.each_sample import in_one_test
 
 MEAN = np.array([0.5, -1.0])
 COV = np.array([[1.0, 0.3], [0.3, 2.0]])
@@ -43,6 +44,7 @@ def assert_draws_as_numpy(draw, make):
             np.testing.assert_array_equal(ours.random(2), last)
 
 
+@in_one_test
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_vectors_are_drawn_as_numpy_does(draw, make):

@@ -6,6 +6,7 @@ import pytest
 import letir as lt
 from letir.ops.reductions.quantile_positions import METHODS
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0, 0.3, 1.1], [1.5, 0.75, -0.625, 0.9, -0.2]])
 HOLE = X == 0.3
@@ -40,6 +41,7 @@ def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, W))
 
 
+@in_one_test
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_every_method_has_numpys_values_and_right_derivatives(method):
     for f, x in ((np.quantile, X), (np.nanquantile, NAN)):

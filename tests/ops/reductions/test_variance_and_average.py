@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 NAN = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, np.nan]])
@@ -38,6 +39,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
@@ -46,6 +48,7 @@ def test_a_call_is_recorded_and_replayed_bitwise(name):
     assert_same(f(x, w), lt.run_forward(lt.trace(f, X, W), x, w))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_derivatives_of_a_call_agree_with_differences(name):
     if "float32" not in CALLS[name].__code__.co_names:
@@ -109,6 +112,7 @@ NAMED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", NAMED)
 def test_programs_of_symbolic_sizes_have_gradients_at_every_size(name):
     """[B10, D14]"""

@@ -255,6 +255,7 @@ WRONG = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", WRONG)
 def test_an_invalid_call_is_an_error_when_it_is_recorded(name):
     with pytest.raises((ShapeError, np.exceptions.AxisError)):
@@ -318,6 +319,7 @@ LISTS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", LISTS)
 def test_letir_numpy_accepts_lists_of_traced_values(name):
     f = LISTS[name]
@@ -435,6 +437,7 @@ WITH_SETTINGS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("f", WITH_SETTINGS.values(), ids=list(WITH_SETTINGS))
 def test_settings_are_those_of_numpy(f):
     x, i = np.array([0.5, -1.75, 2.0]), np.arange(3)
@@ -474,6 +477,7 @@ def test_a_python_complex_number_in_a_list_of_reals_is_numpys_error():
     assert_same(f(z), lt.trace(f, z)(z))
 
 
+@in_one_test
 @pytest.mark.parametrize("number", [2.75, np.float64(-1.5), 7, 300, -1, np.nan, np.inf, 1e30])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
 def test_numbers_in_a_list_fit_the_dtype_or_are_numpys_error(number, dtype):

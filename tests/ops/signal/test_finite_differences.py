@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, -1.25, 2.0, 0.25], [1.5, 0.75, -0.625, 1.0], [0.1, 0.7, 1.2, -0.4]])
 V = np.array([0.12, 0.55, 1.15, 1.45])
@@ -27,6 +28,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
@@ -35,6 +37,7 @@ def test_a_call_is_recorded_and_replayed_bitwise(name):
     assert_same(f(x, v), lt.run_forward(lt.trace(f, X, V), x, v))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_derivatives_of_a_call_agree_with_differences(name):
     check_grads(CALLS[name], (X, V))

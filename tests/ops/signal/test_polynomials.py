@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 P, Q = np.array([0.5, -1.25, 2.0, 0.75]), np.array([1.5, 0.3])
 X, Y = np.array([0.1, 0.45, 0.9, 1.6, 2.0]), np.array([0.3, -0.7, 1.1, 0.4, 0.2])
@@ -35,6 +36,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_is_recorded_and_replayed_bitwise(name):
     f = CALLS[name]
@@ -43,6 +45,7 @@ def test_a_call_is_recorded_and_replayed_bitwise(name):
     assert_same(f(p, q), lt.run_forward(lt.trace(f, P, Q), p, q))
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_derivatives_of_a_call_agree_with_differences(name):
     order = 1 if "root" in name else 2

@@ -187,6 +187,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", CALLS)
 def test_a_function_of_the_namespace_agrees_with_scipy(name):
     call = CALLS[name]

@@ -64,6 +64,7 @@ def names(f: lt.Lambda) -> list[str]:
 # ---- fori_loop ----
 
 
+@in_one_test
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("bounds", BOUNDS, ids=map(str, BOUNDS))
 def test_unrolling_a_loop_with_known_bounds_keeps_every_bit(bounds, body):

@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close
+from tests.each_sample import in_one_test
 
 X, W = np.random.default_rng(0).normal(size=(2, 6, 6))
 PLACES = np.random.default_rng(1).integers(0, 6, 6)
@@ -126,6 +127,7 @@ def test_other_derivatives_are_computed(f):
     assert has_derivative_of_maximum(f, X)
 
 
+@in_one_test
 @pytest.mark.parametrize("f", LEFT_OUT + KEPT)
 def test_the_gradient_is_the_derivative(f):
     g, step = loss(f), 1e-6 * W

@@ -196,6 +196,7 @@ def test_the_merged_operation_gives_the_bits_of_the_pair(name):
 # ---- rules that depend on types: casts, reshapes, powers ----
 
 
+@in_one_test
 @pytest.mark.parametrize("first", DTYPES, ids=str)
 def test_two_casts_are_merged_only_if_the_result_is_the_same(first):
     for second, third in itertools.product(DTYPES, DTYPES):

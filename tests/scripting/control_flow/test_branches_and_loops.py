@@ -7,6 +7,7 @@ import letir as lt
 from letir.ast.bodies import all_bodies
 from letir.scripting.units import CompilationUnit, script
 from letir.testing import check_grads
+from tests.each_sample import in_one_test
 
 X = np.array([0.5, -1.0, 2.0])
 
@@ -444,6 +445,7 @@ def reason(body: str, match: str = "") -> lt.ParseError:
     return caught.value
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("body", "line", "column", "message"),
     [

@@ -300,6 +300,7 @@ def test_methods_functions_and_operators_are_equivalent():
     assert programs[0] == programs[1] == programs[2]
 
 
+@in_one_test
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

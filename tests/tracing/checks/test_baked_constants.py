@@ -10,6 +10,7 @@ import pytest
 import letir as lt
 from letir.errors import TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 N = np.array([2, 0, 1])
@@ -125,6 +126,7 @@ GOOD = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", GOOD)
 def test_the_check_does_not_change_the_program(name):
     f, *args = GOOD[name]

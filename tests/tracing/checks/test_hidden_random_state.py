@@ -275,6 +275,7 @@ def test_derivatives_draw_while_they_record(make):
     assert_same(expected, [lt.vjp(ours, X)[0] for _ in range(3)])
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [name for name in REACHED if not name.startswith("its own")])
 @pytest.mark.parametrize("record", [lt.trace, lambda f, x: lt.vmap(f)(np.stack([x, x]))])
 def test_draws_that_a_program_would_repeat_are_errors(record, name):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 X = np.arange(3.0)
 
@@ -69,6 +70,7 @@ def functions_in(error: BaseException) -> list[str]:
     return [name for name in below if name not in ("call", "__call__")]  # where letir raises
 
 
+@in_one_test
 @pytest.mark.parametrize(("action", "users"), CALLS.values(), ids=list(CALLS))
 def test_a_traceback_has_the_frames_of_the_user_alone(action, users):
     names = functions_in(error_of(action))

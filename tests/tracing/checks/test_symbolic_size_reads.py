@@ -13,6 +13,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.sizes.size_reads import SIZE_READS
 from letir.passes.lowering import without_combinators
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 N, M = lt.ShapeDtype(("n", 3)), lt.ShapeDtype(("m", 3))
 
@@ -50,6 +51,7 @@ DECIDED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", OPEN)
 def test_a_condition_on_a_symbolic_size_is_an_error_with_its_line(name):
     def f(x, y):
@@ -83,6 +85,7 @@ COMPUTED = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("f", COMPUTED.values(), ids=COMPUTED)
 def test_symbolic_sizes_take_part_in_arithmetic(f):
     program = lt.trace(f, N)
@@ -98,6 +101,7 @@ def test_symbolic_sizes_take_part_in_arithmetic(f):
     assert lt.parse(lt.dumps(program)) == program
 
 
+@in_one_test
 @pytest.mark.parametrize("f", COMPUTED.values(), ids=COMPUTED)
 def test_functions_that_compute_with_sizes_have_one_plan_and_gradients(f):
     def loss(x):

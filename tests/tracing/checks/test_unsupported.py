@@ -8,6 +8,7 @@ from letir.errors import MissingRule
 from letir.tracing.checks.unsupported import REFUSED
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import recorder_of
+from tests.each_sample import in_one_test
 
 
 def test_the_error_for_a_refused_function_says_the_reason():
@@ -17,6 +18,7 @@ def test_the_error_for_a_refused_function_says_the_reason():
     assert REFUSED[np.isnat] in str(e.value)
 
 
+@in_one_test
 @pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
 def test_every_refused_function_is_unrecorded_and_has_a_remedy(function):
     assert recorder_of(function) is None and function not in PLAIN

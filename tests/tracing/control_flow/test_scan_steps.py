@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(0)
 XS, W, START = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 3)) * 0.5, np.full(3, 0.3)
@@ -66,6 +67,7 @@ def assert_alike(found, expected):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+@in_one_test
 @pytest.mark.parametrize("name", STEPS)
 def test_derivatives_and_batches_of_any_step_agree_with_the_loop(name):
     args, every = (W, START, XS), (0, 1, 2)

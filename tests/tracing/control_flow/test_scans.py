@@ -9,9 +9,11 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 from tests.tracing.control_flow.scan_programs import RNG, W, network, plain_network, scans
 
 
+@in_one_test
 @pytest.mark.parametrize("n, reverse", [*itertools.product((0, 1, 7), (False, True))])
 @pytest.mark.parametrize("every", [None, 1, 3, 10])
 def test_value_and_gradient_agree_with_the_python_loop(n, reverse, every):
@@ -34,6 +36,7 @@ def test_value_and_gradient_agree_with_the_python_loop(n, reverse, every):
 # ---- several steps in a trip ----
 
 
+@in_one_test
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
     "n, unroll, every",
@@ -329,6 +332,7 @@ WRONG = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", WRONG)
 def test_errors_say_what_was_found_and_where(name):
     call, message = WRONG[name]

@@ -9,6 +9,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.errors import DTypeError
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
@@ -106,6 +107,7 @@ CHANGES = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
 def test_an_in_place_change_of_a_new_array_is_recorded(change):
     def program(x):
@@ -117,6 +119,7 @@ def test_an_in_place_change_of_a_new_array_is_recorded(change):
     assert_same(program(X), lt.trace(program, X, abstract=change is not set_mask)(X))
 
 
+@in_one_test
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
 def test_an_in_place_change_is_differentiated(change):
     def program(x):

@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_same
-from tests.each_sample import each_of
+from tests.each_sample import each_of, in_one_test
 
 X = np.arange(16.0).reshape(4, 4) + 0.5
 ORDERS = {"C": X, "F": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=1)[:, ::2]}
@@ -74,6 +74,7 @@ UNSURE += [ravel_of_columns_in_a_sum]
 SURE = [ravel_of_a_stack, ravel_of_joined_rows]
 
 
+@in_one_test
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("program", UNSURE + SURE)
 def test_a_replay_in_another_order_is_right_or_a_guard_fails(program, order):
@@ -126,6 +127,7 @@ def test_an_order_that_does_not_depend_on_operands_is_c(name):
             assert not isinstance(out, np.ndarray) or out.flags.c_contiguous
 
 
+@in_one_test
 @pytest.mark.parametrize("given", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
 @pytest.mark.parametrize("abstract", [False, True])
 @pytest.mark.parametrize(

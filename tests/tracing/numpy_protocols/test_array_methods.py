@@ -138,6 +138,7 @@ def changed(name: str):
     return f
 
 
+@in_one_test
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_is_recorded_as_an_update(name):
     """[B6]"""
@@ -192,6 +193,7 @@ def test_python_conditions_record_guards():
 # ---- Variables ----
 
 
+@in_one_test
 @pytest.mark.parametrize("name", [n for n in WRITES if "fill_diagonal again" != n])
 def test_writes_of_variables_have_a_history(name):
     x = lt.Variable(X, requires_grad=True)

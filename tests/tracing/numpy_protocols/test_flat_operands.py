@@ -5,6 +5,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([[0.5, 2.0, 1.0], [3.0, 0.25, 2.5]])
 CALLS = {
@@ -26,6 +27,7 @@ CALLS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("f", CALLS.values(), ids=CALLS)
 def test_flat_elements_are_operands(f):
     program, fast = lt.trace(f, X), lt.jit(f, exact=True)

@@ -121,6 +121,7 @@ def test_one_plan_serves_all_places(f, kind):
     assert jitted.counters["compiles"] == 1
 
 
+@in_one_test
 @pytest.mark.parametrize("f", [*FUNCTIONS, to_the_first], ids=lambda f: f.__name__)
 def test_slices_beyond_the_ends_have_numpys_values(f):
     jitted = lt.jit(f)
@@ -206,6 +207,7 @@ def test_one_plan_serves_all_shifts(f, kind):
     assert jitted.counters["compiles"] == 1
 
 
+@in_one_test
 @pytest.mark.parametrize("kind", [int, np.int64, np.array, np.int8])
 @pytest.mark.parametrize("f", PLACED)
 def test_one_plan_serves_all_places_of_delete_and_insert(f, kind):

@@ -201,6 +201,7 @@ BITS = [np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.left_s
 BITS += [np.right_shift, np.add, np.maximum, np.subtract, np.logical_xor]
 
 
+@in_one_test
 @pytest.mark.parametrize("ufunc", REAL, ids=lambda f: f.__name__)
 def test_reductions_of_reals(ufunc):
     x = np.abs(X) + 0.5
