@@ -283,6 +283,7 @@ def in_one_order(op, sample, expected: list, found: list) -> tuple[list, list]:
     return [np.sort(expected[0]), *expected[1:]], found
 
 
+@in_one_test
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @pytest.mark.parametrize("name", LACKING)
 def test_a_function_missing_on_the_device_is_an_error_with_the_remedy(device, name):

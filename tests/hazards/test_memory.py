@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import letir.numpy as lnp
+from tests.each_sample import in_one_test
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([4.0, -1.0, 2.0])
 LONG = np.arange(5.0)
@@ -199,6 +200,7 @@ MEMORY = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", MEMORY)
 def test_writes_are_visible_as_in_numpy(name, replays):
     replays(*MEMORY[name])

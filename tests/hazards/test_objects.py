@@ -19,6 +19,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
+from tests.each_sample import in_one_test
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([4.0, -1.0, 2.0])
 LONG = np.arange(5.0)
@@ -278,6 +279,7 @@ FOREIGN = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", HAZARDS)
 def test_the_result_is_right_or_a_named_error(name, replays):
     replays(*HAZARDS[name])

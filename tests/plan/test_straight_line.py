@@ -111,6 +111,7 @@ def reused(x, y):
 LAYOUTS = [X, X.T, X[:, ::-1], X[::2], np.asfortranarray(X), np.ones((3, 1)), np.ones((1, 1))]
 
 
+@in_one_test
 @pytest.mark.parametrize("y", [X, X.T.copy().T, X[0], X[:, :1], 2.0, np.float64(2.0)])
 @pytest.mark.parametrize("x", LAYOUTS, ids=str)
 def test_results_in_operands_have_numpys_order(reuse_of_all, x, y):

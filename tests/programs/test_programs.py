@@ -9,6 +9,7 @@ import optree
 import pytest
 
 import letir as lt
+from tests.each_sample import in_one_test
 from tests.programs.table import PROGRAMS
 
 FOLDER = Path(__file__).parent
@@ -51,6 +52,7 @@ def weighted_sum(result):
     return total
 
 
+@in_one_test
 @each([p for p in PROGRAMS if not p.refused])
 def test_a_trace_replays_at_other_arguments(program):
     fn = lt.trace(program.function, *arguments(program, 0))

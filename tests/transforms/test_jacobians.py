@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close, assert_same
+from tests.each_sample import in_one_test
 
 X = np.linspace(0.1, 1.0, 4)
 W = np.cos(np.arange(12.0)).reshape(3, 4)
@@ -51,6 +52,7 @@ def test_the_size_of_the_program_does_not_depend_on_the_arrays(jac):
     assert binds(3) == binds(30) <= 12
 
 
+@in_one_test
 @every_mode
 @pytest.mark.parametrize("argnums", [0, 1, -1, (0, 1), [1], (1, 0), (0, 0)])
 def test_argnums_choose_the_arguments(jac, argnums):

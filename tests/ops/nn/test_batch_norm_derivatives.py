@@ -8,6 +8,7 @@ import pytest
 import letir as lt
 from letir.testing import assert_close
 from letir.testing.gradient_checks import pair_sum
+from tests.each_sample import in_one_test
 
 X = np.sin(np.arange(12.0)).reshape(4, 3) * 2
 GAMMA, BETA = np.array([0.5, -1.5, 2.0]), np.array([0.1, 0.2, -0.3])
@@ -59,6 +60,7 @@ def check_masked(program, args, mask):
     )
 
 
+@in_one_test
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("args", [(X,), (X, GAMMA, BETA)], ids=["plain", "affine"])
 @every_form
@@ -76,6 +78,7 @@ def backward(norm):
     return by_all
 
 
+@in_one_test
 @pytest.mark.parametrize("mask", MASKS)
 @every_form
 def test_second_gradients_for_every_combination_of_missing_cotangents(norm, mask):
@@ -85,6 +88,7 @@ def test_second_gradients_for_every_combination_of_missing_cotangents(norm, mask
     check_masked(lt.trace(backward(norm), *args), args, mask)
 
 
+@in_one_test
 @pytest.mark.parametrize("mask", MASKS)
 @every_form
 def test_second_gradients_with_cotangents_of_the_statistics(norm, mask):

@@ -9,6 +9,7 @@ import letir as lt
 from letir.errors import LetirError
 from letir.eval.evaluator import run_flat
 from letir.testing import assert_close, check_grads
+from tests.each_sample import in_one_test
 
 X, W = np.linspace(0.2, 0.9, 3), np.arange(9.0).reshape(3, 3) / 10
 COUNTS = [0, 1, 2, 5]
@@ -54,6 +55,7 @@ def squared(f, n):
     return lambda x, w: (f(x, w, n) ** 2).sum()
 
 
+@in_one_test
 @every_loop
 @pytest.mark.parametrize("n", COUNTS)
 @pytest.mark.parametrize("as_number", [int, np.int64], ids=["constant", "dynamic"])

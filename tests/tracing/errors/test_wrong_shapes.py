@@ -240,6 +240,7 @@ a mask of shape (2,) does not fit (3,) from axis 0
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_message_names_the_mismatch(told, name):
     error, message = MESSAGES[name]

@@ -11,6 +11,7 @@ from letir.ops import load_all
 from letir.testing import assert_same
 from letir.tracing.numpy_protocols.dispatch import recorder_of, refresh_tables
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from tests.each_sample import in_one_test
 
 X = np.array([[0.25, 0.5], [0.75, 0.125]])
 N = np.array([[1, 2], [3, 4]])
@@ -82,6 +83,7 @@ def arguments(ufunc: np.ufunc) -> list:
     return [x, N if ufunc is np.ldexp else x[::-1].copy()][: ufunc.nin]
 
 
+@in_one_test
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
 def test_a_ufunc_is_recorded_as_its_operation(ufunc):
     program = agrees(ufunc, *arguments(ufunc))
@@ -89,6 +91,7 @@ def test_a_ufunc_is_recorded_as_its_operation(ufunc):
     assert [RECORDED[ufunc]] == [bind.op for bind in program.binds]
 
 
+@in_one_test
 @pytest.mark.parametrize("function", CALLS, ids=lambda f: f.__name__)
 def test_a_function_is_recorded_as_its_operation(function):
     program = agrees(CALLS[function], X)
@@ -103,6 +106,7 @@ def test_no_recorded_function_is_without_a_test():
     assert frequent <= set(CALLS) | set(UFUNCS)
 
 
+@in_one_test
 @pytest.mark.parametrize("axis", [0, -1])
 @pytest.mark.parametrize(
     "name", ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumsum"]
@@ -161,6 +165,7 @@ METHODS = {
 }
 
 
+@in_one_test
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_recorded(name):
     agrees(METHODS[name], X)
@@ -184,6 +189,7 @@ OPERATORS = [
 ]
 
 
+@in_one_test
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("other", [X, [[1.0, 2.0], [3.0, 4.0]]], ids=["array", "list"])
 def test_an_operator_is_recorded_on_either_side(function, other):
@@ -191,6 +197,7 @@ def test_an_operator_is_recorded_on_either_side(function, other):
     agrees(lambda x: function(other, x), X)
 
 
+@in_one_test
 @pytest.mark.parametrize("other", [2, 2.5, np.float32(2.0), np.int8(2)], ids=repr)
 @pytest.mark.parametrize(
     "function", [f for f in OPERATORS if f is not operator.matmul], ids=lambda f: f.__name__
