@@ -3,11 +3,14 @@
 A failing test names all samples that break the law, and raises their errors as one group. The
 number of samples checked is a property of the report; conftest adds these up. ``in_one_test`` does
 the same for any parametrized test.
+
+LETIR_OPERATION=tanh in the environment restricts all laws over samples to the operation tanh.
 """
 
 import functools
 import inspect
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -17,6 +20,7 @@ import pytest
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.testing import SAMPLES, Sample
 
+_ONLY = os.environ.get("LETIR_OPERATION")  # all operations unless it is set
 _LONGEST_ARGUMENT = 200  # characters of an argument in a message
 
 
@@ -86,19 +90,29 @@ def each_sample(
         names = [
             name
             for name, samples in SAMPLES.items()
-            if name in PRIMITIVES and among(PRIMITIVES[name])
+            if _ONLY in (None, name) and name in PRIMITIVES and among(PRIMITIVES[name])
             if any(holds(PRIMITIVES[name], sample) for sample in samples)
         ]
 
-        def cases_of(names: Iterable[str]) -> Iterator[tuple[Callable, Callable]]:
+        def cases_of(names: Iterable[str], others=False) -> Iterator[tuple[Callable, Callable]]:
             for name in names:
-                for i, sample in samples_of(name, holds):
+                cases = samples_of(name, holds)
+                if quick is not None:
+                    chosen = places_of(len(cases), quick, len(law.__name__))
+                    cases = [case for i, case in enumerate(cases) if (i in chosen) is not others]
+                for i, sample in cases:
                     call = partial(law, PRIMITIVES[name], sample)
                     yield call, partial(described, name, i, sample)
 
-        if in_one_test:
+        if in_one_test and quick is None:
             return _test_over(law, partial(cases_of, names))
-        return _parametrized(law, names, lambda name: cases_of([name]), quick)
+        more = [name for name in names if quick is not None and len(SAMPLES[name]) > quick]
+        if in_one_test:
+            groups = {"some": (names, False), "others": (more, True)}
+        else:
+            groups = {name: ([name], False) for name in names}
+            groups |= {f"{name}, others": ([name], True) for name in more}
+        return _parametrized(law, groups, cases_of)
 
     return decorate
 
@@ -181,20 +195,19 @@ def _test_over(law: Callable, cases: Callable, fixtures: Iterable[str] = ()) -> 
     return _named_like(law, test)
 
 
-def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable, quick) -> Callable:
-    """The test, parametrized by name, that a law holds for all ``cases_of(name)``."""
-    params = [pytest.param(name, False, id=name) for name in names]
-    if quick is not None:
-        more = [name for name in names if len(SAMPLES[name]) > quick]
-        params += [pytest.param(n, True, id=f"{n}, others", marks=pytest.mark.slow) for n in more]
+def _parametrized(law: Callable, groups: dict[str, tuple], cases_of: Callable) -> Callable:
+    """The test, parametrized by groups, that a law holds for all ``cases_of(names, others)``.
 
-    @pytest.mark.parametrize(("name", "others"), params)
-    def test(name, others, record_property):
-        cases = list(cases_of(name))
-        if quick is not None:
-            chosen = places_of(len(cases), quick, len(law.__name__))
-            cases = [case for i, case in enumerate(cases) if (i in chosen) is not others]
-        _checked(law, cases, record_property)
+    ``groups``: the id -> (names, whether the samples are those that only the slow run checks).
+    """
+    params = [
+        pytest.param(names, others, id=label, marks=[pytest.mark.slow] * others)
+        for label, (names, others) in groups.items()
+    ]
+
+    @pytest.mark.parametrize(("names", "others"), params)
+    def test(names, others, record_property):
+        _checked(law, cases_of(names, others), record_property)
 
     return _named_like(law, test)
 

@@ -174,7 +174,7 @@ def ones_like(results: tuple) -> tuple:
     return tuple(np.ones_like(r) if is_inexact(r) else np.zeros(np.shape(r)) for r in results)
 
 
-@each_sample(is_differentiable)
+@each_sample(is_differentiable, in_one_test=True)
 def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
     program, args = applied(op, sample)
     results = run_flat(program, list(args))
@@ -202,7 +202,7 @@ def test_derivatives_in_low_precision_stay_in_low_precision(op, sample):
                 assert binder.type.dtype.itemsize <= widest, bind
 
 
-@each_sample(is_low)
+@each_sample(is_low, in_one_test=True)
 def test_derivatives_in_low_precision_are_close_to_those_in_double(op, sample):
     wide = tuple(
         a.astype(WIDE[a.dtype.kind]) if hasattr(a, "dtype") and is_inexact(a) else a
@@ -240,7 +240,7 @@ def has_several_results(op: Primitive, sample: Sample) -> bool:
     return op.results is not None and is_differentiable(op, sample)
 
 
-@each_sample(has_several_results)
+@each_sample(has_several_results, in_one_test=True)
 def test_a_missing_cotangent_counts_as_zero_for_every_mask(op, sample):
     program, args = applied(op, sample)
     gradient = differentiate(program)
@@ -292,7 +292,7 @@ def test_a_program_survives_text_and_pickle(op, sample):
     assert program == pickle.loads(pickle.dumps(program))
 
 
-@each_sample(is_differentiable, quick=2)
+@each_sample(is_differentiable, in_one_test=True, quick=2)
 def test_a_gradient_program_survives_text_and_pickle(op, sample):
     df = differentiate(applied(op, sample)[0]).df
 

@@ -74,7 +74,7 @@ def is_defined(op, sample) -> bool:
     return not any(arg is lt.Undef for arg in sample.args)
 
 
-@each_sample(is_defined, among=is_eager, quick=3)
+@each_sample(is_defined, among=is_eager, in_one_test=True, quick=3)
 def test_every_operation_has_the_values_and_gradients_of_its_program(op, sample):
     """[D15] The same rules, emitted into a builder or computed at once."""
     compared(*applied(op, sample, constants=True))

@@ -232,7 +232,7 @@ ROUNDED = words(
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@each_sample(among=lambda op: op.name not in (*LACKING, *ON_HOST))
+@each_sample(among=lambda op: op.name not in (*LACKING, *ON_HOST), in_one_test=True)
 def test_no_operation_calls_numpy_by_name(op, sample):
     """Every record's ``impl`` computes with the array module it is given."""
     f, args = applied(op, sample)

@@ -20,7 +20,7 @@ def is_composite(op: Primitive) -> bool:
     return op.decompose is not None and not op.random
 
 
-@each_sample(among=is_composite)
+@each_sample(among=is_composite, in_one_test=True)
 def test_a_decomposition_agrees_with_its_composite(op, sample):
     """To rounding, and of the same type [B4]."""
     program, args = applied(op, sample)

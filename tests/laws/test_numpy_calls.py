@@ -95,7 +95,7 @@ def is_numpys(op: Primitive, sample: Sample) -> bool:
     return bool(op.numpy) and attrs.get("shape", ()) is not None and attrs.get("width") != ()
 
 
-@each_sample(is_numpys)
+@each_sample(is_numpys, in_one_test=True)
 def test_a_numpy_call_is_recorded_as_one_bind_and_agrees_with_numpy(op, sample):
     call = numpy_call(op, sample)
 

@@ -27,7 +27,7 @@ def is_written(op, sample) -> bool:
     return "source" not in sample.exempt
 
 
-@each_sample(is_written, quick=2)
+@each_sample(is_written, in_one_test=True, quick=2)
 def test_the_source_of_an_operation_computes_the_same(op, sample):
     """With operands as parameters, and with Python numbers in the bind."""
     for constants in (False, True):
@@ -39,7 +39,7 @@ def test_the_source_of_an_operation_computes_the_same(op, sample):
         assert_same(expected if len(expected) != 1 else expected[0], found)
 
 
-@each_sample(is_written, quick=2)
+@each_sample(is_written, in_one_test=True, quick=2)
 def test_the_source_of_a_gradient_computes_the_same(op, sample):
     program, args = applied(op, sample)
     try:

@@ -205,7 +205,7 @@ def may_be_linear(op: Primitive, sample: Sample) -> bool:
     return any(map(is_inexact, sample.args)) and "linearity" not in sample.exempt
 
 
-@each_sample(may_be_linear, quick=2)
+@each_sample(may_be_linear, in_one_test=True, quick=2)
 def test_operations_declared_linear_are_linear(op, sample):
     for constants in (False, True):
         program, args = applied(op, sample, constants=constants)
@@ -227,7 +227,7 @@ def has_tangents(op: Primitive, sample: Sample) -> bool:
     return is_whole and any(map(is_inexact, sample.args))
 
 
-@each_sample(has_tangents, among=is_turned, quick=2)
+@each_sample(has_tangents, among=is_turned, in_one_test=True, quick=2)
 def test_reverse_mode_is_the_transpose_of_forward_mode(op, sample):
     program, args = applied(op, sample)
     inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
