@@ -1,5 +1,6 @@
 """Load all records before tests are made of them, and let no test fail by the clock."""
 
+import functools
 import gc
 import getpass
 import inspect
@@ -74,33 +75,51 @@ def pytest_runtest_setup(item):
     show_module(getattr(item, "module", None))
 
 
-_hidden: dict[str, ModuleType] = {}  # modules of test files, by name
+_hidden: dict[str, ModuleType] = {}  # modules of tests and benchmarks, by name
+_OWN = re.compile(r"(tests|benchmarks)\.")
+_IMPORTS = re.compile(r"from ((?:tests|benchmarks)[\w.]*) import ([^(\n]+|\([^)]*\))")
+
+_BY_PLACE = re.compile(r'import_module\(f"(tests\.[\w.]*)')  # all modules of a folder
 
 
 def pytest_collection_finish(session):
-    """Hide the modules of test files, except those that other files import.
+    """Hide the modules of tests and benchmarks: each test finds those that its file imports.
 
-    A recording exchanges functions in all modules of users: with four hundred test files, this
+    A recording exchanges functions in all modules of users: with five hundred modules, this
     took longer than what most tests record.
     """
-    imported = set()
-    for path in Path(__file__).parent.rglob("*.py"):
-        found = re.findall(r"from (tests[\w.]*) import ([^(\n]+|\([^)]*\))", path.read_text())
-        for name, names in found:
-            imported |= {name, *(f"{name}.{word}" for word in re.findall(r"\w+", names))}
-    for name in [name for name in sys.modules if re.fullmatch(r"tests\.(\w+\.)*test_\w+", name)]:
-        if name not in imported:
+    for name, module in list(sys.modules.items()):
+        if _OWN.match(name) and getattr(module, "__file__", None) not in (None, __file__):
             _hidden[name] = sys.modules.pop(name)
 
 
+@functools.cache
+def imported_by(name: str) -> frozenset[str]:
+    """The hidden modules that a hidden module imports, also in functions, and the module itself."""
+    found, todo = {name}, [name]
+    while todo:
+        source = Path(_hidden[todo.pop()].__file__).read_text()
+        possible = {other for start in _BY_PLACE.findall(source) for other in _starting_with(start)}
+        for module, names in _IMPORTS.findall(source):
+            possible |= {module, *(f"{module}.{word}" for word in re.findall(r"\w+", names))}
+        new = (possible & _hidden.keys()) - found
+        found |= new
+        todo += new
+    return frozenset(found)
+
+
+def _starting_with(start: str) -> list[str]:
+    return [name for name in _hidden if name.startswith(start)]
+
+
 def show_module(module: ModuleType | None) -> None:
-    """Let only this module of the hidden ones be found in ``sys.modules``."""
+    """Let only this module of the hidden ones, and what it imports, be in ``sys.modules``."""
     name = getattr(module, "__name__", None)
     if name in _hidden and name not in sys.modules:
         for other in _hidden.keys() & sys.modules.keys():
             del sys.modules[other]
-        sys.modules[name] = module
-        stand_ins._modules.clear()  # the number of modules is as before
+        sys.modules.update({other: _hidden[other] for other in imported_by(name)})
+        stand_ins._modules.clear()  # the number of modules may be as before
 
 
 @pytest.fixture(autouse=True)
