@@ -17,13 +17,28 @@ import nbformat
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = tuple(sorted(FOLDER.glob("*.ipynb")))
 SECONDS = 600  # after which a cell is taken to hang
+# what an earlier notebook of the same process has changed
+_RESET = """
+%reset -f
+import sys
+if "matplotlib.pyplot" in sys.modules:
+    sys.modules["matplotlib.pyplot"].rcdefaults()
+del sys
+get_ipython().execution_count = 1
+"""
 
 
-def executed(path: Path) -> nbformat.NotebookNode:
-    """The notebook with what it shows now."""
+def executed(path: Path, kernel=None) -> nbformat.NotebookNode:
+    """The notebook with what it shows now, in a process of its own or in the one of a ``kernel``.
+
+    ``kernel``: a kernel manager of Jupyter, whose process keeps the modules that it has imported.
+    """
     notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    if kernel is not None:
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(_RESET))
     client = nbclient.NotebookClient(
         notebook,
+        km=kernel,
         timeout=SECONDS,
         startup_timeout=SECONDS,
         record_timing=False,
@@ -32,6 +47,9 @@ def executed(path: Path) -> nbformat.NotebookNode:
     )
     # without lines of progress, which a busy machine would show in other cells
     client.execute(env={**os.environ, "LETIR_PROGRESS": "0"})
+    if kernel is not None:
+        del notebook.cells[0]
+        client.kc.stop_channels()
     notebook.metadata.language_info = {"name": "python"}
     return notebook
 

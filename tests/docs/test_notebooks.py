@@ -8,6 +8,7 @@ import pytest
 
 nbformat = pytest.importorskip("nbformat", reason="install the extra 'test'")
 pytest.importorskip("nbclient", reason="install the extra 'test'")
+jupyter_client = pytest.importorskip("jupyter_client", reason="install the extra 'test'")
 
 MAKE = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "make_notebooks.py"))
 
@@ -39,14 +40,23 @@ def text_of(output) -> str:
     return output.text if output.output_type == "stream" else output.data["text/plain"]
 
 
+@pytest.fixture(scope="module")
+def kernel():
+    """A process for all notebooks: to start one and import Matplotlib takes as long as most run."""
+    manager = jupyter_client.KernelManager()
+    yield manager
+    if manager.has_kernel:
+        manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.filterwarnings("ignore")  # of the Jupyter packages
 @pytest.mark.parametrize("path", cases())
-def test_a_notebook_shows_what_is_stored_in_it(path):
+def test_a_notebook_shows_what_is_stored_in_it(path, kernel):
     """If this fails for a good reason: python docs/make_notebooks.py."""
     if path.stem.startswith("10_"):
         for peer in ("jax", "torch", "autograd"):
             pytest.importorskip(peer)
-    executed = MAKE["executed"](path)
+    executed = MAKE["executed"](path, kernel)
 
     assert shown(executed) == shown(nbformat.read(path, nbformat.NO_CONVERT))
 
