@@ -1,8 +1,10 @@
 """The public API under mypy: what must pass passes, what must fail fails where it says."""
 
+import getpass
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ HERE = Path(__file__).parent
 def errors():
     """(file, line) -> the codes of mypy's errors on the examples, with strict optional types."""
     names = [str(HERE / name) for name in ("examples_that_pass.py", "examples_that_fail.py")]
-    options = ["--strict-optional", "--follow-imports=silent", "--no-incremental"]
+    # mypy keeps what it has found out about letir and NumPy from run to run
+    cache = Path(tempfile.gettempdir()) / f"letir-tests-mypy-{getpass.getuser()}"
+    options = ["--strict-optional", "--follow-imports=silent", f"--cache-dir={cache}"]
     # in a separate process, where few objects slow the garbage collector down
     command = [sys.executable, "-m", "mypy", *options, *names]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
