@@ -1,24 +1,16 @@
-"""Pages in Chromium, without a driver: a script at the end of the page acts, and writes what it
-finds into the page, which the browser prints.
-"""
+"""What a script finds in a page in Chromium: it acts at the end of the page."""
 
 import json
-import re
-import shutil
-import subprocess
 import tempfile
-from html import unescape
 from pathlib import Path
 
 import pytest
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+from tests.viz.devtools import CHROMIUM, Page, kept_browser
+
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no browser: install Debian's package chromium"
 )
-FLAGS = "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --virtual-time-budget=2000"
 BEFORE = """<script>
 window.faults = [];
 window.alert = function (text) { faults.push(text); };
@@ -43,18 +35,15 @@ window.addEventListener("load", function () {
 </script>"""
 
 
-def found_in(page: str, script: str, *flags: str):
+def found_in(page: str, script: str, *, size=(800, 600), scheme="light"):
     """What ``script`` returns in a page. Raises AssertionError for an error in its console."""
     page = page.replace("<head>", "<head>" + BEFORE, 1)
     page = page.replace("</body>", AFTER.replace("SCRIPT", script) + "</body>", 1)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "page.html"
-        path.write_text(page, encoding="utf-8")
-        command = [CHROMIUM, *FLAGS.split(), *flags, f"--user-data-dir={folder}", "--dump-dom"]
-        done = subprocess.run(
-            [*command, path.as_uri()], capture_output=True, text=True, timeout=120, check=True
-        )
-    shown = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.DOTALL)
-    found, faults = json.loads(unescape(shown[1]))
-    assert faults == []
+        shown = Page(kept_browser(), page, Path(folder), size=size, scheme=scheme)
+        (text,) = shown.texts("#found")
+        faults = shown.faults
+        shown.close()
+    found, more = json.loads(text)
+    assert faults + more == []
     return found

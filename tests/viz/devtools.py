@@ -1,22 +1,23 @@
 """Chromium driven by its DevTools protocol over two pipes: real keys, real sizes, real clocks.
 
-``browser`` starts it once for a module; ``Page`` is one tab. Nothing needs to be installed beside
-the browser itself.
+``kept_browser`` starts it once for all tests; ``Page`` is one tab. Nothing needs to be installed
+beside the browser itself.
 """
 
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.viz.browser import CHROMIUM
-
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --mute-audio "
     "--disable-extensions --disable-background-networking --hide-scrollbars --remote-debugging-pipe"
@@ -92,15 +93,26 @@ class Browser:
         os.close(self._read)
 
 
-@contextmanager
-def browser() -> Iterator[Browser]:
-    """A browser that ends with the block."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        started = Browser(folder)
-        try:
-            yield started
-        finally:
-            started.close()
+_kept: list[Browser] = []
+_resources = ExitStack()
+
+
+def kept_browser() -> Browser:
+    """The browser of all tests in this process, until ``end_browser``."""
+    if not _kept:
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        _kept.append(Browser(_resources.enter_context(folder)))
+        _resources.callback(_close_kept)
+    return _kept[0]
+
+
+def _close_kept() -> None:
+    _kept.pop().close()
+
+
+def end_browser() -> None:
+    """End the browser, if there is one."""
+    _resources.close()
 
 
 class Page:

@@ -9,16 +9,10 @@ import pytest
 import letir as lt
 from letir.viz.view_page import page_of
 from tests.viz.browser import needs_chromium
-from tests.viz.devtools import Page, browser
+from tests.viz.devtools import Page, kept_browser
 from tests.viz.views import ARGS, loss
 
 pytestmark = needs_chromium
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as started:
-        yield started
 
 
 def jitted() -> Callable:
@@ -45,10 +39,10 @@ VIEWS = {
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", VIEWS)
-def test_axe_finds_nothing(name, scheme, chromium, tmp_path):
+def test_axe_finds_nothing(name, scheme, tmp_path):
     axe = pytest.importorskip("axe_core_python", reason="axe-core-python brings axe-core")
     html = page_of(VIEWS[name]()._repr_html_(), name)
-    page = Page(chromium, html, tmp_path, scheme=scheme)
+    page = Page(kept_browser(), html, tmp_path, scheme=scheme)
     page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
     page.run(Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))
 

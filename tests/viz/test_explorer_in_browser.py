@@ -9,26 +9,20 @@ import pytest
 
 import letir as lt
 from tests.viz.browser import needs_chromium
-from tests.viz.devtools import Page, browser
+from tests.viz.devtools import Page, kept_browser
 from tests.viz.test_explorer import ARGS, loss
 from tests.viz.views import EVIL, evil_program
 
 pytestmark = needs_chromium
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    with browser() as started:
-        yield started
-
-
 @pytest.fixture
-def opened(chromium, tmp_path):
+def opened(tmp_path):
     """Opens pages, and expects that nothing went wrong in them."""
     pages = []
 
     def open_page(page, **settings) -> Page:
-        pages.append(Page(chromium, page.html, tmp_path, **settings))
+        pages.append(Page(kept_browser(), page.html, tmp_path, **settings))
         return pages[-1]
 
     yield open_page

@@ -118,8 +118,7 @@ def contrast(scheme: str) -> float:
     """
     gradient = lt.differentiate(program())
     page = page_of(gradient._repr_html_(), "a gradient")
-    flags = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
-    is_dark, *found = found_in(page, script, *flags)
+    is_dark, *found = found_in(page, script, scheme=scheme)
     assert is_dark == (scheme == "dark")
     assert len(found) > 20
     return min(found)
@@ -141,7 +140,7 @@ def test_types_stay_on_one_line_in_a_narrow_page():
             return range.getClientRects().length;
           });
     """
-    lines = found_in(page, script, "--window-size=500,600")
+    lines = found_in(page, script, size=(500, 600))
 
     assert lines == [1] * len(lines) and len(lines) > 10
 
