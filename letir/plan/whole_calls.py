@@ -166,7 +166,7 @@ def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
             *(["    LATEST.graph = PROGRAM"] if of_plan else []),
             "    return found",
             f"  except {'Exception' if of_plan else '()'} as caught: error = caught",
-            f"  given = ({given}*rest)",
+            f"  given = ({given}*rest,)",
             "  if EXECUTOR is not None:",
             "   return EXECUTOR().call_generally(given, kwargs, error is None)",
             "  if error is not None: raise error",

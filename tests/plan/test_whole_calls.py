@@ -396,3 +396,20 @@ def test_a_view_of_a_new_array_is_written_to_in_place():
     assert_same(f(POSITIVE), fast(POSITIVE))
     used = fast.quick[0].own_call.__globals__.values()
     assert not [v for v in used if getattr(v, "__module__", "") == "letir.plan.instructions"]
+
+
+def test_a_call_without_arguments_is_one_function():
+    """A guard that does not hold makes it call the function."""
+
+    def f():
+        x = np.random.uniform(-1.0, 1.0, 3)
+        return x + 1.0 if x[0] > -0.5 else x - 1.0
+
+    fast = lt.jit(f)
+    np.random.seed(0)
+    found = [fast() for _ in range(60)]
+    np.random.seed(0)
+    expected = [f() for _ in range(60)]
+
+    assert fast.quick
+    assert_same(expected, found)
