@@ -13,7 +13,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.terms import Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
-from letir.errors import DTypeError, LetirError
+from letir.errors import DTypeError, LetirError, of_unrecorded_code
 
 _ARRAYS = (np.ndarray, np.generic)
 # classes of arrays and numbers that are neither traced nor another module's
@@ -219,7 +219,8 @@ def type_of(value: Any) -> ArrayType:
         remedy = _view_of(value)
     if remedy is None and (is_array(value) or is_lazy(value)):
         return ArrayType(value.dtype, value.shape)
-    raise DTypeError(
+    error = DTypeError(
         f"{kind.__module__}.{kind.__name__} is not an array of numbers\n"
         f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
     )
+    raise of_unrecorded_code(error)

@@ -235,7 +235,12 @@ def is_restorable(holder: Any, before: Any) -> bool:
     """Whether ``_restore_holder`` can give ``holder`` back all its contents ``before``."""
     if not issubclass(type(holder), np.ndarray) or not holder.flags.writeable:
         return True
-    return before is not None and len(before) == holder.nbytes
+    return before is not None and len(before) == _length_of_contents(holder)
+
+
+def _length_of_contents(array: np.ndarray) -> int:
+    """The length of all contents of an array: items if they are objects, else bytes."""
+    return array.size if array.dtype.hasobject else array.nbytes
 
 
 class _Position:
@@ -272,7 +277,11 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             del holder.cell_contents
     elif issubclass(type(holder), np.ndarray):
         holder = np.asarray(holder)
-        if contents is not None and holder.flags.writeable and len(contents) == holder.nbytes:
+        is_all = contents is not None and len(contents) == _length_of_contents(holder)
+        if is_all and holder.flags.writeable and type(contents) is list:
+            for place, item in enumerate(contents):  # an item may be a list
+                holder.flat[place] = item
+        elif is_all and holder.flags.writeable:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:
         holder.space.update(contents)

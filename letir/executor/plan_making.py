@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("letir.plan")
 _MOST_OBJECTS = 1_000  # objects that are searched for iterators
 _BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compared
+_ITEMS_EACH = 1000  # of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _UNSET = object()
@@ -323,7 +324,9 @@ def contents_of(holder: Any) -> Any:
     if issubclass(kind, np.ndarray):
         holder = np.asarray(holder)  # also of a subclass, such as np.memmap
         part = holder if holder.nbytes <= _BYTES_EACH else holder.ravel()[:: holder.size // 1000]
-        return None if holder.dtype.hasobject else part.tobytes()
+        if holder.dtype.hasobject:
+            return list(holder.flat) if holder.size <= _ITEMS_EACH else None
+        return part.tobytes()
     if kind is Globals:
         space = holder.space
         return {name: space[name] for name in holder.names if name in space}

@@ -63,9 +63,16 @@ def refuse_long_integer(number: int, end: int = 1 << 64) -> None:
 
 
 def traced_or_array(x: Any) -> Any:
-    """An operand as a traced value or an ordinary array; lists are stacked."""
+    """An operand as a traced value or an ordinary array; lists are stacked.
+
+    Raises DTypeError for a matrix or a masked array, of which NumPy's result is another one.
+    """
     x = stack_traced(x)
-    return x if isinstance(x, Value) else np.asarray(x)
+    if isinstance(x, Value):
+        return x
+    if issubclass(type(x), np.ndarray) and type(x) is not np.ndarray:
+        check_array_type(x)
+    return np.asarray(x)
 
 
 def array_in_dtype(values: Any, dtype: np.dtype) -> Any:

@@ -181,3 +181,40 @@ def test_results_that_are_no_arrays_are_those_of_python(f):
 def test_such_a_result_is_named_in_a_warning():
     with pytest.warns(RuntimeWarning, match=r"returned range\(0, 3\), of type range"):
         lt.jit(lambda x: range(len(x)))(np.ones(3))
+
+
+MATRIX = np.array([[1.0, 2.0], [3.0, 4.0]]).view(np.matrix)
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+OBJECTS = np.array([1, 2.5], dtype=object)
+OPERANDS_OF_OTHER_CLASSES = {
+    "product": lambda x: x.dot(MATRIX),
+    "operator": lambda x: MATRIX @ x,
+    "solve": lambda x: np.linalg.solve(x, MATRIX),
+    "joined": lambda x: np.vstack((MATRIX, x)) * x,
+    "blocks": lambda x: np.block([[x, MATRIX]]),
+    "written": lambda x: x.__setitem__(0, MATRIX[0]),
+    "masked": lambda x: x[0] + MASKED,
+    "objects": lambda x: x[0] * OBJECTS,
+}
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("name", OPERANDS_OF_OTHER_CLASSES)
+def test_operands_of_other_classes_give_numpys_results(name):
+    """NumPy's results are matrices, masked arrays and arrays of objects."""
+    f = OPERANDS_OF_OTHER_CLASSES[name]
+    fast, x = lt.jit(f), np.array([[1.0, 2.5], [0.5, 3.0]])
+
+    with pytest.warns(RuntimeWarning, match=TOLD):
+        for y in (x, x, 2 * x):
+            expected, result = f(y.copy()), fast(y.copy())
+            assert type(result) is type(expected)
+            assert str(result) == str(expected)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+@pytest.mark.parametrize("name", ["joined", "blocks"])
+def test_a_trace_refuses_to_join_a_matrix(name):
+    """The result would be a matrix, whose ``*`` is a product."""
+    with pytest.raises(lt.errors.DTypeError, match="matrix is not an array of numbers"):
+        lt.trace(OPERANDS_OF_OTHER_CLASSES[name], np.ones((2, 2)))

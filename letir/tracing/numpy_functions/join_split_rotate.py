@@ -187,7 +187,7 @@ def _nested_arrays(arrays):
         for part in arrays:
             yield from _nested_arrays(part)
     else:
-        yield strong_element(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
+        yield strong_element(arrays) if isinstance(arrays, Value) else traced_or_array(arrays)
 
 
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
