@@ -12,7 +12,7 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.numpy.making import as_traced_constant
-from letir.tracing.numpy_functions.registry import PLAIN
+from letir.tracing.numpy_functions.registry import CALLING_BACK, PLAIN
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 from letir.tracing.operands import array_of_object, first_traced, stack_traced
 
@@ -21,6 +21,7 @@ _OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
         *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
+        np.trim_zeros,
     ]
 )
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
@@ -45,6 +46,8 @@ class Recorded:
                 return cast(Any, args[0]).numpy_call(function, args, kwargs)
         traced: Any = first_traced((*args, *kwargs.values()))
         if traced is None:
+            if self.function in CALLING_BACK:
+                return PLAIN[self.function](*args, **kwargs)
             arrays = tuple(map(array_of_object, args))
             if any(map(operator.is_not, arrays, args)):
                 return self(*arrays, **kwargs)

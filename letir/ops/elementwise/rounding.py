@@ -91,6 +91,7 @@ def _nan_to_num_in_place(x, fills: dict):
 
 def _replace_by_values(x, nan, posinf, neginf):
     """np.nan_to_num with traced or array replacements, which keep their derivative."""
+    x = x if isinstance(x, Value) else np.asarray(x)
     if x.dtype.kind not in "fc":
         return nan_to_num(x)
     if x.dtype.kind == "c":

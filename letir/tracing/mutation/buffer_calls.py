@@ -27,6 +27,7 @@ from letir.tracing.mutation.views import (
     shorten_views,
     view_base,
 )
+from letir.tracing.numpy_functions.registry import CALLING_BACK
 from letir.tracing.numpy_protocols.dispatch import call_function, out_position
 from letir.tracing.trace_state import NOT_COMPUTED, Trace
 from letir.tracing.tracer import Tracer
@@ -57,7 +58,7 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
     the function writes into them.
     """
     buffers = list(_buffers_in((args, kwargs)))
-    if not buffers:
+    if not buffers or func in CALLING_BACK:
         return call_function(traced, func, args, kwargs)
     if has_traced((args, kwargs)):
         if func not in _MIXED_VIEWS:

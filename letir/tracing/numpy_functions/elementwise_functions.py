@@ -15,7 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_same_size
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.operands import stack_traced, strong_element
+from letir.tracing.operands import stack_traced, strong_element, traced_or_array
 from letir.tracing.source_locations import at_user
 
 # ---- questions ----
@@ -107,6 +107,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # NumPy's message
+    given, filt = filt, traced_or_array(filt)
     wanted = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
     item = [slice(None)] * filt.ndim
     for a in map(int, wanted):
@@ -118,6 +119,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         start = int(np.argmax(there)) if "f" in trim else None
         stop = filt.shape[a] - int(np.argmax(there[::-1])) if "b" in trim else None
         item[a] = slice(start, stop)
+    if isinstance(given, list | tuple) and filt.ndim == 1:  # then NumPy returns a part of it
+        return given[item[0]]
     return filt[tuple(item)] if item else filt
 
 

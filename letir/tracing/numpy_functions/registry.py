@@ -25,6 +25,9 @@ from letir.tracing.operands import Casting, stack_traced
 from letir.tracing.refusals import note_refusal, of_outside_state
 from letir.tracing.source_locations import at_user
 
+# functions that call a user's function, which may compute with traced values
+CALLING_BACK = frozenset([np.apply_along_axis, np.apply_over_axes])
+
 
 def _filled_like(name: str):
     """np.zeros_like and np.ones_like, by the record ``name``."""

@@ -76,6 +76,7 @@ def _of_matrix(arr, k: int) -> tuple:
 
 def diag(v: Any, k: int = 0) -> Any:
     """np.diag: the diagonal of a matrix, or a matrix with a diagonal."""
+    v = traced_or_array(v)
     if v.ndim not in (1, 2):
         raise ShapeError(
             f"diag: an array with 1 or 2 axes is needed, found {v.ndim}\n"
@@ -88,7 +89,7 @@ def diag(v: Any, k: int = 0) -> Any:
         square = np.where(places[:, None] == places, v, v.dtype.type(0))
         below, right = max(-k, 0), max(k, 0)
         return np.pad(square, ((below, right), (right, below))) if k else square
-    return np.diagflat(v, k)
+    return np.diagflat(v, operator.index(k))
 
 
 # ---- selection ----
@@ -208,7 +209,8 @@ def apply_along_axis(
     for result in results:
         if issubclass(type(result), np.ndarray):  # a masked array would lose its mask
             check_array_type(result)
-    found = np.stack([traced_or_array(result) for result in results])
+    arrays = [traced_or_array(result) for result in results]
+    found = np.stack([array.astype(arrays[0].dtype, copy=False) for array in arrays])  # as NumPy
     found = found.reshape(outer + found.shape[1:])
     n, more = len(outer), found.ndim - len(outer)
     return np.moveaxis(found, list(range(n, n + more)), list(range(axis, axis + more)))

@@ -22,7 +22,7 @@ from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
-from letir.tracing.operands import stack_traced
+from letir.tracing.operands import stack_traced, traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import NOT_COMPUTED
@@ -120,7 +120,7 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     except SeveralBinds as call:
         return call.results() if out is None else write_into_out(func, args[0], call.results(), out)
     # values first: ``isinstance`` of a traced number asks it for its class, in eight calls
-    operands = tuple([x if hasattr(x, "emitter") else stack_traced(x) for x in operands])
+    operands = tuple([x if hasattr(x, "emitter") else _operand(x) for x in operands])
     if op.sizes_in and has_sizes(attrs, op.sizes_in):
         return LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
     if isinstance(out, Value) and op.out_takes_part:
@@ -145,6 +145,11 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
     # of a NumPy scalar these are its methods, which return scalars
     written = write_into_out(func, operands[0], result, out)
     return written[()] if func in _METHODS and _is_strong_scalar(operands[0]) else written
+
+
+def _operand(x: Any) -> Any:
+    """An operand that is not traced; a list as an array."""
+    return traced_or_array(x) if isinstance(x, list | tuple | range) else stack_traced(x)
 
 
 def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
@@ -193,7 +198,7 @@ def prepare_call(
 ) -> tuple[tuple, dict]:
     """(operands, attrs) of a NumPy call; errors get the user's line."""
     try:
-        return prepare(*args, **kwargs)
+        return _call_with_arrays(prepare, args, kwargs)
     except LetirError as error:
         raise error_at_user_line(error) from None
     except TypeError:
@@ -203,6 +208,19 @@ def prepare_call(
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None
         raise
+
+
+def _call_with_arrays(call: Callable, args: tuple, kwargs: dict) -> Any:
+    """The result of ``call``; a list of which it reads an attribute of arrays becomes an array."""
+    try:
+        return call(*args, **kwargs)
+    except AttributeError as error:
+        found, given = error.obj, (*args, *kwargs.values())
+        if not isinstance(found, list | tuple | range) or all(x is not found for x in given):
+            raise
+    arrays = [traced_or_array(x) if x is found else x for x in given]
+    named = dict(zip(kwargs, arrays[len(args) :], strict=True))
+    return _call_with_arrays(call, tuple(arrays[: len(args)]), named)
 
 
 # ---- writing ----

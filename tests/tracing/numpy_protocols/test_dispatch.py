@@ -365,3 +365,34 @@ def test_an_operation_that_is_redefined_replaces_the_old_one():
 
 def test_a_function_that_is_not_recorded_has_no_recorder():
     assert recorder_of(np.savez) is None
+
+
+NUMBERS, ROWS = [3, 1, 2, 0], [[1.0, 2.0], [3.0, 4.0]]
+LISTS_BESIDE_TRACED_VALUES = {
+    "roll": lambda k, s: np.roll(NUMBERS, k),
+    "roll of rows": lambda k, s: np.roll(ROWS, k, axis=0),
+    "roll of a range": lambda k, s: np.roll(range(4), k),
+    "diag": lambda k, s: np.diag(NUMBERS, k),
+    "diag of an array": lambda k, s: np.diag(np.array(NUMBERS), k),
+    "array_split": lambda k, s: np.array_split(NUMBERS, k + 1),
+    "nan_to_num": lambda k, s: np.nan_to_num([np.nan, 1.0], nan=s),
+    "lstsq": lambda k, s: np.linalg.lstsq(ROWS, [s, 1.0], rcond=None)[0],
+    "trim_zeros": lambda k, s: np.trim_zeros([0.0, s, 0.0]),
+    "apply_along_axis": lambda k, s: np.apply_along_axis(lambda row: row * s, 0, ROWS),
+    "apply_along_axis of a buffer": lambda k, s: np.apply_along_axis(
+        lambda row: [row[0] * s, k], 1, np.array(ROWS)
+    ),
+    "apply_over_axes": lambda k, s: np.apply_over_axes(
+        lambda a, axis: a.sum(axis) * s, np.array(ROWS), 0
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTS_BESIDE_TRACED_VALUES)
+def test_lists_beside_traced_values_are_arrays(name):
+    """No traced value is among the operands, but among the other arguments or in a function."""
+    f = LISTS_BESIDE_TRACED_VALUES[name]
+    program = lt.trace(f, 1, 2.5)
+
+    assert_same(f(1, 2.5), program(1, 2.5))
+    assert_same(f(1, -0.5), program(1, -0.5))
