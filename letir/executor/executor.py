@@ -17,12 +17,7 @@ from letir.ast.signatures import P, Q, R
 from letir.errors import GuardError
 from letir.eval.arguments import is_static, nested_results
 from letir.eval.float_warnings import restore_abandoned_state
-from letir.executor.argument_spec import (
-    ArgumentSpec,
-    has_tracer,
-    key_of_arrays,
-    key_of_call,
-)
+from letir.executor.argument_spec import ArgumentSpec, has_tracer, key_of_arrays, key_of_call
 from letir.executor.calls import (
     LATEST,
     Request,
@@ -309,6 +304,7 @@ class Executor(Generic[P, R]):
             except Exception as error:
                 if not getattr(error, "letir_runs_python", False):
                     raise
+                self.cache.note_failure(request.number)
                 return entry, None, None  # the Python function writes before it raises
 
     def entry_for(self, request: Request) -> Entry:

@@ -49,6 +49,9 @@ def _copy_error(error: Exception) -> Exception:
     return error
 
 
+_LONGEST_WAIT = 1 << 8  # calls
+
+
 class PlanCache:
     """At most ``most`` entries by key; the least recently used one is evicted first.
 
@@ -62,6 +65,7 @@ class PlanCache:
         self.lock = new_lock()  # held for a few lines only
         self.compiles = self.failures = self.evictions = 0
         self.last_compile = 0, 0  # calls and misses until then
+        self.last_failure = 0, 0  # calls until then, and failures since a plan was made
         renew_after_fork(self)
 
     def renew(self) -> None:
@@ -111,6 +115,8 @@ class PlanCache:
             with self.lock:
                 self.compiles += plans is not known
                 self.failures += plans is known
+                if plans is not known:
+                    self.last_failure = 0, 0
             with entry.lock:
                 entry.plans, entry.flight = plans, None
                 entry.gone = not plans
@@ -119,6 +125,15 @@ class PlanCache:
             else:
                 self.remove(entry)
             flight.done.set()
+
+    def note_failure(self, number: int) -> None:
+        """Note that call ``number`` could not be recorded and runs the Python function."""
+        self.last_failure = number, self.last_failure[1] + 1
+
+    def waits(self, number: int) -> bool:
+        """Whether call ``number`` is not recorded, since recordings failed several times."""
+        last, count = self.last_failure
+        return count > 3 and number - last <= min(1 << count, _LONGEST_WAIT)
 
     def _make_room(self, new: Entry) -> None:
         """Evict the least recently used entries."""

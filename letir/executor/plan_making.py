@@ -242,7 +242,13 @@ def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool
     if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](*of_call):
         entry.runs_python = True
     # effects of a plan that failed must not happen again
-    elif executor.cache.compiles >= PLANS_AT_ONCE and not request.log.done:
+    elif request.log.done:
+        pass
+    elif executor.cache.waits(request.number):
+        if not entry.plans:
+            executor.cache.remove(entry)
+        return True
+    elif executor.cache.compiles >= PLANS_AT_ONCE:
         return LATE_BOUND["limits_plans"](executor, entry, request)
     return entry.runs_python
 

@@ -111,3 +111,28 @@ def test_arrays_in_args_are_not_blamed_for_an_error_of_a_library(library):
 
     with pytest.warns(RuntimeWarning, match="n must be an integer"):
         assert_same(3 * X, lt.jit(program)(X, 3))
+
+
+def test_a_function_that_raises_each_time_is_not_recorded_each_time():
+    """It writes into its argument before it raises, so that Python has to call it as well."""
+    calls = 0
+
+    def program(x, limit):
+        nonlocal calls
+        calls += 1
+        x[0] += 1.0
+        if x[0] > limit:
+            raise ValueError("too large")
+        return x.sum()
+
+    fast, x = lt.jit(program), np.array([1.0, 2.0])
+    for _ in range(100):
+        with pytest.raises(ValueError, match="too large"):
+            fast(x, 0.0)
+
+    assert x[0] == 101.0
+    assert calls < 115
+    x[0] = 1.0
+    for n in range(2, 102):  # a later call is recorded, and its plan remains
+        assert_same(np.float64(n + 2.0), fast(x, 1000.0))
+    assert fast.counters["compiles"] == 1
