@@ -50,16 +50,17 @@ class _ObjectState:
     def from_object(cls, instance, held: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
-        found = [
-            (p.path, index.get(id(p.value)), _token_of(p.value))
-            if has_no_parts(p.value)
-            else (p.path, type(p.value))
-            for p in held.values()
-        ]
-        # an array is an argument: a plan must not keep it alive
-        kept = [
-            p.value for p in held.values() if has_no_parts(p.value) and id(p.value) not in index
-        ]
+        found: list = []
+        kept = []
+        for path, place in held.items():
+            value = place.value
+            if not has_no_parts(value):
+                found.append((path, type(value)))
+                continue
+            number = index.get(id(value))
+            found.append((path, number, _token_of(value)))
+            if number is None:  # an array is an argument: a plan must not keep it alive
+                kept.append(value)
         kind = instance if isinstance(instance, type) else type(instance)
         return cls(kind, tuple(found), tuple(kept))
 

@@ -13,10 +13,13 @@ from attrs import frozen
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
-from letir.eval.array_modules import is_array
+from letir.eval.array_modules import ARRAY_CLASSES, is_array
 
 # not traversed, because every imported module can be reached from them
 _NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
+# classes of values that are neither arrays nor have parts, as most attributes are
+_PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), types.FunctionType])
+_NO_PARTS = _PLAIN | ARRAY_CLASSES
 
 
 @frozen(eq=False)
@@ -45,7 +48,8 @@ def put_part(owner: Any, key: Any, value: Any) -> None:
 
 def holds_numbers(value: Any) -> bool:
     """Whether ``value`` is an array, or behaves as one in expressions."""
-    return is_array(value) or hasattr(type(value), "__letir_run__")
+    kind = type(value)
+    return kind not in _PLAIN and (is_array(value) or hasattr(kind, "__letir_run__"))
 
 
 def _is_executor(value: Any) -> bool:
@@ -100,7 +104,7 @@ def places_by_path(root: Any, name: str) -> dict[str, AttributeValue]:
 
 def has_no_parts(value: Any) -> bool:
     """Whether ``value`` is an array or has no parts."""
-    return next(_direct_parts(value), None) is None
+    return type(value) in _NO_PARTS or next(_direct_parts(value), None) is None
 
 
 def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
