@@ -41,15 +41,15 @@ def _sparse_product(matrix: Any, x: Any) -> Any:
             f"a sparse matrix of shape {matrix.shape} and a traced value of type {x.type} do not "
             f"multiply{at_user()}\n  pass a vector or a matrix with {matrix.shape[-1]} rows"
         )
-    rows = matrix.tocsr()
-    aval = np.result_type(rows.dtype, x.dtype)
-    starts, ends = rows.indptr[:-1], rows.indptr[1:]
-    filled = np.flatnonzero(starts < ends)
+    entries = matrix.tocoo()  # not tocsr: it sums entries of one place in the matrix's own type
+    order = np.argsort(entries.row, kind="stable")
+    aval = np.result_type(entries.dtype, x.dtype)
+    filled, starts = np.unique(entries.row[order], return_index=True)
     if not filled.size:
         return np.zeros((matrix.shape[0], *x.shape[1:]), aval) + 0 * x[:1].sum(0)
-    factors = rows.data.reshape(-1, *(1,) * (x.ndim - 1))
-    terms = x[rows.indices.astype(np.int64)] * factors
-    sums = np.add.reduceat(terms, starts[filled].astype(np.int64), axis=0)
+    factors = entries.data[order].reshape(-1, *(1,) * (x.ndim - 1))
+    terms = x[entries.col[order].astype(np.int64)] * factors
+    sums = np.add.reduceat(terms, starts, axis=0)
     if filled.size == matrix.shape[0]:
         return sums
     place = np.full(matrix.shape[0], filled.size)  # the position of the zero after the sums

@@ -27,6 +27,18 @@ def test_products_with_vectors_and_matrices(make, form):
     check_grads(lambda x: matrix @ x, (X,), order=2)
 
 
+def test_entries_of_one_place_are_added_in_the_type_of_the_product():
+    """The entries True and True of one place multiply by 2, and two of 100 in int8 by 200."""
+
+    def f(x):
+        rows, columns = np.array([0, 2, 0]), np.array([1, 0, 1])
+        ones = sparse.coo_matrix((np.ones(3, bool), (rows, columns)), shape=(3, 3))
+        hundreds = sparse.coo_array((np.full(3, 100, np.int8), (rows, columns)), shape=(3, 3))
+        return ones @ x, ones.tocsr() @ x, x @ ones, hundreds @ x, hundreds.tocsc() @ x
+
+    assert_close(f(X), lt.trace(f, X)(X))
+
+
 def test_a_matrix_without_elements_and_one_that_the_function_makes():
     def f(x):
         return sparse.csr_matrix((2, 3)) @ x, sparse.eye(3).tocsr() @ x
