@@ -233,7 +233,8 @@ def check_array_type(operand: Any) -> None:
     try:
         type_of(operand)
     except DTypeError as error:
-        raise error_at_user_line(error) from None
+        # NumPy computes with some of these, in arrays of objects: jit runs the Python function
+        raise error_at_user_line(of_unrecorded_code(error)) from None
 
 
 def operand_error(operand: Any) -> LetirError:

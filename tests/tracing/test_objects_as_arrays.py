@@ -147,6 +147,31 @@ def test_numbers_leave_operators_to_other_objects():
     check(program, np.array([0.5, 2.0], "float32"))
 
 
+class Pair(Length):
+    """A quantity with parts, which for NumPy are not elements: it has no length."""
+
+    def __getitem__(self, place):
+        return (self.metres, 2 * self.metres)[place]
+
+
+def test_numbers_leave_operators_to_objects_with_parts_but_no_length():
+    check(
+        lambda x: ((x[0] * Pair(x)).metres[1], (x.sum() * Pair(x[0])).metres), np.array([0.5, 2.0])
+    )
+
+
+def test_jit_runs_arrays_of_objects_as_python():
+    def program(x):
+        lengths = x * Length(2.0)
+        return [length.metres for length in lengths]
+
+    fast, x = lt.jit(program), np.array([0.5, 2.0])
+
+    with pytest.warns(RuntimeWarning, match="Length is not an array of numbers"):
+        assert fast(x) == program(x)
+    assert fast(2 * x) == program(2 * x)
+
+
 def test_an_object_converts_itself_to_a_traced_number():
     check(lambda x: (float(Length(x[0])) * x, complex(Length(x[1])) * x), np.array([0.5, 2.0]))
 

@@ -89,8 +89,8 @@ def is_foreign(kind: type) -> bool:
     Such as quaternions and units, whose method ``__rmul__`` gets the number.
     """
     of_arrays = ("__array_ufunc__", "__array__", "__array_interface__", "__array_struct__")
-    of_sequences = ("__len__", "__getitem__")
-    is_array = any(hasattr(kind, name) for name in (*of_arrays, *of_sequences))
+    # without a length, NumPy takes an object for one element, whether or not it has __getitem__
+    is_array = any(hasattr(kind, name) for name in (*of_arrays, "__len__"))
     is_number = issubclass(kind, Value | Size | int | float | complex)
     return not (is_array or is_number) and any(hasattr(kind, name) for name in _REFLECTED)
 
