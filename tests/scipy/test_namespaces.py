@@ -259,6 +259,18 @@ def test_at_and_beyond_the_edges_of_the_support_values_agree_with_scipy(name, me
     assert not np.isnan(gradient).any()
 
 
+@pytest.mark.parametrize("name", [*SUPPORTS, "uniform", "laplace", "logistic", "cauchy"])
+def test_of_a_number_values_are_scalars_as_scipys(name):
+    distribution = getattr(stats, name)(*SUPPORTS.get(name, ()))
+
+    def program(x):
+        return [getattr(distribution, m)(x) for m in ("pdf", "cdf", "sf", "ppf")]
+
+    for found in (lt.trace(program, 0.25)(0.25), lt.jit(program)(0.25)):
+        assert_close(program(0.25), found)
+        assert [type(value) for value in found] == [np.float64] * 4
+
+
 def test_a_scale_that_is_not_positive_gives_nan():
     f = lt.trace(lambda x, s: letir.scipy.stats.norm.logpdf(x, 0, s), X, 1.0)
 

@@ -122,8 +122,8 @@ _UNIFORM: dict[str, Callable] = {
 }
 _LAPLACE: dict[str, Callable] = {
     "logpdf": lambda z: -absolute(z) - math.log(2),
-    "cdf": lambda z: where(z > 0, 1.0 - 0.5 * exp(-absolute(z)), 0.5 * exp(-absolute(z))),
-    "sf": lambda z: where(z > 0, 0.5 * exp(-absolute(z)), 1.0 - 0.5 * exp(-absolute(z))),
+    "cdf": lambda z: _choose(z > 0, 1.0 - 0.5 * exp(-absolute(z)), 0.5 * exp(-absolute(z))),
+    "sf": lambda z: _choose(z > 0, 0.5 * exp(-absolute(z)), 1.0 - 0.5 * exp(-absolute(z))),
     "ppf": lambda q: where(q > 0.5, -log(2 * (1 - q)), log(2 * q)),
 }
 _LOGISTIC: dict[str, Callable] = {
@@ -164,6 +164,12 @@ _INSIDE = 0.5  # a number in every support
 # ---- from formulas to composites ----
 
 
+def _choose(condition, x, y):
+    """``where(condition, x, y)``; of numbers a scalar as SciPy returns it, not a 0-d array."""
+    result = where(condition, x, y)
+    return result if result.shape else result[()]
+
+
 def _support_mask(z, low, high):
     """A mask of the z that are in the support; None if the support is unbounded."""
     if low is None:
@@ -189,7 +195,7 @@ def _number_decomposition(method: str, formula, bounds: tuple, shapes: int):
         below, above = _OUTSIDE.get(method, (-math.inf, -math.inf))
         beyond = below if high is None else where(z < low, below, above)
         # a nan is outside of every support, and stays nan
-        return where(inside, result, where(z == z, beyond, z))
+        return _choose(inside, result, where(z == z, beyond, z))
 
     return decompose
 
@@ -221,7 +227,8 @@ def _count_decomposition(method: str, formula):
         if method == "logpmf":
             inside = inside & (floor(k) == k)
         found = formula(where(inside, k, 0.0), mu)
-        return where(inside, found, where(k == k, _OUTSIDE.get(method, (-math.inf,))[0], k))
+        outside = where(k == k, _OUTSIDE.get(method, (-math.inf,))[0], k)
+        return _choose(inside, found, outside)
 
     return decompose
 
