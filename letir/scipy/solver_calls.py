@@ -16,7 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ShapeDtype
-from letir.errors import DTypeError, GuardError, LetirError
+from letir.errors import DTypeError, GuardError
 from letir.eval.evaluator import run_flat
 from letir.eval.float_warnings import QUIET, in_state
 from letir.ops.special.scipy_functions import describe_result, fill_form
@@ -75,7 +75,7 @@ class _Solved(Callback):
         again = functools.partial(record, function, kinds, {}, ABSTRACT)
         try:
             made = LATE_BOUND["require_same_state"](self.f, again, "it changes state outside of it")
-        except LetirError as error:
+        except Exception as error:  # of letir, or of the function, which SciPy then calls itself
             raise _NotRecorded(str(error)) from None
         self.body, self.lifted = made.fn, made.lifted
         captured = tuple(concrete_values(self.lifted, self.f.__name__))
