@@ -92,7 +92,7 @@ def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
         bound = kwargs
     for name, value in bound.items():
         is_array = isinstance(value, Value | np.ndarray)
-        if value is None or (not is_array and value in (False, 0)):
+        if value is None or (type(value) in (bool, int) and not value):
             continue
         writes = name.startswith("overwrite_") or (name in _WRITING and is_array)
         if writes or name in _DRAWING:
@@ -109,6 +109,9 @@ def form_of_argument(x: Any, operands: list) -> Any:
         return ("call", x.function, x.form)
     if isinstance(x, Callback):
         return ("function", x.place)
+    if getattr(x, "format", None) in ("csr", "csc") and _recorded_class(x) is not None:
+        parts = ((x.data, x.indices, x.indptr),), {"shape": x.shape}  # a known sparse matrix
+        return ("call", _recorded_class(x), form_of_argument(parts, operands))
     if x is None or type(x) in (str, *PYTHON_NUMBERS):
         return x
     if isinstance(x, dict) and all(type(key) is str for key in x):

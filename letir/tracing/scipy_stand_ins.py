@@ -10,10 +10,12 @@ from types import FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.ops.special.scipy_functions import FUNCTIONS, MAKERS, SOLVERS
+from letir.tracing.callers import LibraryModule
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LOADING, LibraryModule, add_methods, is_recording
+from letir.tracing.stand_ins import LOADING, add_methods, is_recording
 
 _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
@@ -169,9 +171,35 @@ def _has_recorded(items: tuple) -> bool:
     return False
 
 
+def _are_known(items: Any) -> bool:
+    """Whether no argument of SciPy's depends on an argument of the recorded function."""
+    if isinstance(items, list | tuple):
+        return all(map(_are_known, items))
+    is_traced = isinstance(items, Value) and items.as_constant() is items
+    return not is_traced and not hasattr(type(items), "letir_recorded")
+
+
+def _as_known(item: Any) -> Any:
+    """An argument with copies of its arrays of known contents; objects may keep them."""
+    if type(item) in (list, tuple):
+        return type(item)(map(_as_known, item))
+    return item.as_constant().copy() if isinstance(item, Value) else item
+
+
 def _object_stand_in(part: str, original: Any) -> Any:
-    """The stand-in for a class, or for a function that returns an object of one."""
-    called = _call_stand_in(part, original)
+    """The stand-in for a class, or for a function that returns an object of one.
+
+    Objects of arrays that depend on no argument are SciPy's own.
+    """
+    recorded = _call_stand_in(part, original)
+
+    @functools.wraps(original, updated=())
+    def called(*args, **kwargs):
+        if is_recording() and _are_known((*args, *kwargs.values())):
+            args = tuple(map(_as_known, args))
+            kwargs = {name: _as_known(value) for name, value in kwargs.items()}
+        return recorded(*args, **kwargs)
+
     return _ClassStandIn(original, called) if isinstance(original, type) else called
 
 

@@ -7,6 +7,7 @@ import letir as lt
 from letir.testing import assert_close, check_grads
 
 sparse = pytest.importorskip("scipy.sparse")
+linalg = pytest.importorskip("scipy.sparse.linalg")
 DENSE = np.array([[1.0, 2, 0], [0, 0, 0], [3, 0, 4], [0, 5, 6]])
 X = np.array([1.0, -2.0, 0.5])
 
@@ -44,6 +45,21 @@ def test_a_matrix_without_elements_and_one_that_the_function_makes():
         return sparse.csr_matrix((2, 3)) @ x, sparse.eye(3).tocsr() @ x
 
     assert_close(f(X), lt.trace(f, X)(X))
+
+
+def test_sums_of_matrices_that_the_function_makes_solve_for_traced_values():
+    """As in the Hodrick-Prescott filter."""
+
+    def f(x):
+        data = np.repeat([[1.0], [-2.0], [1.0]], 3, axis=1)
+        k = sparse.dia_array((data, [0, 1, 2]), shape=(1, 3))
+        return linalg.spsolve((sparse.eye_array(3) + 5 * k.T.dot(k)).tocsc(), x)
+
+    program = lt.trace(f, X)
+
+    assert_close(f(X), program(X))
+    assert_close(f(2 * X + 1), program(2 * X + 1))
+    assert_close(f(X), lt.jit(f)(X))
 
 
 def test_shapes_that_do_not_fit_are_named():
