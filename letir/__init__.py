@@ -285,6 +285,7 @@ _LATE_BOUND = {
     "tracing.numpy_functions.late_modules": ("loaded_modules",),
     "tracing.numpy_functions.list_arguments": (
         *("learn_function_of_lists", "note_function_of_lists", "note_module_of_numbers"),
+        "note_module_beside_extensions",
         "note_function_of_object",
         "watch_list_arguments",
     ),

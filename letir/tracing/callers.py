@@ -5,14 +5,19 @@ it shows whether the reader is a user's code, a library or C code.
 """
 
 import dis
+import functools
 import itertools
 import os
 import sys
-from types import CodeType, FrameType, FunctionType
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
+from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import instruction_at
+from letir.tracing.trace_state import ACTIVE, active_trace
 
 _OPCODES = ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "CALL_INTRINSIC_1", "IMPORT_STAR")
 _READS = frozenset([dis.opmap[name] for name in _OPCODES if name in dis.opmap])
@@ -34,6 +39,7 @@ _SERIES = frozenset(
 STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MOST = 1 << 12
+_MOST_OBJECTS = 10_000  # objects of a module that are searched
 # by id, as hashing code is slow
 _called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
@@ -49,8 +55,26 @@ def is_read_by_user(frame: FrameType, name: str) -> bool:
     generators call ``numpy.empty`` and write into its memory, also to answer
     ``rng.bit_generator.state``.
     """
-    if not is_user_module(frame.f_globals):
-        return False
+    return is_user_module(frame.f_globals) and _is_reading(frame, name)
+
+
+def _is_read_beside_extensions(frame: FrameType, name: str) -> bool:
+    """Whether a frame belongs to a package with C extensions, and is reading this attribute."""
+    return is_beside_extensions(frame.f_globals) and _is_reading(frame, name)
+
+
+def is_beside_extensions(space: dict) -> bool:
+    """Whether these are the globals of a module in Python of a package with C extensions.
+
+    Arrays that such code makes may go to its extensions as memory, but traced values cannot.
+    """
+    package = str(space.get("__name__")).partition(".")[0]
+    is_package = package not in LIBRARIES and package in _packages_with_extensions()
+    return is_package and not is_user_module(space)
+
+
+def _is_reading(frame: FrameType, name: str) -> bool:
+    """Whether a frame is reading or importing this attribute, not C code that it called."""
     code, at = frame.f_code, instruction_at(frame)
     opcode = code.co_code[at]
     if opcode in _READS:
@@ -79,6 +103,20 @@ def _is_getattr(code: CodeType, at: int) -> bool:
         and (x.positions.lineno, x.positions.col_offset) == start
         for x in instructions
     )
+
+
+def calls_method(frame: FrameType, name: str) -> bool:
+    """Whether a frame itself calls the method of this name, as in ``x.__array__()``.
+
+    Otherwise C code that the frame called, such as ``np.sin(x)``, calls the method.
+    """
+    if name not in frame.f_code.co_names:
+        return False
+    spans = {x.offset: (*_span_of(x), x) for x in dis.get_instructions(frame.f_code)}
+    start, end, _ = spans[instruction_at(frame)]
+    # the method is the last attribute that is read in the expression that is called
+    read = [s for s in spans.values() if s[0] == start and s[1] < end and s[2].opcode in _READS]
+    return bool(read) and max(read, key=lambda span: span[1])[2].argval == name
 
 
 def is_called_at_once(frame: FrameType) -> bool:
@@ -190,17 +228,17 @@ def _span_of(x: dis.Instruction) -> tuple:
     return (line, start), (last, end)
 
 
-_MOST_OBJECTS = 10_000  # objects of a module that are searched
-
-
 def codes_in(values: list, space: dict) -> list[CodeType]:
-    """The code of functions and classes with these globals, also inside of containers."""
+    """The code of functions and classes with these globals, also in containers and decorators."""
     result: list[CodeType] = []
     todo = list(values)
-    for value in todo:  # containers append their items
+    for value in todo:  # containers append their items, decorators the decorated function
         kind = type(value)
-        if kind is FunctionType and value.__globals__ is space:
-            result.append(value.__code__)
+        if kind is FunctionType:
+            if value.__globals__ is space:
+                result.append(value.__code__)
+            elif "__wrapped__" in value.__dict__ and len(todo) < _MOST_OBJECTS:
+                todo.append(value.__wrapped__)
         elif isinstance(value, type) and value.__module__ == space.get("__name__"):
             result += [part for member in vars(value).values() for part in _codes_of(member)]
         elif kind in (list, tuple, dict, set) and len(todo) < _MOST_OBJECTS:
@@ -209,8 +247,11 @@ def codes_in(values: list, space: dict) -> list[CodeType]:
 
 
 def _codes_of(member: Any) -> list[CodeType]:
-    """The code of a method, of a class method, static method or property."""
-    functions = (member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")])
+    """The code of a method, of a class method, static method or property, without decorators."""
+    functions = [member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")]]
+    for f in functions:  # grows
+        if type(f) is FunctionType and "__wrapped__" in f.__dict__:
+            functions.append(f.__wrapped__)
     return [f.__code__ for f in functions if type(f) is FunctionType]
 
 
@@ -227,3 +268,86 @@ _OF_EXEC = "globals at"
 def are_of_exec(name: str) -> bool:
     """Whether ``name_of_globals`` gives this name to globals of ``exec``."""
     return name.startswith(_OF_EXEC)
+
+
+# ---- modules whose attributes are stand-ins for some callers ----
+
+
+class LibraryModule:
+    """A module of a library, and for each of its functions the maker of the function's stand-in.
+
+    ``classes``: makers for classes that have a stand-in only where they are called, as in
+    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module object outside of
+    recordings and during recordings.
+    """
+
+    def __init__(
+        self,
+        module: ModuleType,
+        makers: dict[str, Callable],
+        classes: dict[str, Callable] | None = None,
+    ) -> None:
+        self.module, self.plain = module, type(module)
+        self.makers = {name: makers[name] for name in makers if name in vars(module)}
+        self.classes = classes or {}
+        self.made: dict[str, Any] = {}
+        self.made_for_traced: dict[str, Callable] = {}
+        self.watched = {*self.makers, *self.classes, "random"}
+        self.recording = self._recording_class()
+
+    def stand_in(self, name: str) -> Any:
+        """The stand-in for the function with this name."""
+        result = self.made.get(name)
+        if result is None:
+            maker = self.makers.get(name) or self.classes[name]
+            result = self.made[name] = maker(vars(self.module)[name])
+        return result
+
+    def stand_in_for_traced(self, name: str) -> Any:
+        """The stand-in that calls the original unless one of its arguments is traced.
+
+        For code of packages with C extensions, to which arrays that it makes may go as memory.
+        """
+        result = self.made_for_traced.get(name)
+        if result is None:
+            original = vars(self.module)[name]
+            result = self.made_for_traced[name] = _if_any_is_traced(original, self.stand_in(name))
+        return result
+
+    def watch_calls(self, names: set[str], maker: Callable) -> None:
+        """Also make stand-ins for functions of these names, in calls such as ``np.name(x)``."""
+        self.classes.update(dict.fromkeys(names.difference(self.watched), maker))
+        self.watched |= names
+
+    def _recording_class(self) -> type:
+        get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
+        watched = self.watched
+
+        def __getattribute__(module, name):
+            if name in watched:
+                active = ACTIVE.get()
+                if active is not None and active.intercepts:
+                    frame = sys._getframe(1)
+                    if is_read_by_user(frame, name) and active_trace() is not None:
+                        if name in makers or (name in classes and is_called_at_once(frame)):
+                            return self.stand_in(name)
+                        if name == "random":
+                            LATE_BOUND["watch_numpy_random"](active)
+                    elif name in makers and _is_read_beside_extensions(frame, name):
+                        return self.stand_in_for_traced(name)
+            return get(module, name)
+
+        return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})
+
+
+def _if_any_is_traced(original: Any, stand_in: Any) -> Any:
+    """``original``, or if it is a function a function that calls ``stand_in`` for traced values."""
+    if isinstance(original, type) or not hasattr(original, "__name__"):
+        return original
+
+    @functools.wraps(original, updated=())
+    def call(*args, **kwargs):
+        is_any = first_traced((*args, *kwargs.values())) is not None
+        return (stand_in if is_any else original)(*args, **kwargs)
+
+    return call

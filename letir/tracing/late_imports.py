@@ -6,7 +6,8 @@ from types import ModuleType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.tracing.stand_ins import LOADING, LibraryModule, add_loaded_modules
+from letir.tracing.callers import LibraryModule
+from letir.tracing.stand_ins import LOADING, add_loaded_modules
 
 
 class _Loader(Loader):

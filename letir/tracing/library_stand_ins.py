@@ -11,6 +11,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_size
 from letir.errors import TraceError
+from letir.tracing.callers import LibraryModule
 from letir.tracing.math_stand_ins import as_numpy_scalar, math_modules
 from letir.tracing.numpy_protocols.array_methods import (
     METHODS,
@@ -25,7 +26,6 @@ from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import (
     LOADED_LATE,
-    LibraryModule,
     add_methods,
     is_recording,
     stand_in_of,

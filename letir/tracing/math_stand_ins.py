@@ -21,7 +21,12 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError
-from letir.tracing.callers import attributes_called_on_lists, codes_in, name_of_globals
+from letir.tracing.callers import (
+    LibraryModule,
+    attributes_called_on_lists,
+    codes_in,
+    name_of_globals,
+)
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
@@ -29,7 +34,6 @@ from letir.tracing.refusals import no_number
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
-    LibraryModule,
     is_recording,
     unwatched,
     watch_functions,

@@ -84,6 +84,8 @@ def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     asking, frame = _asking_function()
     LATE_BOUND["note_function_of_lists"](asking, frame)
+    if (users := _users_frame()) is not None:
+        LATE_BOUND["note_module_beside_extensions"](users)
     LATE_BOUND["note_held_function"]()
     error = TraceError(
         f"a traced value of type {value.type} cannot become an ordinary array: "
@@ -106,6 +108,14 @@ def _asking_function() -> tuple[str, FrameType | None]:
     if asking or frame is None:
         return asking, None
     return called_text(frame.f_code, frame.f_lasti), frame
+
+
+def _users_frame() -> FrameType | None:
+    """The innermost frame of code that counts as the user's, None if there is none."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
 
 
 def called_text(code: CodeType, instruction: int) -> str:

@@ -21,13 +21,12 @@ from letir.ast.process_state import ModuleSites, NamesSite, PlaceSite, new_lock
 from letir.tracing.callers import (
     LIBRARIES,
     STANDARD,
+    LibraryModule,
     are_of_exec,
-    is_called_at_once,
-    is_read_by_user,
     is_user_module,
     name_of_globals,
 )
-from letir.tracing.trace_state import ACTIVE, active_trace
+from letir.tracing.trace_state import ACTIVE
 
 _lock = new_lock(threading.RLock)
 _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording, in all threads
@@ -36,7 +35,8 @@ _modules: set[str] = set()  # the names of the modules that have been searched f
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 LOADED_LATE = {"json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"}
 LOADING: set[str] = set()  # modules that are being imported, without all of their names
-GIVEN_NUMBERS: set[str] = set()  # modules without NumPy whose functions got traced numbers
+# modules without NumPy, or beside C extensions, whose functions got traced values
+GIVEN_NUMBERS: set[str] = set()
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
 # id of code -> (code, stand-ins for builtins that it names)
 _named_by: dict[int, tuple] = BoundedCache(_MOST)
@@ -162,7 +162,7 @@ def take_lists(function: Any) -> None:
 
 
 def give_numbers(space: dict) -> None:
-    """Give stand-ins to an installed module without NumPy, now and in later recordings."""
+    """Give stand-ins to an installed module without NumPy, or beside C extensions, from now on."""
     with _lock:
         GIVEN_NUMBERS.add(name_of_globals(space))
         _spaces.pop(id(space), None)
@@ -201,59 +201,6 @@ def _has_grown(space: dict) -> bool:
 # ---- libraries, and sites: places where their functions are bound ----
 
 
-class LibraryModule:
-    """A module of a library, and for each of its functions the maker of the function's stand-in.
-
-    ``classes``: makers for classes that have a stand-in only where they are called, as in
-    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module object outside of
-    recordings and during recordings.
-    """
-
-    def __init__(
-        self,
-        module: ModuleType,
-        makers: dict[str, Callable],
-        classes: dict[str, Callable] | None = None,
-    ) -> None:
-        self.module, self.plain = module, type(module)
-        self.makers = {name: makers[name] for name in makers if name in vars(module)}
-        self.classes = classes or {}
-        self.made: dict[str, Any] = {}
-        self.watched = {*self.makers, *self.classes, "random"}
-        self.recording = self._recording_class()
-
-    def stand_in(self, name: str) -> Any:
-        """The stand-in for the function with this name."""
-        result = self.made.get(name)
-        if result is None:
-            maker = self.makers.get(name) or self.classes[name]
-            result = self.made[name] = maker(vars(self.module)[name])
-        return result
-
-    def watch_calls(self, names: set[str], maker: Callable) -> None:
-        """Also make stand-ins for functions of these names, in calls such as ``np.name(x)``."""
-        self.classes.update(dict.fromkeys(names.difference(self.watched), maker))
-        self.watched |= names
-
-    def _recording_class(self) -> type:
-        get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
-        watched = self.watched
-
-        def __getattribute__(module, name):
-            if name in watched:
-                active = ACTIVE.get()
-                if active is not None and active.intercepts:
-                    frame = sys._getframe(1)
-                    if is_read_by_user(frame, name) and active_trace() is not None:
-                        if name in makers or (name in classes and is_called_at_once(frame)):
-                            return self.stand_in(name)
-                        if name == "random":
-                            LATE_BOUND["watch_numpy_random"](active)
-            return get(module, name)
-
-        return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})
-
-
 @functools.cache
 def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
     """{id of an original: its module and name}."""
@@ -271,6 +218,12 @@ def stand_in_of(original: Any) -> Any:
     return None if result is None else result[0].stand_in(result[1])
 
 
+def _stand_in_for_traced(original: Any) -> Any:
+    """The stand-in for an original in code of packages with C extensions."""
+    library, name = _names_by_original()[id(original)]
+    return library.stand_in_for_traced(name)
+
+
 def _search_modules() -> None:
     """Search all modules of users for sites."""
     sites: list = []
@@ -285,7 +238,8 @@ def _search_modules() -> None:
         seen.add(id(space))
         file = space.get("__file__")
         is_standard = type(file) is str and (file.startswith(STANDARD) and "-packages" not in file)
-        if name == "__main__" or (not is_standard and is_user_module(space)):
+        is_given = name in GIVEN_NUMBERS
+        if name == "__main__" or (not is_standard and (is_given or is_user_module(space))):
             sites += _sites_in(space)
             for_sizes += _spaces[id(space)][3]
     _modules.clear()  # an interrupted search is made again
@@ -302,8 +256,10 @@ def _sites_in(space: dict) -> list:
     if len(_spaces) >= _MOST + len(sys.modules):
         _spaces.clear()
     originals = _names_by_original()
-    new = {n: stand_in_of(v) for n, v in list(space.items()) if id(v) in originals}
-    new |= LATE_BOUND["cached_stand_ins"](space)
+    of_user = not GIVEN_NUMBERS or is_user_module(space)
+    find = stand_in_of if of_user else _stand_in_for_traced
+    new = {n: find(v) for n, v in list(space.items()) if id(v) in originals}
+    new |= LATE_BOUND["cached_stand_ins"](space) if of_user else {}
     builtin = LATE_BOUND["python_stand_ins"](space)
     if "type" not in builtin:  # else the code may test ``type(x) is float64``
         new |= LATE_BOUND["scalar_stand_ins"](space)

@@ -15,9 +15,10 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.tracing.callers import LibraryModule
 from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LibraryModule, is_recording
+from letir.tracing.stand_ins import is_recording
 
 _SUMS_PRODUCTS = hasattr(math, "sumprod")
 

@@ -24,6 +24,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
+from letir.tracing.callers import calls_method
 from letir.tracing.mutation.views import Memory, view_base
 from letir.tracing.mutation.writes import (
     forget_views,
@@ -233,11 +234,11 @@ class Tracer(PythonProtocols):
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        is_write = is_item_write(sys._getframe(1))
-        if (
-            is_write
-            and (written := LATE_BOUND["adopt_item_write"](self, sys._getframe(1))) is not None
-        ):
+        frame = sys._getframe(1)
+        if calls_method(frame, "__array__"):
+            return self if dtype is None and not copy else self.astype(dtype or self.dtype)
+        is_write = is_item_write(frame)
+        if is_write and (written := LATE_BOUND["adopt_item_write"](self, frame)) is not None:
             return written
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
             # TABLE[i]: results computed from integers have no derivative to lose

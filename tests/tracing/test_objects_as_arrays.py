@@ -176,6 +176,13 @@ def test_an_object_converts_itself_to_a_traced_number():
     check(lambda x: (float(Length(x[0])) * x, complex(Length(x[1])) * x), np.array([0.5, 2.0]))
 
 
+def test_the_method_that_numpy_asks_for_an_array_may_be_called():
+    def program(x):
+        return x.__array__() * 2, np.asarray(x).__array__(float), x.__array__().dot(x)
+
+    check(program, np.array([0.5, 2.0]))
+
+
 def test_arrays_do_not_combine_with_objects():
     with pytest.raises(lt.errors.DTypeError, match="is not an array of numbers"):
         lt.trace(lambda x: x * Length(2.0), np.ones(2))

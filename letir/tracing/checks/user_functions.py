@@ -93,7 +93,7 @@ def _refuse_method(error: BaseException) -> None:
     ) from None
 
 
-_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b"
+_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b|^No matching signature found$"  # the latter by Cython
 _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LOADING, LibraryModule, is_recording
+from letir.tracing.stand_ins import LOADING, is_recording
 
 _ASSERTIONS = """assert_allclose assert_almost_equal assert_approx_equal assert_array_almost_equal
 assert_array_almost_equal_nulp assert_array_equal assert_array_less assert_array_max_ulp

@@ -19,7 +19,12 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.tracing.callers import codes_in, is_user_module, name_of_globals
+from letir.tracing.callers import (
+    codes_in,
+    is_beside_extensions,
+    is_user_module,
+    name_of_globals,
+)
 from letir.tracing.math_stand_ins import functions_of_arrays
 from letir.tracing.refusals import RecordAgain, called_text
 from letir.tracing.source_locations import is_letirs, is_users
@@ -136,11 +141,24 @@ def _defined_in_numpy(module: str, name: str) -> Any:
 
 def note_module_of_numbers(called: str, frame: FrameType) -> None:
     """Note the module of ``frame`` if it has no stand-in for ``float`` or ``complex`` yet."""
-    trace, space = ACTIVE.get(), frame.f_globals
-    is_known = called in space or name_of_globals(space) in GIVEN_NUMBERS
-    if type(trace) is Trace and trace.intercepts and not is_known and is_user_module(space):
-        vars(trace)["takes_lists"] = space
+    space = frame.f_globals
+    if called not in space and (is_user_module(space) or is_beside_extensions(space)):
+        _note_module(space)
     LATE_BOUND["note_held_function"]()
+
+
+def note_module_beside_extensions(frame: FrameType) -> None:
+    """Note the module of ``frame`` if the names that it has imported have no stand-ins yet."""
+    if is_beside_extensions(frame.f_globals):
+        _note_module(frame.f_globals)
+
+
+def _note_module(space: dict) -> None:
+    """Note that the module with these globals needs stand-ins, unless it has them."""
+    trace = ACTIVE.get()
+    is_given = name_of_globals(space) in GIVEN_NUMBERS
+    if type(trace) is Trace and trace.intercepts and not is_given:
+        vars(trace)["takes_lists"] = space
 
 
 def _object_named(names: list[str], frame: FrameType) -> Any:
@@ -176,5 +194,6 @@ LATE_BOUND.update(
     note_function_of_lists=note_function_of_lists,
     note_function_of_object=note_function_of_object,
     learn_function_of_lists=learn_function_of_lists,
+    note_module_beside_extensions=note_module_beside_extensions,
     note_module_of_numbers=note_module_of_numbers,
 )
