@@ -136,21 +136,27 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         raise
     except LetirError as error:
         is_outside = hasattr(error, "letir_changes_outside") and not isinstance(executor.f, type)
-        if is_all and executor.watches_state and is_outside:
-            LATE_BOUND["call_as_python"](executor, holders, before, error)
+        if executor.watches_state and is_outside:
+            state = _state_kept_by(executor, request, do, (is_all, holders, before))
+            if state[0]:
+                LATE_BOUND["call_as_python"](executor, *state[1:], error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         raise
     except Exception as error:
         if executor.watches_state and not hasattr(error, "letir_runs_python"):
-            if not is_all:
-                is_all, holders, before = LATE_BOUND["state_kept_by"](
-                    do, _search_roots(executor, request)
-                )
-            if is_all:
-                LATE_BOUND["call_once_as_python"](executor, holders, before, error)
+            state = _state_kept_by(executor, request, do, (is_all, holders, before))
+            if state[0]:
+                LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
     return fn, lifted, taken, found.is_first
+
+
+def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:
+    """``state``, or if not all objects are known, the state after a search for more of them."""
+    is_all, *_ = state
+    found = LATE_BOUND["state_kept_by"]
+    return state if is_all else found(do, _search_roots(executor, request))
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:

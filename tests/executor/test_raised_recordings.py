@@ -1,5 +1,6 @@
 """``jit`` of functions whose libraries raise because they get traced values [F2]."""
 
+import struct
 import sys
 import types
 
@@ -69,6 +70,16 @@ def test_a_function_that_reaches_many_objects_runs_as_python_too(library):
 
     with pytest.warns(RuntimeWarning, match=r"raises ValueError: n must be an integer"):
         assert_same(2 * X, lt.jit(program)(X, 2))
+
+
+def test_numbers_for_c_code_of_a_function_that_reaches_many_objects_run_as_python():
+    many = [[i] for i in range(3_000)]
+
+    def program(x):
+        return struct.unpack("d", struct.pack("d", x[0]))[0] * len(many[5])
+
+    with pytest.warns(RuntimeWarning, match="cannot be recorded"):
+        assert_same(program(X), lt.jit(program)(X))
 
 
 def test_a_function_that_changes_one_of_many_objects_raises_the_librarys_error(library):

@@ -223,6 +223,17 @@ def test_functions_that_are_no_bodies_run_as_python(f):
         lt.trace(f, 1.5)
 
 
+def in_memory(a):
+    return optimize.newton(lambda z: z**2 - a * (memoryview(z).nbytes // 16), np.array([a, 2 * a]))
+
+
+def test_a_function_whose_recording_raises_runs_in_the_solver():
+    fast = lt.jit(in_memory)
+
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert in_memory(1.5).tolist() == fast(1.5).tolist()
+
+
 def started_at_integers(a):
     ends = optimize.fsolve(lambda z: z**2 - a, [1, 2])
     best, _ = optimize.curve_fit(lambda t, b, c: b * t + c, TIMES, a * TIMES, p0=(1, 1))
