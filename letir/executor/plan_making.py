@@ -35,7 +35,7 @@ from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
-from letir.tracing.callers import is_user_module
+from letir.tracing.callers import is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
@@ -302,10 +302,10 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
         elif isinstance(value, type) or kind is ModuleType:
-            if kind is not ModuleType and _is_of_user(value):
+            if kind is not ModuleType and is_class_of_user(value):
                 holders.append(value)
                 todo += vars(value).values()
-        elif _is_of_user(kind):
+        elif is_class_of_user(kind):
             todo += _attributes_of_object(value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             # what a partial, a cached or a compiled function calls
@@ -372,12 +372,6 @@ def is_unchanged(holder: Any, before: Any) -> bool:
 
 def _is_same(new: Any, old: Any) -> bool:
     return new is old or (type(new) is type(old) and type(new) in _PLAIN and new == old)
-
-
-def _is_of_user(kind: type) -> bool:
-    """Whether a class is defined in a user's module."""
-    module = sys.modules.get(kind.__module__)
-    return module is not None and is_user_module(vars(module))
 
 
 def _values_of_function(function: FunctionType, holders: list) -> list:

@@ -154,6 +154,12 @@ def is_user_module(space: dict) -> bool:
     return result
 
 
+def is_class_of_user(kind: type) -> bool:
+    """Whether a class is defined in a user's module."""
+    module = sys.modules.get(kind.__module__)
+    return module is not None and is_user_module(vars(module))
+
+
 def _is_users(name: str | None, file: str | None) -> bool:
     if type(name) is not str:  # code that exec runs
         return True

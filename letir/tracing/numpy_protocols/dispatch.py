@@ -196,9 +196,16 @@ def _out_place(prepare) -> int | None:
 def prepare_call(
     func: Any, prepare: Callable[..., Any] | None, args: tuple, kwargs: dict
 ) -> tuple[tuple, dict]:
-    """(operands, attrs) of a NumPy call; errors get the user's line."""
+    """(operands, attrs) of a NumPy call; errors get the user's line.
+
+    A list of which ``prepare`` reads an attribute of arrays becomes an array.
+    """
     try:
-        return _call_with_arrays(prepare, args, kwargs)
+        return prepare(*args, **kwargs)
+    except AttributeError as error:
+        found, given = error.obj, (*args, *kwargs.values())
+        if not isinstance(found, list | tuple | range) or all(x is not found for x in given):
+            raise
     except LetirError as error:
         raise error_at_user_line(error) from None
     except TypeError:
@@ -208,19 +215,9 @@ def prepare_call(
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None
         raise
-
-
-def _call_with_arrays(call: Callable, args: tuple, kwargs: dict) -> Any:
-    """The result of ``call``; a list of which it reads an attribute of arrays becomes an array."""
-    try:
-        return call(*args, **kwargs)
-    except AttributeError as error:
-        found, given = error.obj, (*args, *kwargs.values())
-        if not isinstance(found, list | tuple | range) or all(x is not found for x in given):
-            raise
     arrays = [traced_or_array(x) if x is found else x for x in given]
     named = dict(zip(kwargs, arrays[len(args) :], strict=True))
-    return _call_with_arrays(call, tuple(arrays[: len(args)]), named)
+    return prepare_call(func, prepare, tuple(arrays[: len(args)]), named)
 
 
 # ---- writing ----
