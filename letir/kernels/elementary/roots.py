@@ -5,7 +5,6 @@ import numpy as np
 from letir.kernels.elementary.coefficients import CBRT
 from letir.kernels.elementary.expression import Expression, select
 from letir.kernels.elementary.formulas import (
-    fast_two_sum,
     nearest_integer,
     polynomial,
     power_of_two,
@@ -55,11 +54,8 @@ def hypot(x: Expression, y: Expression) -> Expression:
     is_big, is_small = a.bits() >= x.format.bits_of(2.0**500), a.is_below(2.0**-450)
     scale = select(is_big, x.number(2.0**-600), select(is_small, x.number(2.0**600), 1.0))
     back = select(is_big, x.number(2.0**600), select(is_small, x.number(2.0**-600), 1.0))
-    (first, low), (second, lower) = (two_product(e * scale, e * scale) for e in (a, b))
-    total, error = fast_two_sum(first, second)
-    root = total.sqrt()
-    rest = (-root).times_plus(root, total) + (error + (low + lower))
-    result = (rest / (root + root) + root) * back
+    first, second = a * scale, b * scale
+    result = first.times_plus(first, second * second).sqrt() * back  # within 1 ulp
     return _unless_infinite(x, y, select(is_ordinary, result, special))
 
 
