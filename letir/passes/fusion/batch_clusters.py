@@ -19,7 +19,7 @@ from letir.passes.fusion.early_gathers import early_gathers
 
 _MOST_BATCHES = 3  # different numbers of items in a program
 _MOST_WORK = 1_200  # scalars that a cluster computes for an item
-_WORTH_OF_ONE = 8  # times the work of a group from which on one product of BLAS is a kernel
+_WORTH_OF_ONE = 8  # times the work of a group from which on what NumPy does fast is a kernel
 _DEAR = 10  # the work of an expensive operation, in units of a cheap one
 
 
@@ -172,4 +172,8 @@ class _Search:
         if any(bind.op.product for bind in binds) and work >= self.worth_of_products(binds, worth):
             return True
         gathers = kinds.count("gather")
+        is_vectors = all(math.prod(one.type.shape[1:]) == 1 for one in made)
+        is_short = self.n < _WORTH_OF_ONE * worth  # arrays stay in the cache between NumPy's calls
+        if is_vectors and is_short and not moves and work <= 2 * self.n * gathers:
+            return False  # NumPy reads single elements at indices faster
         return count > 0 and count + gathers > 1 and (gathers > 0 or moves) and work >= worth

@@ -422,3 +422,14 @@ def test_operands_that_a_kernel_cannot_read_are_left_to_numpy():
     assert_same(f(*args), plan_of(program).run([POINTS, TABLE, PLACES, 3])[0])
     strided = np.repeat(POINTS, 2, axis=0)[::2]
     assert_same(f(strided, *args[1:]), plan_of(program).run([strided, *args[1:]])[0])
+
+
+def test_few_operations_on_single_elements_at_indices_are_left_to_numpy():
+    x, places = RNG.normal(size=20_000), RNG.integers(0, 20_000, 20_000)
+
+    def calls(f):
+        return batch_calls(with_batch_kernels(lt.trace(f, x, places)))
+
+    assert not calls(lambda x, i: x[i] * 2 + 1)
+    assert calls(lambda x, i: ((x[i] * 2 + 1) * x - x) * x)
+    assert calls(lambda x, i: np.exp(x[i]) + 1)
