@@ -8,6 +8,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Arg, Lambda
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KERNEL
+from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_lowering import (
     MOST_ARRAYS,
@@ -31,16 +32,18 @@ def _exact_kernel(body: Lambda) -> Kernel | None:
     return elementwise_kernel(body, is_exact=True)
 
 
-def elementwise_kernel(body: Lambda, is_exact: bool = False) -> Kernel | None:
+def elementwise_kernel(
+    body: Lambda, is_exact: bool = False, is_quiet: bool = False
+) -> Kernel | None:
     """The kernel of a group's body; None if a bind has no scalar form, or a result of unknown type.
 
     ``is_exact``: also None if an operation is not correctly rounded, because its bits could then
-    differ from NumPy's.
+    differ from NumPy's. ``is_quiet``: comparisons with nan raise no floating-point flag.
     """
     if any(bind.binders[0].type is None for bind in body.binds):
         return None
     try:
-        return _Lowering(is_exact).kernel(body)
+        return _Lowering(is_exact, Builder(is_quiet=is_quiet)).kernel(body)
     except (NoKernel, TypeError):
         return None
 

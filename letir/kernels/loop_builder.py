@@ -28,6 +28,9 @@ def _element_dtype(array: Array, part: str) -> np.dtype:
     return np.dtype(f"f{array.dtype.itemsize // 2}") if part else array.dtype
 
 
+_ORDERED = {"lt", "le", "gt", "ge"}  # comparisons that are undefined for nan
+
+
 @define(eq=False)
 class Builder:
     """Builds statements: one method for each instruction, and ``load``, ``store`` and ``loop``.
@@ -40,6 +43,7 @@ class Builder:
     functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
     hides: int = 0  # numbers that are hidden
+    is_quiet: bool = False  # comparisons with nan raise no flag
 
     def statements(self) -> tuple[Statement, ...]:
         """The statements of the outermost body."""
@@ -68,6 +72,8 @@ class Builder:
         reassociates: bool = False,
     ) -> Operand:
         """The result of an instruction."""
+        if self.is_quiet and name in _ORDERED and operands[0].dtype.kind == "f":
+            return self.quiet_comparison(name, *operands)
         kind = instruction_dtype(name, tuple([x.dtype for x in operands]), dtype)
         key = (name, tuple([_expression_key(x) for x in operands]), kind, reassociates)
         for known in reversed(self.known):
@@ -76,6 +82,21 @@ class Builder:
         result = self.known[-1][key] = self.scalar(kind)
         self.bodies[-1].append(Let(result, name, operands, reassociates))
         return result
+
+    def quiet_comparison(self, name: str, x: Operand, y: Operand) -> Operand:
+        """A comparison of floats in which zeros stand for nan, and which is then false.
+
+        Processors raise the flag of an invalid operation where they compare nan, except for
+        equality.
+        """
+        unordered = self.let("or", self.let("ne", x, x), self.let("ne", y, y))
+        zero = self.hidden(self.number(0, x.dtype))
+        x, y = [one if type(one) is Number else self.select(unordered, zero, one) for one in (x, y)]
+        self.is_quiet = False
+        found = self.let(name, x, y)
+        self.is_quiet = True
+        ordered = self.let("xor", unordered, self.number(True, np.dtype("?")))
+        return self.let("and", found, self.hidden(ordered))
 
     def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
         """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""

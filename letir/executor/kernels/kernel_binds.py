@@ -30,6 +30,7 @@ from letir.eval.float_warnings import (
     run_raising,
 )
 from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
+from letir.executor.kernels.quiet_kernels import quiet_call
 from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels.elementwise_groups import kernel_of
@@ -211,6 +212,7 @@ def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Call
     run = _call_in_c_order(run, body) if keeps_order else run
     stays = has_python_errors or keeps_order
     on_device: list[Callable | None] = [None] if stays else []  # made at the first call
+    quiet = None if stays else quiet_call(call, body)
 
     def impl(xp, *operands):
         if xp is not np:
@@ -222,13 +224,15 @@ def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Call
                 except KernelError:
                     pass
         elif KERNEL_STATES[current_state()]:
-            try:
-                return run(*operands)
-            except LayoutError:
-                pass
-            except (KernelError, FloatingPointError, TypeError) as error:
-                if not _is_float_error(error):
-                    raise
+            forms = [run] if quiet is None else [run, quiet][quiet.is_needed :]
+            for form in forms:
+                try:
+                    return form(*operands)
+                except LayoutError:
+                    break
+                except (KernelError, FloatingPointError, TypeError) as error:
+                    if not _is_float_error(error):
+                        raise
         results = by_numpy(list(operands), xp)
         return results[0] if is_one else results
 

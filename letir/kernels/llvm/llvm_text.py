@@ -38,7 +38,7 @@ class _HostModule(ModuleText):
     """The module of one kernel for the host."""
 
     vectors: Vectors = COMMON
-    false: list[str] = field(factory=list)  # registers that are false, which LLVM does not know
+    zeros: list[str] = field(factory=list)  # registers that are 0, which LLVM does not know
     vectorised: dict[Function, None] = field(factory=dict)  # functions that vectorised loops call
 
     def text(self) -> str:
@@ -52,7 +52,7 @@ class _HostModule(ModuleText):
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
         self.load_strides()
-        self.load_false()
+        self.load_zeros()
         for number, strides in enumerate(self.layouts()):
             if strides is not None and not kernel.takes_contiguous:
                 known = self.condition_of(strides)
@@ -66,7 +66,7 @@ class _HostModule(ModuleText):
             if strides is not None and not kernel.takes_contiguous:
                 self.open(f"not{number}")
         self.lines.append("}")
-        self.false = []
+        self.zeros = []
         self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
@@ -121,19 +121,17 @@ class _HostModule(ModuleText):
 
     # ---- hidden numbers ----
 
-    def load_false(self) -> None:
-        """Load conditions that are false: whether the number of steps is -1, read once more."""
-        for _ in range(HIDDEN):
-            steps = self.value("load volatile i64, ptr %dimensions")
-            self.false.append(self.value(f"icmp eq i64 {steps}, -1"))
+    def load_zeros(self) -> None:
+        """Make zeros as the difference of a number of steps and the same number read again."""
+        steps = [self.value("load volatile i64, ptr %dimensions") for _ in range(HIDDEN + 1)]
+        self.zeros = [self.value(f"xor i64 {steps[0]}, {again}") for again in steps[1:]]
 
     def hidden(self, x: str, dtype: np.dtype, number: int) -> str:
-        if not self.false:
+        if not self.zeros:
             return x
-        if dtype.kind == "b":
-            return self.value(f"xor i1 {x}, {self.false[number]}")
-        bits, kind = f"i{8 * dtype.itemsize}", type_text(dtype)
-        zero = self.value(f"zext i1 {self.false[number]} to {bits}")
+        zero, kind = self.zeros[number], type_text(dtype)
+        bits = kind if dtype.kind == "b" else f"i{8 * dtype.itemsize}"
+        zero = zero if bits == "i64" else self.value(f"trunc i64 {zero} to {bits}")
         given = self.value(f"bitcast {kind} {x} to {bits}") if dtype.kind == "f" else x
         found = self.value(f"xor {bits} {given}, {zero}")
         return self.value(f"bitcast {bits} {found} to {kind}") if dtype.kind == "f" else found
