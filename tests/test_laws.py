@@ -157,14 +157,14 @@ def modes_of(op: Primitive) -> tuple:
     return tuple(m for m, rule in (("rev", op.vjp), ("fwd", op.jvp)) if type(rule) is not Absent)
 
 
-@each_sample(is_smooth, quick=2)
+@each_sample(is_smooth, quick=1)
 def test_derivatives_agree_with_differences_and_between_modes(op, sample):
     """To second order, and to first order with complex steps where the op is analytic."""
     order = 1 if "second_derivative" in sample.exempt else 2
     check_grads(*applied(op, sample), order, modes=modes_of(op), analytic=is_analytic(op, sample))
 
 
-@each_sample(has_numbers, quick=2)
+@each_sample(has_numbers, quick=1)
 def test_derivatives_with_constants_in_the_bind_agree_with_differences(op, sample):
     check_grads(*applied(op, sample, constants=True), modes=modes_of(op))
 

@@ -150,7 +150,7 @@ def cases(op: Primitive, sample: Sample) -> tuple[Case, ...]:
     return CASES[:-1] if op.name in BY_LOOP and unknown else CASES
 
 
-@each_sample(has_values, quick=2)
+@each_sample(has_values, quick=1)
 def test_a_batch_agrees_with_a_loop(op, sample):
     """For every choice of mapped operands."""
     count = sum(arg is not None and arg is not Undef for arg in sample.args)
