@@ -1,5 +1,7 @@
 """The test cases that come with the package onnx, and those that letir does not run."""
 
+import pickle
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
+from letir.kernels.llvm.object_cache import cached_code
 
 DTYPES = frozenset(
     [
@@ -62,14 +66,23 @@ def _is_supported(value) -> bool:
 
 
 def node_cases() -> Iterator[Case]:
-    """The cases of single operators, which the package makes anew."""
+    """The cases of single operators.
+
+    The package computes them, which takes ten seconds: they are kept beside compiled kernels.
+    """
+    key = ("cases of operators", onnx.__version__, np.__version__, sys.version)
+    for case in pickle.loads(cached_code(key, _made_node_cases)):
+        yield Case(*case)
+
+
+def _made_node_cases() -> bytes:
+    """The arguments of the cases, pickled."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
         found = collect_testcases(None)
-    for case in found:
-        yield Case(case.name, case.model, case.data_sets or [], case.rtol, case.atol)
+    return pickle.dumps([(x.name, x.model, x.data_sets or [], x.rtol, x.atol) for x in found])
 
 
 def stored_cases() -> Iterator[Case]:
