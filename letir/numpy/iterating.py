@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import TraceError
+from letir.errors import TraceError, of_unrecorded_code
+from letir.numpy.making import as_traced_constant
 from letir.tracing.operands import traced_or_array
+from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
 
 _FLAGS = frozenset(
@@ -15,10 +17,15 @@ _FLAGS = frozenset(
 )
 
 
+def _not_recorded(told: str) -> TraceError:
+    """The error for an iterator that is not recorded; ``jit`` calls the function as Python."""
+    return note_refusal(of_unrecorded_code(TraceError(told)))
+
+
 class NdIter:
     """``numpy.nditer`` of traced arrays: it yields 0-d arrays, into which a loop may write.
 
-    Buffering, external loops, casts and operands that NumPy allocates are refused.
+    An operand None is a new array. Buffering, external loops and casts are refused.
     """
 
     def __init__(
@@ -31,23 +38,29 @@ class NdIter:
         **options: Any,
     ):
         several = isinstance(op, tuple | list)
-        operands = [traced_or_array(x) for x in (op if several else (op,))]
+        operands = [x if x is None else traced_or_array(x) for x in (op if several else (op,))]
+        given = [x for x in operands if x is not None]
         unknown = {*flags} - _FLAGS | options.keys()
-        if unknown or op_dtypes is not None or order == "F" or any(x is None for x in operands):
-            raise TraceError(
+        if unknown or op_dtypes is not None or order == "F":
+            raise _not_recorded(
                 f"nditer of traced arrays with {', '.join(sorted(unknown)) or 'these options'} is "
                 f"not recorded{at_user()}\n  loop over numpy.ndindex(x.shape), or compute with x"
             )
-        if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in operands):
-            raise TraceError(
+        if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in given):
+            raise _not_recorded(
                 f"nditer of a traced array that is not in C order is not recorded{at_user()}\n"
                 "  pass order='C', or loop over numpy.ndindex(x.shape)"
             )
-        self.shape = np.broadcast_shapes(*[x.shape for x in operands])
+        self.shape = shape = np.broadcast_shapes(*[x.shape for x in given])
+        dtype = np.result_type(*[x.dtype for x in given])
         # an array that has the broadcast shape is used itself: a loop may write into it
         self.operands = tuple(
-            [x if x.shape == self.shape else np.broadcast_to(x, self.shape) for x in operands]
+            as_traced_constant(np.zeros(shape, dtype))
+            if x is None
+            else (x if x.shape == shape else np.broadcast_to(x, shape))
+            for x in operands
         )
+        self._order: Any = "C" if "c_index" in flags else "F" if "f_index" in flags else None
         self.ndim, self.nop = len(self.shape), len(operands)
         self.itersize = int(np.prod(self.shape))
         self.iterindex = 0
@@ -66,8 +79,10 @@ class NdIter:
 
     @property
     def index(self) -> int:
-        """The flat index of the current element."""
-        return self.iterindex
+        """The flat index of the current element, in the order that the flags say."""
+        if not self._order:
+            raise ValueError("Iterator does not have an index")  # NumPy's words
+        return int(np.ravel_multi_index(self.multi_index, self.shape, order=self._order))
 
     @property
     def value(self) -> Any:

@@ -188,11 +188,19 @@ def summed_in_a_while_loop(x):
     return total
 
 
+def added_into_a_new_array(x):
+    it = np.nditer([x, x[0] * 2, None])
+    for a, b, total in it:
+        total[...] = a + b
+    return it.operands[2]
+
+
 LOOPS = {
     "nditer": lambda x: sum(element**2 for element in np.nditer(x)),
     "nditer of two": lambda x: sum(a * b for a, b in np.nditer([x, x[0]])),
     "nditer with indices": summed_in_a_while_loop,
     "nditer that writes": doubled_in_a_loop,
+    "nditer with a new array": added_into_a_new_array,
     "broadcast": lambda x: sum(a * b for a, b in np.broadcast(x, x[:1])),
     "the size of a broadcast": lambda x: x * np.broadcast(x, x[:1]).size,
     "vectorize of rows": np.vectorize(lambda a, b: a @ b, signature="(n),(n)->()"),
@@ -218,3 +226,25 @@ def test_elements_in_another_order_than_c_are_refused():
         lt.trace(lambda x: list(np.nditer(x.T)), X)
     with pytest.raises(ValueError, match="inconsistent size for core dimension 'n'"):
         lt.trace(LOOPS["vectorize of rows"], X, X[:, 1:])
+
+
+def test_an_index_of_nditer_counts_in_the_order_of_its_flag():
+    def places(x, flag):
+        it = np.nditer(x, flags=[flag])
+        return [it.index for _ in it]
+
+    for flag in ("c_index", "f_index"):
+        assert places(X, flag) == lt.trace(places, X, flag)(X, flag)
+    with pytest.raises(ValueError, match="does not have an index"):
+        lt.trace(lambda x: np.nditer(x).index, X)
+
+
+@pytest.mark.parametrize(
+    "options", [{"flags": ["external_loop"]}, {"flags": ["buffered"], "op_dtypes": ["float64"]}]
+)
+def test_jit_runs_an_iterator_that_is_not_recorded_as_python(options):
+    def total(x):
+        return sum([part.sum() for part in np.nditer(x, **options)])
+
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(total(X), lt.jit(total)(X))
