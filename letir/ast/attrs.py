@@ -108,10 +108,10 @@ def token(value: Any) -> Any:
     make = _TOKENS.get(type(value))
     if make is not None:
         return make(value)
+    if hasattr(type(value), "__letir_run__"):  # first: a traced scalar claims to be a np.generic
+        raise _TracedSetting
     if isinstance(value, np.generic):
         return value.dtype, value.tobytes()  # not its class: longlong and int64 are the same dtype
-    if hasattr(type(value), "__letir_run__"):
-        raise _TracedSetting
     try:
         hash(value)
     except TypeError:
