@@ -162,7 +162,8 @@ _LATE_BOUND = {
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),
-        *("call_once_as_python", "state_kept_by", "warn_of_compiles", "warn_of_python"),
+        *("ask_python", "call_once_as_python", "state_kept_by"),
+        *("warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.kernel_binds": ("with_kernels",),

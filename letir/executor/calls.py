@@ -142,10 +142,17 @@ def first_that_runs(
 def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     """The results of the Python function; warns once if the function cannot be recorded."""
     raised, executor.raised_recording = executor.raised_recording, ""
-    results = executor.f(*args, **kwargs)
+    try:
+        results = executor.f(*args, **kwargs)
+    except Exception:
+        if isinstance(raised, Exception):  # letir's error names both sides and the remedy
+            raise raised from None
+        raise
     if raised:  # the function does not raise what its recording has raised
         executor.runs_python = True
-        executor.why_python = f"with traced values a library raises {raised}"
+        is_letirs = isinstance(raised, LetirError)
+        told = "" if is_letirs else "with traced values a library raises "
+        executor.why_python = f"{told}{raised}"
     if executor.why_python and not executor.has_warned:  # not if the function raises the error
         LATE_BOUND["warn_of_python"](executor)
     return results

@@ -21,7 +21,7 @@ from letir.eval.evaluator import Evaluator
 from letir.eval.memory_checks import memory_owner
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
-from letir.executor.calls import call_refused, spec_or_error
+from letir.executor.calls import call_refused, run_python_function, spec_or_error
 from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.executor import Executor, Request, executor_name
@@ -220,6 +220,8 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     before = f.cache.compiles
     entry, version, _ = f.run_first_fitting(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
+    if version is None and f.raised_recording:
+        run_python_function(f, given, kwargs)
     if version is None and f.why_python:
         return _explain_python(f, spec)
     if entry.runs_python or (version is None and f.changed_state):

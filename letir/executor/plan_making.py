@@ -142,6 +142,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
                 LATE_BOUND["call_as_python"](executor, *state[1:], error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
+        if is_all and executor.watches_state:
+            LATE_BOUND["ask_python"](executor, holders, before, error)
         raise
     except Exception as error:
         if executor.watches_state and not hasattr(error, "letir_runs_python"):

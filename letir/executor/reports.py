@@ -138,11 +138,27 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     is_own = code is None or code.co_filename == file
     if is_own and code is not None and type(error) is TypeError:  # of a function in C
         is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
-    is_final = is_own or code.co_filename.startswith(_PACKAGE)  # letir tells more
-    is_final |= isinstance(error, _NOT_TRIED_AGAIN)
-    if not is_final and all(map(is_restorable, holders, before)):
+    if is_own or isinstance(error, _NOT_TRIED_AGAIN):
+        return
+    if code.co_filename.startswith(_PACKAGE):
+        ask_python(executor, holders, before, error)
+    elif all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
+        raise StateMatters
+
+
+def ask_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+    """Make ``executor`` call its function, after letir has raised ``error`` in its recording.
+
+    ``run_python_function`` raises the error, which tells more, if the function raises one too.
+    Does nothing for classes and generators, and if what the function has changed so far cannot be
+    undone.
+    """
+    is_final = isinstance(executor.f, type) or hasattr(error, "letir_is_final")
+    if not is_final and all(map(is_restorable, holders, before)):
+        restore_state(holders, before, generators=True)
+        executor.raised_recording = error
         raise StateMatters
 
 
@@ -300,6 +316,7 @@ LATE_BOUND.update(
     size_words=size_words,
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
+    ask_python=ask_python,
     call_once_as_python=call_once_as_python,
     state_kept_by=state_kept_by,
     warn_of_python=warn_of_python,

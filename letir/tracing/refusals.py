@@ -256,7 +256,10 @@ def wrong_result(leaf: Any) -> TraceError:
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
         f"  {remedy}"
     )
-    return error if is_later else of_unrecorded_code(error)
+    if is_later:  # jit does not call such functions as Python
+        error.letir_is_final = True  # type: ignore[attr-defined]
+        return error
+    return of_unrecorded_code(error)
 
 
 def escaped_error(value: Value) -> EscapedTracerError:

@@ -147,3 +147,26 @@ def test_a_function_that_raises_each_time_is_not_recorded_each_time():
     for n in range(2, 102):  # a later call is recorded, and its plan remains
         assert_same(np.float64(n + 2.0), fast(x, 1000.0))
     assert fast.counters["compiles"] == 1
+
+
+def test_the_function_runs_as_python_if_letir_alone_refuses_it():
+    def program(x):
+        return np.choose([0, 1, 0], [x, x[1]])  # letir wants arrays of one shape
+
+    fast = lt.jit(program)
+    with pytest.warns(RuntimeWarning, match=r"as Python, without a plan: stack: all arrays"):
+        assert_same(program(np.arange(3.0)), fast(np.arange(3.0)))
+    assert_same(program(np.ones(3)), fast(np.ones(3)))
+
+
+def test_letirs_error_remains_where_python_raises_too():
+    """It names both sides and the remedy; what the function did before happens once."""
+    calls: list = []
+
+    def program(x):
+        calls.append(len(x))
+        return x @ np.ones(5)
+
+    with pytest.raises(lt.ShapeError, match="transpose one of them"):
+        lt.jit(program)(X)
+    assert calls == [2]
