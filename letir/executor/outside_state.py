@@ -47,9 +47,10 @@ def run_watching_iterators(iterators: list, do: Callable[[], T]) -> tuple[T, boo
 
     try:
         done = do()
-    except TraceError as error:
-        if has_taken():  # a value cannot be put back into an iterator
+    except Exception as error:
+        if has_taken():  # a value cannot be put back into an iterator: Python would get the next
             vars(error).pop("letir_changes_outside", None)
+            error.letir_is_final = True  # type: ignore[attr-defined]
         raise
     return done, has_taken()
 

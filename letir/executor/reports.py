@@ -138,7 +138,7 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     is_own = code is None or code.co_filename == file
     if is_own and code is not None and type(error) is TypeError:  # of a function in C
         is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
-    if is_own or isinstance(error, _NOT_TRIED_AGAIN):
+    if is_own or isinstance(error, _NOT_TRIED_AGAIN) or hasattr(error, "letir_is_final"):
         return
     if code.co_filename.startswith(_PACKAGE):
         ask_python(executor, holders, before, error)

@@ -170,3 +170,14 @@ def test_letirs_error_remains_where_python_raises_too():
     with pytest.raises(lt.ShapeError, match="transpose one of them"):
         lt.jit(program)(X)
     assert calls == [2]
+
+
+def test_a_value_of_an_outer_iterator_is_not_skipped():
+    """It cannot be put back, so that letir's error is raised."""
+    numbers = iter([1.0, 2.0])
+
+    def program(x):
+        return np.choose([0, 1, 0], [x * next(numbers), x[1]])
+
+    with pytest.raises(lt.ShapeError, match="stack"):
+        lt.jit(program)(np.arange(3.0))
