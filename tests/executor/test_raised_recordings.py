@@ -72,6 +72,22 @@ def test_a_function_that_reaches_many_objects_runs_as_python_too(library):
         assert_same(2 * X, lt.jit(program)(X, 2))
 
 
+def test_a_function_that_another_compiler_has_compiled_runs_as_python():
+    """Numba's functions and Cython's fused ones say so of all but ordinary arrays."""
+
+    def compiled(x):
+        try:
+            memoryview(x)
+        except TypeError:
+            raise TypeError("can't unbox array from PyObject into native value.") from None
+        return x * 2
+
+    with pytest.warns(RuntimeWarning, match="a function written in C takes no traced value"):
+        assert_same(2 * X, lt.jit(compiled)(X))
+    with pytest.raises(lt.errors.TraceError, match="can't unbox array"):
+        lt.trace(compiled, X)
+
+
 def test_numbers_for_c_code_of_a_function_that_reaches_many_objects_run_as_python():
     many = [[i] for i in range(3_000)]
 

@@ -106,6 +106,20 @@ def test_sequences_are_operands(items):
     check(program, np.array([-1.0, 2.0, 0.5]))
 
 
+AXES = np.arange(2)
+WITH_AXES_IN_ARRAYS = [
+    lambda x: np.fft.irfftn(np.fft.rfftn(x, axes=AXES), s=np.array([2, 3]), axes=AXES),
+    lambda x: np.roll(x, np.array([1, 2]), axis=AXES),
+    lambda x: np.moveaxis(x, AXES, AXES[::-1]),
+    lambda x: np.gradient(x, axis=AXES),
+]
+
+
+@pytest.mark.parametrize("program", WITH_AXES_IN_ARRAYS)
+def test_axes_may_be_given_as_an_array(program):
+    check(program, np.array([[0.5, 2.0, 1.0], [-1.0, 0.25, 3.0]]))
+
+
 def test_a_python_number_does_not_add_a_range():
     with pytest.raises(TypeError, match="unsupported operand"):
         lt.trace(lambda x: x + range(3), 1.0)

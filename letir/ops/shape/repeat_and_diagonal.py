@@ -29,7 +29,7 @@ from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
 from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, indices_below
-from letir.ops.shape.transpose import int_or_tuple, move_axes, normalize_axes
+from letir.ops.shape.transpose import array_as_tuple, int_or_tuple, move_axes, normalize_axes
 
 
 def count_axes(a: Any) -> int:
@@ -63,7 +63,7 @@ def _truncated(count: Any) -> Any:
 
 def _roll_prepare(a, shift, axis=None):
     """np.roll, with as many shifts as axes."""
-    shift = _truncated(shift)
+    shift, axis = _truncated(shift), array_as_tuple(axis)
     shifts = shift if isinstance(shift, list | tuple) else (shift,)
     axes = int_or_tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     sizes = (a.size,) if axis is None else a.shape

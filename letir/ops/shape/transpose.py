@@ -43,6 +43,12 @@ def int_or_tuple(axis: Any) -> Any:
     return as_size(axis)
 
 
+def array_as_tuple(sizes: Any) -> Any:
+    """Sizes or axes that a caller gives as a vector, such as ``np.arange(2)``, as a tuple."""
+    is_vector = isinstance(sizes, np.ndarray) and sizes.ndim == 1
+    return tuple(sizes.tolist()) if is_vector else sizes
+
+
 def _transpose_aval(x, *, axes):
     """The operand's type with its shape permuted."""
     order = range(x.ndim)[::-1] if axes is None else normalize_axes(axes, x.ndim)
@@ -63,8 +69,8 @@ def _transpose_vjp(ct, y, x, *, axes):
 def _moveaxis_prepare(a, source, destination):
     """np.moveaxis as a transpose."""
     source, destination = (
-        normalize_axes(int_or_tuple(source), a.ndim),
-        normalize_axes(int_or_tuple(destination), a.ndim),
+        normalize_axes(int_or_tuple(array_as_tuple(source)), a.ndim),
+        normalize_axes(int_or_tuple(array_as_tuple(destination)), a.ndim),
     )
     if len(source) != len(destination):
         raise ShapeError(

@@ -25,7 +25,7 @@ from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.indexing.basic import assemble
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose import int_or_tuple, normalize_axes
+from letir.ops.shape.transpose import array_as_tuple, int_or_tuple, normalize_axes
 
 _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
@@ -53,6 +53,7 @@ def _along_several(name: str):
 
 def _several_axes(name: str, a, s, axes, norm) -> tuple:
     """(operands, attrs) of a transform along several axes; an axis may be given twice."""
+    s, axes = array_as_tuple(s), array_as_tuple(axes)
     if s is not None and None in s:
         s = _without_none(name, a, tuple(s), axes)
     s, axes = int_or_tuple(s), int_or_tuple(axes)

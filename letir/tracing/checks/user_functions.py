@@ -93,7 +93,8 @@ def _refuse_method(error: BaseException) -> None:
     ) from None
 
 
-_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b|^No matching signature found$"  # the latter by Cython
+_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b"
+_OF_A_CLASS += r"|^No matching signature found$|^can't unbox array from PyObject"  # Cython, Numba
 _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
 
 

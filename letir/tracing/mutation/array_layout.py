@@ -92,10 +92,11 @@ class Flags:
     def writeable(self, value: Any) -> None:
         a = self._array
         if type(a.sharing) is SharedView:
-            raise TraceError(
+            error = TraceError(
                 f"flags.writeable of a view, {a.type}, cannot be set in a recording{at_user()}\n"
                 "  leave it out, or copy the view first"
             )
+            raise note_refusal(of_unrecorded_code(error))
         if a.sharing is None:
             a.sharing = Memory(a.arg)
         a.sharing.reason = None if value else READ_ONLY
