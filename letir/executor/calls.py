@@ -6,7 +6,7 @@
 import logging
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -32,6 +32,8 @@ from letir.plan.plan import Miss
 
 _LOG = logging.getLogger("letir.plan")
 _MOST_LINES = 3  # lines of guards that a reason names
+_PLANS_QUICK = 8  # quick calls that are tried before keys are computed
+_MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
 
 
 @define(eq=False)
@@ -109,6 +111,27 @@ def promote_plan(entry: Entry, version: Any) -> None:
             others = [plan for plan in entry.plans if plan is not version]
             if len(others) < len(entry.plans):
                 entry.plans = (version, *others)
+
+
+def add_quick_call(
+    executor: Any, known: tuple, args: tuple, kwargs: dict, leaves: Sequence
+) -> None:
+    """From now on, try this plan first for calls of ``executor`` with arguments of this kind."""
+    if executor.quick_made < _MOST_QUICK:
+        made = LATE_BOUND["quick_call"](executor, known, args, kwargs, leaves)
+        if made is not None:
+            executor.quick_made += 1
+            executor.try_first((made, *executor.quick)[:_PLANS_QUICK])
+
+
+def promote_quick(executor: Any, quick: Any) -> None:
+    """Try ``quick`` first from now on, if it is also the last quick call that took a later place.
+
+    In a series of calls like this one the others would fail at their guards before it.
+    """
+    if quick is executor.later_quick:
+        executor.try_first((quick, *[other for other in executor.quick if other is not quick]))
+    executor.later_quick = quick
 
 
 def first_that_runs(

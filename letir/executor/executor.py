@@ -21,6 +21,7 @@ from letir.executor.argument_spec import ArgumentSpec, has_tracer, key_of_arrays
 from letir.executor.calls import (
     LATEST,
     Request,
+    add_quick_call,
     call_refused,
     counter_value,
     dynamic_leaves,
@@ -31,6 +32,7 @@ from letir.executor.calls import (
     may_run_again,
     needs_log,
     promote_plan,
+    promote_quick,
     run_python_function,
     spec_or_error,
 )
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
 
 _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
-_PLANS_QUICK = 8  # quick calls that are tried before keys are computed
-_MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
 _NO_PLAN: Any = SimpleNamespace(), None, None, None, None
 _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
@@ -59,6 +59,7 @@ class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
     held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
+    has_warned = False  # that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
     if TYPE_CHECKING:
 
@@ -76,7 +77,7 @@ class Executor(Generic[P, R]):
         self.keys = BoundedCache(_MOST_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.as_python: tuple = ()  # kinds of arguments for which the Python function is called
-        self.quick_made, self.has_warned = 0, False  # has_warned: that most calls compile
+        self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick``
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # for arguments whose plan is not known by key
@@ -112,6 +113,8 @@ class Executor(Generic[P, R]):
                     break
             else:
                 if result is not Miss:
+                    if quick is not self.quick[0]:
+                        promote_quick(self, quick)
                     quick.entry.used = next(self.calls)
                     LATEST.graph = quick.executed
                     return result
@@ -160,14 +163,14 @@ class Executor(Generic[P, R]):
             if results is None:  # outside ``except``: a later error would get this as its context
                 return self.try_other_plans(number, args, kwargs, key, leaves, known)
             if number % _CALLS_BY_KEY == 0:
-                self.add_quick_call(known, args, kwargs, leaves)
+                add_quick_call(self, known, args, kwargs, leaves)
         except BaseException:
             del args, kwargs, leaves  # a stored exception would keep them alive
             raise
         LATEST.graph = executed
-        if tree is None:
-            return results[0] if len(results) == 1 else results
-        return tree.unflatten(results)
+        if tree is not None:
+            return tree.unflatten(results)
+        return results[0] if len(results) == 1 else results
 
     def note_python_kind(self, number: int, args: tuple, kwargs: dict) -> None:
         """Count a call of the Python function; some of them give their kind a test."""
@@ -175,14 +178,6 @@ class Executor(Generic[P, R]):
         if number % _CALLS_BY_KEY == 0:
             self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
             self.try_first(self.quick)
-
-    def add_quick_call(self, known: tuple, args: tuple, kwargs: dict, leaves: Sequence) -> None:
-        """From now on, try this plan first for calls with arguments of this kind."""
-        if self.quick_made < _MOST_QUICK:
-            made = LATE_BOUND["quick_call"](self, known, args, kwargs, leaves)
-            if made is not None:
-                self.quick_made += 1
-                self.try_first((made, *self.quick)[:_PLANS_QUICK])
 
     def try_other_plans(
         self,
@@ -208,7 +203,7 @@ class Executor(Generic[P, R]):
             self.remember_key(key, entry, version, leaves)
             known = self.known_call(key)
             if known is not None:
-                self.add_quick_call(known, args, kwargs, leaves)
+                add_quick_call(self, known, args, kwargs, leaves)
             LATEST.graph = version.executed
             return nested_results(version.program, results)
         return self.call_by_spec(number, args, kwargs, key, leaves)
@@ -258,7 +253,7 @@ class Executor(Generic[P, R]):
             known = self.known_call(key)
             # each new size comes here until the plan for all sizes has a quick call
             if entry.key.has_names and n % _CALLS_BY_KEY == 0 and known and known[1]:
-                self.add_quick_call(known, args, kwargs, leaves)
+                add_quick_call(self, known, args, kwargs, leaves)
         return nested_results(version.program, results)
 
     def run_first_fitting(self, request: Request) -> tuple:

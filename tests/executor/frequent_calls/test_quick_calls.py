@@ -337,6 +337,18 @@ def test_a_compiled_program_called_often_widens_numbers_still():
     assert_same(0.5 * X, fast(X, 0.5))
 
 
+def test_the_plan_that_fits_a_series_of_calls_is_tried_first():
+    """Each plan before it would fail at its guard, in each call of the series."""
+    fast, x = lt.jit(lambda x: 2 * x if x.sum() > 0 else x - 1), np.ones(3)
+    for argument in [x] * 40 + [-x] * 40:
+        fast(argument)
+
+    for argument, expected in ((x, 2 * x), (-x, -x - 1), (x, 2 * x)):
+        for _ in range(2):
+            assert_same(expected, fast(argument))
+        assert_same(expected, fast.quick[0].run((argument,), {}))
+
+
 def test_a_compiled_program_called_often_says_where_a_guard_fails():
     def positive(x):
         return x * 2 if x.sum() > 0 else -x
