@@ -106,11 +106,13 @@ def _is_getattr(code: CodeType, at: int) -> bool:
 
 
 def calls_method(frame: FrameType, name: str) -> bool:
-    """Whether a frame itself calls the method of this name, as in ``x.__array__()``.
+    """Whether a frame of recorded code itself calls the method of this name: ``x.__array__()``.
 
     Otherwise C code that the frame called, such as ``np.sin(x)``, calls the method.
     """
     if name not in frame.f_code.co_names:
+        return False
+    if not (is_user_module(frame.f_globals) or is_beside_extensions(frame.f_globals)):
         return False
     spans = {x.offset: (*_span_of(x), x) for x in dis.get_instructions(frame.f_code)}
     start, end, _ = spans[instruction_at(frame)]

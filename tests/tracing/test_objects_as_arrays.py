@@ -197,6 +197,12 @@ def test_the_method_that_numpy_asks_for_an_array_may_be_called():
     check(program, np.array([0.5, 2.0]))
 
 
+def test_other_libraries_are_refused_the_memory_of_a_traced_array():
+    """letir itself asks for an array where C code asks for memory."""
+    with pytest.raises(lt.errors.TraceError, match="cannot become an ordinary array"):
+        lt.trace(np.from_dlpack, np.ones(2))
+
+
 def test_arrays_do_not_combine_with_objects():
     with pytest.raises(lt.errors.DTypeError, match="is not an array of numbers"):
         lt.trace(lambda x: x * Length(2.0), np.ones(2))
