@@ -35,7 +35,7 @@ from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
-from letir.tracing.callers import is_class_of_user, is_user_module
+from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LAZY, LIFT_STATES
@@ -270,7 +270,7 @@ def _attributes_of_object(value: Any, holders: list) -> list:
     slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
     if slots:
         holders.append(Slots(value, slots))
-    return [getattr(value, "__dict__", None), kind, *[getattr(value, n, None) for n in slots]]
+    return [attributes_of(value), kind, *[getattr(value, n, None) for n in slots]]
 
 
 def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:

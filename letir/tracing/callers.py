@@ -263,6 +263,17 @@ def _codes_of(member: Any) -> list[CodeType]:
     return [f.__code__ for f in functions if type(f) is FunctionType]
 
 
+def attributes_of(value: Any) -> Any:
+    """The dict of an object's attributes, None without one; runs no method of the object.
+
+    ``__getattribute__`` of a module that is missing may raise the error of its import.
+    """
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
 def name_of_globals(space: dict) -> str:
     """The name of the module with these globals, another text for globals of ``exec``."""
     name = space.get("__name__")

@@ -17,7 +17,7 @@ from attrs import define
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import PlaceSite
-from letir.tracing.callers import REACHING, is_user_module
+from letir.tracing.callers import REACHING, attributes_of, is_user_module
 from letir.tracing.stand_ins import stand_in_of
 from letir.tracing.trace_state import ACTIVE, Trace
 
@@ -195,7 +195,7 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
 
 
 def _places_in_object(value: Any) -> Iterator[tuple[Callable, Any]]:
-    yield from _unchanged((type(value), getattr(value, "__dict__", None)))
+    yield from _unchanged((type(value), attributes_of(value)))
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):

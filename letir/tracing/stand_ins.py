@@ -23,6 +23,7 @@ from letir.tracing.callers import (
     STANDARD,
     LibraryModule,
     are_of_exec,
+    attributes_of,
     is_user_module,
     name_of_globals,
 )
@@ -295,7 +296,7 @@ def _sites_of(f: Callable, has_sizes: bool) -> Iterator:
         elif kind.__module__ not in ("builtins", "numpy") and callable(function):
             calls = [vars(parent).get("__call__") for parent in kind.__mro__]
             todo += [call for call in calls if type(call) is FunctionType]
-            yield from _sites_in_dict(getattr(function, "__dict__", {}), todo)
+            yield from _sites_in_dict(attributes_of(function), todo)
 
 
 def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> Iterator:

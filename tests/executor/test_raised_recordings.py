@@ -197,3 +197,26 @@ def test_a_value_of_an_outer_iterator_is_not_skipped():
 
     with pytest.raises(lt.ShapeError, match="stack"):
         lt.jit(program)(np.arange(3.0))
+
+
+class Missing:
+    """A module that could not be imported, as packages keep it: each use raises the error."""
+
+    def __getattribute__(self, name):
+        if name == "__class__":
+            return type(None)
+        raise ModuleNotFoundError("No module named 'meshes'")
+
+
+missing = Missing()
+
+
+def test_objects_whose_every_attribute_raises_are_not_used():
+    def program(x):
+        return struct.unpack("d", struct.pack("d", x[0]))[0] if missing is None else x * 2
+
+    assert_same(2 * X, lt.jit(program)(X))
+    assert_same(2 * X, lt.trace(program, X)(X))
+    with pytest.raises(lt.errors.TraceError, match="cannot be recorded"):
+        lt.trace(lambda x: [missing, struct.pack("d", x[0])][1] and x, X)
+    assert_same(np.full(2, 2.0), lt.grad(lambda x: program(x).sum())(X))

@@ -20,6 +20,7 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import loaded_module, new_lock
 from letir.ast.terms import Lambda
+from letir.tracing.callers import attributes_of
 from letir.tracing.stand_ins import add_loaded_modules
 from letir.tracing.trace_state import DRAW_AT_ONCE, LIFT_STATES
 
@@ -115,7 +116,7 @@ def _nested_values(values: list) -> list:
         elif kind.__module__ in _WITHOUT_GENERATORS or isinstance(value, type):
             continue
         else:
-            inner = getattr(value, "__dict__", {}) if kind.__dictoffset__ else {}
+            inner = (attributes_of(value) or {}) if kind.__dictoffset__ else {}
             inner = inner.values() if type(inner) is dict else ()
         if id(value) not in seen:
             seen.add(id(value))
