@@ -259,7 +259,7 @@ def _codes_of(member: Any) -> list[CodeType]:
     functions = [member, *[getattr(member, n, None) for n in ("__func__", "fget", "fset")]]
     for f in functions:  # grows
         if type(f) is FunctionType and "__wrapped__" in f.__dict__:
-            functions.append(f.__wrapped__)
+            functions.append(f.__dict__["__wrapped__"])
     return [f.__code__ for f in functions if type(f) is FunctionType]
 
 

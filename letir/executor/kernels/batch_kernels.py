@@ -111,8 +111,8 @@ class BatchCall:
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
         given = [
-            self.flatten_operand(x, *facts)
-            for x, *facts in zip(operands, self.kinds, self.ordered, strict=True)
+            self.flatten_operand(x, kind, is_ordered)
+            for x, kind, is_ordered in zip(operands, self.kinds, self.ordered, strict=True)
         ]
         result = [
             self.new_result(start, kind, operands)
