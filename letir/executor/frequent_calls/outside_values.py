@@ -146,7 +146,10 @@ def _is_of_module(value: Any, name: str) -> bool:
     """Whether a value is a module, or part of a module, of the package with this name."""
     if isinstance(value, np.ufunc):
         return name == "numpy"
-    module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
+    try:
+        module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
+    except Exception:  # of an object in place of a module that could not be imported
+        return False
     return str(module).partition(".")[0] == name
 
 
