@@ -22,6 +22,7 @@ from hypothesis import settings
 
 import letir as lt
 import letir.ops
+from letir.kernels.llvm import object_cache
 from letir.tracing import stand_ins
 
 os.environ["LETIR_PROGRESS"] = "0"  # also in processes on terminals
@@ -29,6 +30,7 @@ os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 # compiled kernels, not among the user's
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
 os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
+object_cache._MOST_FILES = 1 << 14  # the tests have thousands, also those of the last commits
 
 _PACKAGE = Path(lt.__file__).parent
 
