@@ -86,16 +86,21 @@ def each_sample(
     the rest.
     """
 
-    def decorate(law: Callable) -> Callable:
-        names = [
-            name
-            for name, samples in SAMPLES.items()
-            if _ONLY in (None, name) and name in PRIMITIVES and among(PRIMITIVES[name])
-            if any(holds(PRIMITIVES[name], sample) for sample in samples)
-        ]
+    def applies(name: str) -> bool:
+        op = PRIMITIVES[name]
+        return among(op) and any(holds(op, sample) for sample in SAMPLES[name])
 
-        def cases_of(names: Iterable[str], others=False) -> Iterator[tuple[Callable, Callable]]:
-            for name in names:
+    @functools.cache  # asked at the first call: a test over all operations is collected at once
+    def names() -> list[str]:
+        known = [name for name in SAMPLES if name in PRIMITIVES and _ONLY in (None, name)]
+        return list(filter(applies, known))
+
+    def more() -> list[str]:
+        return [name for name in names() if len(SAMPLES[name]) > quick]
+
+    def decorate(law: Callable) -> Callable:
+        def cases_of(names: Callable, others=False) -> Iterator[tuple[Callable, Callable]]:
+            for name in names():
                 cases = samples_of(name, holds)
                 if quick is not None:
                     chosen = places_of(len(cases), quick, len(law.__name__))
@@ -106,12 +111,12 @@ def each_sample(
 
         if in_one_test and quick is None:
             return _test_over(law, partial(cases_of, names))
-        more = [name for name in names if quick is not None and len(SAMPLES[name]) > quick]
         if in_one_test:
             groups = {"some": (names, False), "others": (more, True)}
         else:
-            groups = {name: ([name], False) for name in names}
-            groups |= {f"{name}, others": ([name], True) for name in more}
+            groups = {name: (partial(list, [name]), False) for name in names()}
+            if quick is not None:
+                groups |= {f"{n}, others": (partial(list, [n]), True) for n in more()}
         return _parametrized(law, groups, cases_of)
 
     return decorate
@@ -198,7 +203,8 @@ def _test_over(law: Callable, cases: Callable, fixtures: Iterable[str] = ()) -> 
 def _parametrized(law: Callable, groups: dict[str, tuple], cases_of: Callable) -> Callable:
     """The test, parametrized by groups, that a law holds for all ``cases_of(names, others)``.
 
-    ``groups``: the id -> (names, whether the samples are those that only the slow run checks).
+    ``groups``: the id -> (a function that returns names, whether the samples are those that only
+    the slow run checks).
     """
     params = [
         pytest.param(names, others, id=label, marks=[pytest.mark.slow] * others)
