@@ -165,12 +165,18 @@ def first_that_runs(
 def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     """The results of the Python function; warns once if the function cannot be recorded."""
     raised, executor.raised_recording = executor.raised_recording, ""
+    has_failed = False
     try:
         results = executor.f(*args, **kwargs)
     except Exception:
-        if isinstance(raised, Exception):  # letir's error names both sides and the remedy
-            raise raised from None
-        raise
+        if not isinstance(raised, Exception):
+            raise
+        has_failed = True
+    if has_failed:  # outside ``except``: letir's error would get the caught one as its context
+        try:
+            raise raised  # it names both sides and the remedy
+        finally:
+            del raised, args, kwargs  # its traceback holds this frame
     if raised:  # the function does not raise what its recording has raised
         executor.runs_python = True
         is_letirs = isinstance(raised, LetirError)

@@ -22,6 +22,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
+from letir.eval.array_modules import array_module
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec, names_in_code
 from letir.executor.calls import (
@@ -142,7 +143,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
                 LATE_BOUND["call_as_python"](executor, *state[1:], error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
-        if is_all and executor.watches_state:
+        if is_all and executor.watches_state and array_module(request.leaves) is np:
             LATE_BOUND["ask_python"](executor, holders, before, error)
         raise
     except Exception as error:

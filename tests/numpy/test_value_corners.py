@@ -109,7 +109,13 @@ ERRORS = {
     "an identity in the other byte order": (lambda x: np.eye(3, dtype=OTHER, like=x), 1.0),
     "a number split": (lambda x: np.array_split(x, 2), 3),
 }
-RUN_AS_PYTHON = ("a median into another dtype",)  # by jit, beside arguments of other classes
+RUN_AS_PYTHON = {  # by jit, beside arguments of other classes
+    *("a median into another dtype", "a list with None"),
+    *("an integer beyond 64 bits", "a constant integer beyond 64 bits", "an integer of uint64"),
+    *("an integer that Python does not print", "a cast to the other byte order"),
+    *("zeros in the other byte order", "a full array in the other byte order"),
+    "a range to a traced end in the other byte order",
+}
 ORDERED = {
     "an array of a list": lambda x: np.array([x, x]),
     "a selection": lambda x: np.select([x > 1, x < 0], [x, 2 * x], 1),
@@ -130,7 +136,6 @@ REFUSED_BY_NUMPY = {
     "a determinant of no matrix": (np.linalg.det, np.ones(3), np.linalg.LinAlgError),
     "an inverse of no square": (np.linalg.inv, np.ones((2, 3)), np.linalg.LinAlgError),
     "int of a complex number": (int, 1j, TypeError),
-    "byteswap": (lambda x: x.byteswap(), np.arange(3), AttributeError),
 }
 
 
@@ -228,3 +233,11 @@ def test_nan_to_num_of_a_scalar_in_place_is_numpys_error():
 
 def test_nan_to_num_of_a_number_is_a_number():
     assert_same(lt.trace(lambda x, n: np.nan_to_num(x, nan=n), 1.0, 2)(np.nan, 3), np.float64(3.0))
+
+
+def test_byteswap_is_refused_by_name_and_run_as_python_by_jit():
+    x = np.arange(3)
+    with pytest.raises(AttributeError, match="byteswap"):
+        lt.trace(lambda x: x.byteswap(), x)
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan: .*byteswap"):
+        assert_same(x.byteswap(), lt.jit(lambda x: x.byteswap())(x))
