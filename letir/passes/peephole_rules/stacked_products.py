@@ -65,8 +65,11 @@ def _is_worth_flattening(bind: Bind) -> bool:
     rows, each = math.prod(x.shape[:-1]), x.shape[-2]
     if bind.op is dot:  # NumPy does not call BLAS
         return bool(rows >= _LEAST_ROWS and y.size)
-    of_item = max(x.size, rows * y.shape[1]) // x.shape[0]  # smaller ones are items themselves
-    if rows >= LEAST_ITEMS and y.size and max(y.shape) <= _MOST_OF_ROW < of_item:
+    largest = max(x.size, rows * y.shape[1])
+    is_of_rows = (
+        largest > _MOST_OF_ROW * x.shape[0]
+    )  # matrices of few elements are items themselves
+    if rows >= LEAST_ITEMS and y.size and max(y.shape) <= _MOST_OF_ROW and is_of_rows:
         return bind.op is matmul or _multiplies_rows(bind)
     is_large = min(y.shape) >= _LEAST_COLUMNS and math.prod(y.shape) >= _LEAST_FACTOR
     is_stack = each <= _MOST_ROWS and rows >= max(_LEAST_ROWS, each + 1)

@@ -53,6 +53,16 @@ def test_a_small_matrix_multiplies_all_pixels_at_once(f):
     assert fn is batch_matmuls(fn, exact=True)
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (700, 2, 0)])
+@pytest.mark.parametrize("f", [np.matmul, np.dot, lambda x, y: np.tensordot(x, y, 1)])
+def test_empty_stacks(f, shape):
+    x, y = random(*shape), random(shape[-1], 3)
+    fn = lt.trace(f, x, y)
+
+    assert_close(f(x, y), batch_matmuls(fn)(x, y))
+    assert_close(f(x, y), lt.jit(f)(x, y))
+
+
 def test_dot_of_a_stack_calls_blas():
     x, y = random(5, 8, 40), random(40, 3)
     fn = lt.trace(np.dot, x, y)
