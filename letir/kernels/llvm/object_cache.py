@@ -12,6 +12,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -76,6 +77,8 @@ def _read_file(file: Path) -> bytes | None:
             found = opened.read()
     except OSError:
         return None
+    with suppress(OSError):  # ``_drop_oldest`` goes by the time of the last use
+        os.utime(file)
     code = found[_HASH_BYTES:]
     return code if code and hashlib.sha256(code).digest() == found[:_HASH_BYTES] else None
 
@@ -97,7 +100,7 @@ def _write_file(file: Path, code: bytes) -> None:
 
 
 def _drop_oldest(folder: Path) -> None:
-    """Remove the older half of the files once there are too many."""
+    """Remove the half of the files that were used longest ago, once there are too many."""
     names = os.listdir(folder)
     if len(names) <= _MOST_FILES:
         return

@@ -86,6 +86,24 @@ def test_the_number_of_files_is_bounded(folder, monkeypatch):
     assert len(os.listdir(folder)) <= 10
 
 
+def test_files_that_are_used_stay(folder, monkeypatch):
+    monkeypatch.setattr(object_cache, "_MOST_FILES", 10)
+    for n in range(10):
+        cached_code((str(n),), compiling())
+    for n, name in enumerate(sorted(os.listdir(folder))):
+        os.utime(folder / name, (n, n))
+    used = compiling()
+    for n in range(3):
+        cached_code((str(n),), used)
+
+    cached_code(("another",), compiling())
+    for n in range(3):
+        cached_code((str(n),), used)
+
+    assert used.calls == 0
+    assert len(os.listdir(folder)) < 10
+
+
 def test_an_error_of_the_compiler_leaves_nothing(folder):
     def failing():
         raise MemoryError
