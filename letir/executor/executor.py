@@ -299,8 +299,7 @@ class Executor(Generic[P, R]):
             except Exception as error:
                 if not getattr(error, "letir_runs_python", False):
                     raise
-                self.cache.note_failure(request.number)
-                error.__traceback__ = error.__context__ = None  # which keep arguments alive
+                self.cache.note_failure(request.number, error)
                 return entry, None, None  # the Python function writes before it raises
 
     def entry_for(self, request: Request) -> Entry:

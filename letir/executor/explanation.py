@@ -219,7 +219,6 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return _explain_python(f, "")
     before = f.cache.compiles
     entry, version, _ = f.run_first_fitting(Request(next(f.calls), spec, leaves, marked))
-    is_new = f.cache.compiles > before
     if version is None and f.raised_recording:
         run_python_function(f, given, kwargs)
     if version is None and f.why_python:
@@ -231,12 +230,11 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     options: dict = {"optimize": f.options.optimize, "exact": f.options.exact}
     if type(version) is Compiled:
         options["kernels"] = kernel_mode(f.options.kernels, **options)
+    is_new = f.cache.compiles > before
     result = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
-    return (
-        result
-        if entry.key.has_names
-        else evolve(result, why_not=f.families.why_not(spec, list(f.cache.entries)))
-    )
+    if entry.key.has_names:
+        return result
+    return evolve(result, why_not=f.families.why_not(spec, list(f.cache.entries)))
 
 
 def _explain_python(f: Executor, arguments: Any) -> Explanation:

@@ -126,9 +126,13 @@ class PlanCache:
                 self.remove(entry)
             flight.done.set()
 
-    def note_failure(self, number: int) -> None:
-        """Note that call ``number`` could not be recorded and runs the Python function."""
+    def note_failure(self, number: int, error: Exception) -> None:
+        """Note that call ``number`` could not be recorded and runs the Python function.
+
+        The traceback of ``error`` is dropped: with it, waiting threads keep arguments alive.
+        """
         self.last_failure = number, self.last_failure[1] + 1
+        error.__traceback__ = error.__context__ = None
 
     def waits(self, number: int) -> bool:
         """Whether call ``number`` is not recorded, since recordings failed several times."""

@@ -54,6 +54,11 @@ def may_raise_flags(name: str) -> bool:
     return name in _WITH_FLAGS or name in ELEMENTARY
 
 
+def selects(name: str) -> bool:
+    """Whether a form selects one of its operands."""
+    return name in _SELECTIONS
+
+
 def _instruction_form(name: str) -> Form:
     return lambda b, *operands: b.let(name, *operands)
 
@@ -224,9 +229,8 @@ def _floor_divide_integers(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.select(is_apart, b.sub(result, b.number(1, x.dtype)), result)
 
 
-_WITH_FLAGS = {
-    *("div", "fmod", "floor_divide", "reciprocal", "remainder", "safe_divide", "sqrt"),
-}
+_WITH_FLAGS = {"div", "fmod", "floor_divide", "reciprocal", "remainder", "safe_divide", "sqrt"}
+_SELECTIONS = {"where", "clip", "maximum", "minimum", "fmax", "fmin"}
 _FORMS: dict[str, Form] = {
     **{
         name: _instruction_form(name)

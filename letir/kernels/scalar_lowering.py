@@ -12,11 +12,10 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.ast.types import ArrayType
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Operand, Scalar
-from letir.kernels.scalar_forms import form_of, may_raise_flags, scalar_name
+from letir.kernels.scalar_forms import form_of, may_raise_flags, scalar_name, selects
 from letir.ops.define.records import promotion_type
 
 DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
-_SELECTIONS = {"where", "clip", "maximum", "minimum", "fmax", "fmin"}
 MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 
 
@@ -102,7 +101,7 @@ class ScalarLowering:
                     self.builder.hidden(x) if arg in self.selected and type(x) is Scalar else x
                     for arg, x in pairs
                 ]
-        elif name in _SELECTIONS:
+        elif selects(name):
             self.selected.add(bind.binders[0])
         return operands
 

@@ -221,9 +221,6 @@ class Watch:
     )
 
     def __init__(self, f: Callable | None, draws: str):
-        numpy: Any = loaded_module("numpy.random")
-        if numpy is not None and numpy.__spec__._initializing:
-            getattr(sys.modules["numpy"], "random")  # noqa: B009  waits for the thread that imports
         self.draws: str = draws
         self.stand_ins: Any = None
         self.f, self.generators = f, [] if draws == DRAW_AT_ONCE else _generators_of(f)
