@@ -33,6 +33,11 @@ def load_module(name: str) -> ModuleType:
     return sys.modules[name]
 
 
+def loaded_module(name: str) -> ModuleType | None:
+    """The module with this name, None if it is not loaded. Waits for a thread that imports it."""
+    return load_module(name) if name in sys.modules else None
+
+
 def load_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     """``__getattr__`` of a package; ``homes`` has the module in it that defines each name."""
     if name not in homes:

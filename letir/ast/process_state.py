@@ -13,7 +13,6 @@ import operator
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -215,18 +214,6 @@ def _move_to_oldest_generation() -> None:
         gc.unfreeze()
     else:
         gc.collect(0)
-
-
-# ---- modules ----
-
-
-def loaded_module(name: str) -> Any:
-    """The module of this name, None if it is not loaded. Waits for a thread that imports it."""
-    module = sys.modules.get(name)
-    while getattr(getattr(module, "__spec__", None), "_initializing", False):
-        time.sleep(1e-3)
-        module = sys.modules.get(name)
-    return module
 
 
 # ---- floating-point errors ----

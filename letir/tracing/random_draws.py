@@ -19,9 +19,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from letir.ast import LATE_BOUND
+from letir.ast import LATE_BOUND, loaded_module
 from letir.ast.builder import Value
-from letir.ast.process_state import loaded_module, new_lock
+from letir.ast.process_state import new_lock
 from letir.ast.types import ArrayType
 from letir.ops import LateModule
 from letir.tracing import callers, entry

@@ -9,7 +9,8 @@ import weakref
 
 import pytest
 
-from letir.ast.process_state import loaded_module, paused_gc
+from letir.ast import loaded_module
+from letir.ast.process_state import paused_gc
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from contextlib import nullcontext, suppress
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
-from letir.ast import LATE_BOUND
-from letir.ast.process_state import loaded_module, new_lock
+from letir.ast import LATE_BOUND, loaded_module
+from letir.ast.process_state import new_lock
 from letir.ast.terms import Lambda
 from letir.tracing.callers import attributes_of
 from letir.tracing.stand_ins import add_loaded_modules
