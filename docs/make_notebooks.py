@@ -20,6 +20,7 @@ SECONDS = 600  # after which a cell is taken to hang
 # what an earlier notebook of the same process has changed
 _RESET = """
 %reset -f
+__spec__ = None  # multiprocessing reads it, and %reset removes it
 import sys
 if "matplotlib.pyplot" in sys.modules:
     sys.modules["matplotlib.pyplot"].rcdefaults()
