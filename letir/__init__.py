@@ -189,6 +189,7 @@ _LATE_BOUND = {
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
     "kernels.interpreted_calls": ("interpreted_call",),
+    "kernels.machine_costs": ("machine_costs",),
     "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
     "numpy.power_series": ("polynomial_function",),
     "tracing.numpy_functions.polynomial_objects": ("coefficients_of", "horner", "of_polynomials"),

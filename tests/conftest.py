@@ -25,6 +25,7 @@ import letir.ops
 from letir.kernels.llvm import object_cache
 from letir.tracing import stand_ins
 
+os.environ["LETIR_COSTS"] = ""  # kernels as on any computer of this family
 os.environ["LETIR_PROGRESS"] = "0"  # also in processes on terminals
 os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 # compiled kernels, not among the user's

@@ -17,6 +17,7 @@ from letir.cli.program_commands import (
     run_command,
     show_command,
     trace_command,
+    tune_command,
     view_command,
 )
 
@@ -75,6 +76,7 @@ _EXPORTED = "where to write the ONNX model; needs the extra onnx"
 DIFFERENTIABLE = "a saved program or ONNX model whose first result is a scalar"
 _VIEWED = "a saved program, an ONNX model, or a function, as in model.py:loss or package.model:loss"
 _ARGNUMS = "arguments with respect to which to differentiate (default: 0)"
+_COSTS = "the file of costs (default: LETIR_COSTS, or letir/costs.json in the folder of settings)"
 PASSES = "passes of letir.passes to run, in this order (default: those of letir.jit)"
 COMMANDS: tuple[Any, ...] = (
     (
@@ -87,6 +89,11 @@ COMMANDS: tuple[Any, ...] = (
         doctor_command,
         "letir doctor --json",
         cli_option("--json", action="store_true", help="as JSON, for programs and bug reports"),
+    ),
+    (
+        tune_command,
+        "letir tune",
+        cli_option("-o", "--output", metavar="FILE", help=_COSTS),
     ),
     (
         trace_command,

@@ -15,6 +15,7 @@ from letir.cli.blas_report import blas_report
 from letir.eval.array_modules import device_report
 from letir.kernels.llvm.machine_code import compiler_report
 from letir.kernels.llvm.object_cache import cache_folder
+from letir.kernels.machine_costs import machine_costs
 
 # the extras for users, with the package that each adds; others are for developers of letir
 _EXTRAS = {
@@ -36,6 +37,7 @@ def machine_report() -> dict[str, Any]:
         "blas": _unless_it_fails(blas_report),
         "compiler": _unless_it_fails(compiler_report),
         "cache": _unless_it_fails(_cache_facts),
+        "costs": _unless_it_fails(_cost_facts),
         "device": _unless_it_fails(device_report),
         "extras": _unless_it_fails(_extra_versions),
     }
@@ -106,6 +108,12 @@ def _cache_facts() -> dict:
         }
     sizes = [file.stat().st_size for file in folder.iterdir() if file.is_file()]
     return {"folder": str(folder), "kernels": len(sizes), "MiB": round(sum(sizes) / 2**20, 1)}
+
+
+def _cost_facts() -> dict:
+    """Where the costs come from that decide what becomes a kernel."""
+    costs = machine_costs()
+    return {"of": costs.origin, "elements": costs.least_elements, "work": costs.least_thread_work}
 
 
 def _extra_versions() -> dict:

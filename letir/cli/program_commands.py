@@ -10,6 +10,7 @@ import numpy as np
 
 import letir
 from letir import (
+    DTypeError,
     Lambda,
     LetirError,
     check,
@@ -34,6 +35,8 @@ from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
+from letir.executor.kernels.tuning import tuned_costs
+from letir.kernels.machine_costs import costs_file, save_costs
 from letir.passes.pipeline import run_pipeline
 from letir.viz.terminal_colors import print_program
 
@@ -52,6 +55,17 @@ def doctor_command(options: argparse.Namespace) -> int:
     """Report what letir finds on this machine, and give advice."""
     report = machine_report()
     print(json.dumps(report, indent=2) if options.json else report_text(report))
+    return 0
+
+
+def tune_command(options: argparse.Namespace) -> int:
+    """Measure what NumPy and kernels cost here, which decides what becomes a kernel."""
+    file = options.output or costs_file()
+    if file is None:
+        raise DTypeError("LETIR_COSTS is empty, so no costs are read\n  name a file with -o")
+    costs = tuned_costs()
+    save_costs(costs, file)
+    print(f"{costs}\n\nwritten to {file}")
     return 0
 
 

@@ -25,7 +25,7 @@ from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.clustering import (
     LEAST_ITEMS,
-    WORTH,
+    is_worth_kernel,
     work_alone,
     work_around,
     work_of,
@@ -299,7 +299,7 @@ def _may_have_kernels(fn: Lambda) -> bool:
                 computed = max(computed, work_alone(bind))
             if bind.op.reduction is not None:
                 reduced += work_around(bind)
-        if max(reduced, computed) >= WORTH:
+        if is_worth_kernel(max(reduced, computed)):
             return True
     return False
 

@@ -11,7 +11,17 @@ from letir.cli import main
 from letir.cli.blas_report import _loaded_files, _openblas_facts, blas_report, core_advice
 from letir.kernels.llvm import object_cache
 
-SECTIONS = ["letir", "python", "processor", "blas", "compiler", "cache", "device", "extras"]
+SECTIONS = [
+    "letir",
+    "python",
+    "processor",
+    "blas",
+    "compiler",
+    "cache",
+    "costs",
+    "device",
+    "extras",
+]
 WITH_AVX512 = ("X86_V2", "AVX2", "AVX512_SKX")
 
 

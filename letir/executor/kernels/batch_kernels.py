@@ -17,13 +17,13 @@ from letir.executor.kernels.threaded_calls import chunk_count, least_size, place
 from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
 from letir.kernels.batches.item_binds import bind_kind, is_batch, is_shared
 from letir.kernels.llvm.machine_code import ufunc_of
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 from letir.ops.define.composite_programs import is_computed_by_parts
 from letir.ops.define.records import decomposition
 from letir.passes.decomposition import CompositeParts
 from letir.passes.fusion.batch_clusters import BatchCluster, batch_clusters, batch_sizes
-from letir.passes.fusion.clustering import WORTH
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 
@@ -31,19 +31,20 @@ __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 _MOST_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
 
 
-def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
+def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int | None = None) -> Lambda:
     """``fn`` with kernels for its groups on items of a batch, not for groups in bodies.
 
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel saves time. Kernels are compiled here.
+    kernel saves time; by default as ``machine_costs`` says. Kernels are compiled here.
     """
+    least = machine_costs().least_elements if worth is None else worth
     sizes = batch_sizes(fn)
     if not sizes:
         return fn
     result = without_groups(fn)
     for n in sizes:
         result = _with_parts(result, n, is_exact)
-        clusters = batch_clusters(result, n, is_exact, worth)
+        clusters = batch_clusters(result, n, is_exact, least)
 
         def make(
             cluster: BatchCluster,

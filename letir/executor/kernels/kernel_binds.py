@@ -36,11 +36,12 @@ from letir.executor.kernels.threaded_calls import with_threads
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_forms import is_elementary
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
-from letir.passes.fusion.clustering import MOST_COMPILED, WORTH, work_alone, work_of
+from letir.passes.fusion.clustering import MOST_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.plan.plan import plan_of
 
@@ -49,16 +50,17 @@ SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
-def with_kernels(fn: Lambda, is_exact: bool = False, worth: int = WORTH) -> Lambda:
+def with_kernels(fn: Lambda, is_exact: bool = False, worth: int | None = None) -> Lambda:
     """``fn`` with groups replaced by calls of kernels; ``fn`` itself if no group becomes a kernel.
 
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel saves time. Kernels are compiled here.
+    kernel saves time; by default as ``machine_costs`` says. Kernels are compiled here.
     """
+    least = machine_costs().least_elements if worth is None else worth
     groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
 
     def level(body: Lambda) -> Lambda:
-        return body if id(body) in groups else _level_with_kernels(body, is_exact, worth)
+        return body if id(body) in groups else _level_with_kernels(body, is_exact, least)
 
     return map_bodies(fn, level)
 

@@ -22,12 +22,12 @@ from letir.kernels.loop_groups import (
     loop_kernel,
 )
 from letir.kernels.loop_parts import LoopParts
+from letir.kernels.machine_costs import machine_costs
 from letir.passes.decomposition import decompose
 from letir.passes.fusion.unrolled_clusters import UnrolledCluster
 from letir.passes.loops.captured_constants import with_captured_constants
 from letir.passes.loops.constant_carry import without_constant_carry
 
-LEAST_CALLS = 500  # the fewest calls of NumPy for which a loop is faster as a kernel
 _USUAL_STEPS = 64  # the assumed number of steps, if it is unknown
 _FIRST_ROWS = 64  # the first size of stacked results whose number is unknown
 
@@ -85,7 +85,7 @@ def _kernel_for(bind: Bind, is_exact: bool) -> tuple[LoopKernel | ArrayLoop, int
         return None
     steps = loop.steps
     calls = sum([body.memo(_count_calls) for body in bodies_of(bind)])
-    if calls * (_USUAL_STEPS if steps is None else steps) < LEAST_CALLS:
+    if calls * (_USUAL_STEPS if steps is None else steps) < machine_costs().least_loop_calls:
         return None
     if steps is not None and steps < least:
         return None

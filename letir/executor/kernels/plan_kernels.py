@@ -18,6 +18,7 @@ from letir.ast.types import ArrayType
 from letir.executor.kernels.threaded_calls import is_cut
 from letir.kernels.device.ptx import ptx_text
 from letir.kernels.llvm.machine_code import MachineCode, code_of
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.threads import get_num_threads
 from letir.plan.plan import Plan
 
@@ -148,11 +149,12 @@ def _ufunc_of(call: Callable) -> np.ufunc:
 
 
 def kernel_lines(kernels: Sequence[PlanKernel]) -> Iterator[str]:
-    """A line for each kernel, at most ``_MOST_LINES``."""
+    """A line for each kernel, at most ``_MOST_LINES``, and one for the costs that decided."""
     yield from map(str, kernels[:_MOST_LINES])
     left = len(kernels) - _MOST_LINES
     if left > 0:
         yield f"{left} more kernels"
+    yield f"groups become kernels by the costs of {machine_costs().origin}"
 
 
 LATE_BOUND.update(kernel_lines=kernel_lines, plan_kernels=plan_kernels)

@@ -14,6 +14,7 @@ from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KernelError
 from letir.executor.kernels.kernel_binds import kernel_bind
 from letir.kernels.llvm.machine_code import ufunc_of
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.tables.table_binds import fits_table
 from letir.kernels.tables.table_kernel import SIGNATURE, table_kernel
 from letir.kernels.tables.table_lowering import NotInTable, Table, table_of
@@ -31,13 +32,6 @@ _MOST_ARRAYS, _MOST_STORED = 100, 1 << 16
 _MOST_FAILURES = 16  # attempts to find a chain, each without the bind that made the last one fail
 _GAIN = 0.85  # a table may take at most this fraction of NumPy's estimated time
 _DTYPES = tuple(map(np.dtype, "fd"))
-# approximate nanoseconds of calls of NumPy: a call on arrays, a call on numbers, an index, and
-# what an element, a term of a sum, or an operand beyond the second adds to them
-_CALL, _NUMBERS, _INDEX, _ELEMENT, _TERM, _JOINED = 400, 80, 130, 0.4, 0.3, 400
-# of a table: a call, and what an operand or result, or an element of these, adds to it
-_START, _ARRAY, _COPIED = 3_000, 500, 0.3
-# of an unrolled kernel: a call, and what an array or a scalar adds to it
-_KERNEL, _KERNEL_ARRAY, _SCALAR = 1_500, 150, 4
 _LEAST_COST = 60  # the least time per bind from which on lowering to a table is tried
 
 
@@ -81,11 +75,12 @@ def _with_units(fn: Lambda, flat: Lambda, units: Sequence["Bind | _Chain"]) -> L
 
 def cost_of_units(units: Sequence[Any]) -> float:
     """The approximate nanoseconds of calls of NumPy and of the kernels of clusters."""
-    total = 0.0
+    total, costs = 0.0, machine_costs()
     for unit in units:
         if isinstance(unit, UnrolledCluster):
             arrays = len(unit.operands) + len(unit.outputs)
-            total += _KERNEL + _KERNEL_ARRAY * arrays + _SCALAR * unit.work
+            total += costs.kernel_call + costs.kernel_array * arrays
+            total += costs.kernel_scalar * unit.work
             total += sum(map(_cost_of, unit.after))
         else:
             bodies = unit.attrs["body"].binds if unit.op.role == "fused" else (unit,)
@@ -193,27 +188,29 @@ class _Chains:
 
 def _cost_of_table(table: Table, body: Lambda) -> float:
     """The approximate nanoseconds of a call of a table."""
-    arrays = len(table.operands) + len(table.results)
+    costs, arrays = machine_costs(), len(table.operands) + len(table.results)
     copied = sum([arg.type.size for arg in (*body.params, *body.ret.args)])
-    return table.cost + _START + _ARRAY * arrays + _COPIED * (copied + len(table.constants[1]))
+    copied += len(table.constants[1])
+    own = costs.table_call + costs.table_array * arrays + costs.table_element * copied
+    return table.cost + own
 
 
 def _cost_of(bind: Bind) -> float:
     """The approximate nanoseconds of NumPy's call for a bind."""
-    op = bind.op
+    op, costs = bind.op, machine_costs()
     if not bind.args or not bind.binders:
         return 0.0
     size = getattr(bind.binders[0].type, "size", None)
     if type(size) is not int or not all(map(_has_size, bind.args)):
-        return float(_CALL)
+        return costs.call
     if op.memory == "view":
-        return float(_INDEX if bind.binders[0].type.shape else _NUMBERS)
+        return costs.index if bind.binders[0].type.shape else costs.number_call
     if not any(arg.type.shape for arg in bind.args if type(arg) is Local):
-        return float(_NUMBERS)
+        return costs.number_call
     if op.elementwise or op.update is not None:
-        return _CALL + _ELEMENT * size
+        return costs.call + costs.element * size
     read = [arg.type.size for arg in bind.args if type(arg) is Local]
-    return 2 * _CALL + _TERM * max(size, *read) + _JOINED * max(len(read) - 2, 0)
+    return costs.call * max(len(read), 2) + costs.term * max(size, *read)
 
 
 def _has_size(arg: Arg) -> bool:

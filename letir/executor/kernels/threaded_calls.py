@@ -13,11 +13,11 @@ import numpy as np
 from attrs import define
 
 from letir.ast.terms import Lambda
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-_WORK = 1 << 22  # the least work of a call in threads: it takes about half a millisecond
 _DEAR = 10  # the work for an element of an expensive operation, in units of a cheap one
 _MOVED = 2  # the work of reading or writing an element of an array
 _LEAST = 1 << 14  # the fewest elements of a chunk
@@ -40,9 +40,14 @@ def with_threads(call: Any, body: Lambda) -> Any:
 
 def least_size(body: Lambda) -> int:
     """The elements of the largest array from which on a kernel of ``body`` runs in threads."""
+    return -(-machine_costs().least_thread_work // work_of_element(body))
+
+
+def work_of_element(body: Lambda) -> int:
+    """The work of a kernel of ``body`` for an element of its results."""
     dear = sum([bind.op.cost not in ("free", "cheap") for bind in body.binds])
     arrays = len(body.params) + len(body.ret.args)
-    return -(-_WORK // (len(body.binds) + (_DEAR - 1) * dear + _MOVED * arrays))
+    return len(body.binds) + (_DEAR - 1) * dear + _MOVED * arrays
 
 
 def is_cut(call: Any) -> bool:

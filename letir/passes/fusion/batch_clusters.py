@@ -14,7 +14,7 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.kernels.batches.item_binds import adds_to_operand, bind_kind, is_batch
-from letir.passes.fusion.clustering import LEAST_ITEMS, WORTH
+from letir.passes.fusion.clustering import LEAST_ITEMS
 from letir.passes.fusion.early_gathers import early_gathers
 
 _MOST_BATCHES = 3  # different numbers of items in a program
@@ -46,9 +46,7 @@ def batch_sizes(fn: Lambda, least: int = LEAST_ITEMS) -> list[int]:
     return [n for n, count in found.most_common(_MOST_BATCHES) if count]
 
 
-def batch_clusters(
-    fn: Lambda, n: int, is_exact: bool = False, worth: int = WORTH
-) -> list[BatchCluster]:
+def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[BatchCluster]:
     """The clusters of ``fn`` on ``n`` items that save time. Linear time.
 
     A cluster pays if it reads or adds elements at indices, moves elements that it computes, or

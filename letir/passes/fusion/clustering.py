@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from letir.ast import LATE_BOUND
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
@@ -18,7 +19,7 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
-WORTH = 1 << 14  # elements that equal groups have to compute in one call to be compiled
+FEWEST = 1 << 10  # elements: fewer are not worth a kernel on any computer
 LEAST_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
 MOST_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
 _SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
@@ -55,19 +56,26 @@ def work_of(body: Lambda) -> float:
 def work_alone(bind: Bind) -> float:
     """The elements that a dear elementwise operation on float64 computes; 0 for other binds.
 
-    NumPy computes elementary functions of float64 one element at a time on most processors.
+    NumPy computes elementary functions of float64 one element at a time on most processors; 0 on
+    others.
     """
     if not bind.op.elementwise or bind.op.cost in ("free", "cheap"):
         return 0
     types = [x.type for x in (*bind.binders, *bind.locals())]
     if not all(type(aval) is ArrayType and aval.dtype == np.float64 for aval in types):
         return 0
-    return math.inf if type(types[0].size) is Size else types[0].size
+    size = math.inf if type(types[0].size) is Size else types[0].size
+    return size if size < FEWEST or LATE_BOUND["machine_costs"]().compiles_functions else 0
+
+
+def is_worth_kernel(elements: float) -> bool:
+    """Whether a kernel pays that computes so many elements in one call."""
+    return elements >= FEWEST and elements >= LATE_BOUND["machine_costs"]().least_elements
 
 
 def reduces_much(bind: Bind) -> bool:
     """Whether a bind reduces enough elements for a kernel of it and its neighbours to pay."""
-    return work_around(bind) >= WORTH
+    return is_worth_kernel(work_around(bind))
 
 
 def work_around(bind: Bind) -> int:

@@ -20,7 +20,7 @@ from letir.kernels.row_products import (
     paired_products,
 )
 from letir.passes.fusion.cluster_fits import Split, all_splits, fit_into_cluster, least_split
-from letir.passes.fusion.clustering import WORTH, enclosing_cluster
+from letir.passes.fusion.clustering import enclosing_cluster
 
 _MOST_OPERANDS = 20
 _MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
@@ -85,7 +85,7 @@ class RowCluster:
 def row_clusters(
     fn: Lambda,
     may_join: Callable[[Bind], bool],
-    worth: int = WORTH,
+    worth: int,
     *,
     with_products: bool = False,
 ) -> list[RowCluster]:

@@ -1,24 +1,36 @@
 """Kernels for the smallest groups."""
 
 import pytest
+from attrs import evolve
+
+from letir.kernels import machine_costs
 
 
 @pytest.fixture
-def everything_pays(monkeypatch):
+def change_costs(monkeypatch):
+    """A function that changes the costs of this computer for one test."""
+
+    def change(**values):
+        costs = evolve(machine_costs.family_costs(), **values)
+        monkeypatch.setattr(machine_costs, "family_costs", lambda: costs)
+        machine_costs.machine_costs.cache_clear()
+
+    yield change
+    monkeypatch.undo()
+    machine_costs.machine_costs.cache_clear()
+
+
+@pytest.fixture
+def everything_pays(monkeypatch, change_costs):
     """Kernels for all groups, chains and loops that can have one, however small they are."""
     pytest.importorskip("llvmlite")
     from letir.executor import compiled
-    from letir.executor.kernels import kernel_binds, loop_kernels
     from letir.passes.fusion import clustering, unrolled_clusters
 
-    worth = clustering.WORTH
+    change_costs(least_elements=0, least_loop_calls=0)
+    monkeypatch.setattr(clustering, "FEWEST", 0)
     monkeypatch.setattr(compiled, "_LONG_CHAIN", 0)
     monkeypatch.setattr(unrolled_clusters, "LEAST_WORK", 0)
-    monkeypatch.setattr(clustering, "WORTH", 0)
-    monkeypatch.setattr(loop_kernels, "LEAST_CALLS", 0)
-    monkeypatch.setattr(compiled, "WORTH", 0)
-    changed = [0 if value == worth else value for value in kernel_binds.with_kernels.__defaults__]
-    monkeypatch.setattr(kernel_binds.with_kernels, "__defaults__", tuple(changed))
 
 
 @pytest.fixture

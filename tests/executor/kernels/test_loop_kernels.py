@@ -261,8 +261,8 @@ def test_a_loop_without_steps_returns_its_operands():
     assert_close(np.array([-0.5, -0.5]), f(np.array([1.5, 1.5])) + 0)
 
 
-def test_a_long_loop_with_a_test_continues_where_the_kernel_stopped(monkeypatch):
-    monkeypatch.setattr(loop_kernels, "LEAST_CALLS", 0)
+def test_a_long_loop_with_a_test_continues_where_the_kernel_stopped(monkeypatch, change_costs):
+    change_costs(least_loop_calls=0)
     monkeypatch.setattr(loop_kernels, "MOST_STEPS", 1000)
     monkeypatch.setattr(loop_groups, "MOST_STEPS", 1000)
 

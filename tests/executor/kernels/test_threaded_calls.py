@@ -42,9 +42,9 @@ def _fresh_pool():
 
 
 @pytest.fixture
-def _small_chunks(monkeypatch):
+def _small_chunks(monkeypatch, change_costs):
     """Every kernel is cut, into chunks of single places."""
-    monkeypatch.setattr(threaded_calls, "_WORK", 1)
+    change_costs(least_thread_work=1)
     monkeypatch.setattr(threaded_calls, "_LEAST", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK_ROWS", 1)

@@ -1,0 +1,156 @@
+"""``tuned_costs``: what calls of NumPy and kernels cost on this computer, measured now."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from attrs import evolve, frozen
+
+from letir.ast.terms import Lambda
+from letir.executor.default_pipeline import has_compiler
+from letir.executor.kernels.threaded_calls import ThreadedCall, work_of_element
+from letir.kernels.elementwise_groups import kernel_of
+from letir.kernels.llvm.compile_threads import begin_compilation
+from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
+from letir.kernels.machine_costs import MachineCosts, family_costs
+from letir.kernels.threads import get_num_threads
+from letir.passes.fusion.fusing import fuse
+from letir.tracing.entry import trace
+
+_ROUNDS = 7  # of which the fastest counts
+_SECONDS = 2e-3  # of a round, at least
+_FEW, _MANY = 1 << 10, 1 << 14  # elements of arrays that stay in the processor's cache
+_CALLS_OF_GROUP = 3_000  # in which the kernel of a group has to save the time of its compilation
+_CALLS_OF_LOOP = 80  # the same for a loop, which saves more in each call
+_GAIN = 0.8  # the part of the time that may remain
+_SIZES = tuple([1 << n for n in range(13, 23)])  # elements with which threads are tried
+
+
+def tuned_costs() -> MachineCosts:
+    """The costs of this computer, to be saved by ``save_costs``. Takes some seconds.
+
+    Other processes should not work meanwhile, but disturb little: of several runs the fastest
+    counts, and thresholds are powers of two. What tables and unrolled kernels cost beside their
+    elements is Python's work, as in a call of NumPy, and is scaled by the time of such a call.
+    Without llvmlite the thresholds are those of the processor's family.
+    """
+    family, matrix = family_costs(), np.ones((4, 4))
+    call = _time_of_sum(np.ones(4))
+    python = ("table_call", "table_array", "kernel_call", "kernel_array")
+    times = {
+        "call": call,
+        "number_call": _time_of_sum(np.float64(2.0)),
+        "index": _nanoseconds(lambda: matrix[1]),
+        "element": _time_per_element(_time_of_sum),
+        "term": _time_per_element(lambda x: _nanoseconds(x.sum)),
+        **{name: getattr(family, name) * call / family.call for name in python},
+    }
+    readable = {name: float(f"{value:.2g}") for name, value in times.items()}
+    costs = evolve(family, origin="this computer", **readable)
+    return _with_thresholds(costs) if has_compiler() else costs
+
+
+def _with_thresholds(costs: MachineCosts) -> MachineCosts:
+    """Costs with the thresholds from which on kernels and threads save time."""
+    group = _Group.from_function(_arithmetic)
+    compilation = group.compile_time()
+    x = np.linspace(1.0, 2.0, _MANY)
+    saved = group.time_by_numpy(x) - _nanoseconds(partial(group.ufunc, x))
+    per_element = max(saved / (_MANY * len(group.body)), 0.01)
+    return evolve(
+        costs,
+        least_elements=_power_of_two(compilation / (_CALLS_OF_GROUP * per_element), 10, 20),
+        least_loop_calls=_power_of_two(compilation / (_CALLS_OF_LOOP * costs.call), 5, 13),
+        least_thread_work=_least_thread_work(group, costs),
+        compiles_functions=_saves_time(_Group.from_function(np.exp), x),
+    )
+
+
+def _arithmetic(x: np.ndarray) -> np.ndarray:
+    """A group of cheap operations."""
+    y = x * x + 1.5
+    y = y * y - x
+    return np.sqrt(np.abs(y)) * x + y * 0.5
+
+
+@frozen
+class _Group:
+    """A function of one array, the body of a group that computes it, and the kernel."""
+
+    function: Callable
+    body: Lambda
+    ufunc: Any
+
+    @classmethod
+    def from_function(cls, function: Callable) -> "_Group":
+        program = trace(function, np.ones(2))
+        bind, *_ = fuse(program).binds
+        body = bind.attrs["body"] if bind.op.role == "fused" else program
+        return cls(function, body, ufunc_of(kernel_of(body)))
+
+    def compile_time(self) -> float:
+        """The nanoseconds of LLVM for this group, without the cache on disk."""
+        code = MachineCode(kernel_of(self.body))
+        task = partial(code.emit_code, code.llvm)
+        return _nanoseconds(lambda: begin_compilation(task).result(), time.process_time)
+
+    def time_by_numpy(self, x: np.ndarray) -> float:
+        """The nanoseconds of NumPy's calls for this group."""
+        return _nanoseconds(partial(self.function, x))
+
+
+def _saves_time(group: _Group, x: np.ndarray) -> bool:
+    """Whether the kernel of a group is faster than NumPy."""
+    return _nanoseconds(partial(group.ufunc, x)) < _GAIN * group.time_by_numpy(x)
+
+
+def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
+    """The work of a call of this group from which on several threads save time.
+
+    As in ``costs`` if they save none, which other processes on the cores may cause.
+    """
+    threaded = ThreadedCall(group.ufunc, 1, 0)
+    pays: list[int] = []
+    for size in reversed(_SIZES if get_num_threads() > 1 else ()):
+        x = np.linspace(1.0, 2.0, size)
+        alone = _nanoseconds(partial(group.ufunc, x), time.perf_counter)
+        if _nanoseconds(partial(threaded, x), time.perf_counter) > _GAIN * alone:
+            break
+        pays.append(size)
+    return pays[-1] * work_of_element(group.body) if pays else costs.least_thread_work
+
+
+def _time_of_sum(x: Any) -> float:
+    """The nanoseconds of ``x + x``."""
+    return _nanoseconds(lambda: x + x)
+
+
+def _time_per_element(time_for: Callable[[np.ndarray], float]) -> float:
+    """The nanoseconds that an element adds to the time for an array."""
+    few, many = (time_for(np.ones(n)) for n in (_FEW, _MANY))
+    return max(many - few, 0.0) / (_MANY - _FEW)
+
+
+def _nanoseconds(call: Callable[[], Any], clock: Callable[[], float] = time.thread_time) -> float:
+    """The time of a call, of the fastest round."""
+    count, fastest = 1, float("inf")
+    while True:  # until a round is long enough to be measured
+        start = clock()
+        for _ in range(count):
+            call()
+        if clock() - start >= _SECONDS:
+            break
+        count *= 2
+    for _ in range(_ROUNDS):
+        start = clock()
+        for _ in range(count):
+            call()
+        fastest = min(fastest, (clock() - start) / count)
+    return fastest * 1e9
+
+
+def _power_of_two(value: float, least: int, most: int) -> int:
+    """The power of two that is nearest to a number, from ``1 << least`` to ``1 << most``."""
+    return 1 << max(least, min(most, round(float(np.log2(max(value, 1.0))))))
