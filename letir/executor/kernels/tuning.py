@@ -14,7 +14,7 @@ from letir.executor.kernels.threaded_calls import ThreadedCall, work_of_element
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm.compile_threads import begin_compilation
 from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
-from letir.kernels.machine_costs import MachineCosts, family_costs
+from letir.kernels.machine_costs import MachineCosts, costs_from_values, family_costs
 from letir.kernels.threads import get_num_threads
 from letir.passes.fusion.fusing import fuse
 from letir.tracing.entry import trace
@@ -48,7 +48,7 @@ def tuned_costs() -> MachineCosts:
         **{name: getattr(family, name) * call / family.call for name in python},
     }
     readable = {name: float(f"{value:.2g}") for name, value in times.items()}
-    costs = evolve(family, origin="this computer", **readable)
+    costs = costs_from_values(readable, "this computer")
     return _with_thresholds(costs) if has_compiler() else costs
 
 
