@@ -162,7 +162,8 @@ def _active_trace(asked: str) -> Trace:
 def concrete(x: Any) -> Any:
     """The NumPy value of a traced ``x``, recorded as a guard; other values unchanged.
 
-    The program then holds for this value only, and no derivative flows through it.
+    Of a pytree, the same tree with such leaves. The program then holds for these values only, and
+    no derivative flows through them.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -170,5 +171,12 @@ def concrete(x: Any) -> Any:
     >>> f(np.ones(4), np.int64(2))
     array([1., 1.])
     """
+    leaves, structure = flatten(x)
+    if not any(isinstance(leaf, Tracer) for leaf in leaves):
+        return x
+    return structure.unflatten([_concrete_leaf(leaf) for leaf in leaves])
+
+
+def _concrete_leaf(leaf: Any) -> Any:
     # two copies: the guard keeps one, and the user may write into the other
-    return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x
+    return copy.copy(leaf.guarded(copy.copy, "the value")) if isinstance(leaf, Tracer) else leaf

@@ -212,6 +212,17 @@ def test_concrete_has_no_derivative():
     assert_same(np.float64(0.5), lt.grad(lambda x: x * lt.concrete(x))(0.5))
 
 
+@pytest.mark.parametrize(
+    "wrapped", [lambda x: {"v": x}, lambda x: {"v": x, "w": (x, None, "text")}]
+)
+def test_concrete_leaves_of_a_pytree_are_guarded_and_have_no_derivative(wrapped):
+    f = lt.trace(lambda x: x * lt.concrete(wrapped(x))["v"], 0.5)
+
+    assert_same(np.float64(0.5), lt.grad(lambda x: x * lt.concrete(wrapped(x))["v"])(0.5))
+    with pytest.raises(GuardError):
+        f(0.25)
+
+
 def test_concrete_of_an_array_guards_every_element():
     f = lt.trace(lambda x: x * lt.concrete(x).max(), X)
 

@@ -1,6 +1,7 @@
 """custom_vjp and stop_gradient."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -99,6 +100,39 @@ def test_stop_gradient_stops_and_keeps_the_value():
 
     assert (X * X).sum() == value
     np.testing.assert_array_equal(X, gradient)
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "taken"),
+    [
+        (lambda x: {"v": x, "name": "text"}, lambda tree: tree["v"]),
+        (lambda x: (None, [x]), lambda tree: tree[1][0]),
+        (lambda x: types.SimpleNamespace(v=x), lambda tree: tree.v),
+    ],
+)
+def test_stop_gradient_stops_every_leaf_of_a_pytree(wrapped, taken):
+    def stopped_product(x):
+        return (taken(lt.stop_gradient(wrapped(x))) * x).sum()
+
+    np.testing.assert_array_equal(X, lt.grad(stopped_product)(X))
+    np.testing.assert_array_equal(X, lt.jit(lt.grad(stopped_product))(X))
+    assert X.sum() == lt.jvp(stopped_product, (X,), (np.ones_like(X),))[1]
+
+
+class Weights:
+    def __init__(self, *values):
+        self.values = values
+
+
+def test_stop_gradient_refuses_traced_values_where_it_does_not_reach():
+    with pytest.raises(lt.DTypeError, match="stop_gradient: traced values stand in an object"):
+        lt.grad(lambda x: (lt.stop_gradient(Weights(x)), x.sum())[1])(X)
+
+
+def test_stop_gradient_returns_what_is_not_traced():
+    weights = Weights(1.0)
+
+    assert lt.stop_gradient((2.5, "text", weights)) == (2.5, "text", weights)
 
 
 def test_arguments_that_are_not_differentiated_come_first_in_the_backward():
