@@ -104,11 +104,13 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
             raise _read_only(fn, i, name)
         for j, other in enumerate(leaves):
             if j != i and _may_overlap(array, other):
-                raise TraceError(
+                error = TraceError(
                     f"{name}, which the program changes, shares memory with "
                     f"{fn.params[j].name or f'argument {j}'}\n"
                     "  it was recorded for arrays that share no memory: pass a copy of one of them"
                 )
+                error.letir_runs_python = True  # type: ignore[attr-defined]
+                raise error
 
 
 def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:

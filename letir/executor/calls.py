@@ -98,7 +98,7 @@ def may_run_again(error: Exception, entry: Entry, executed: Any) -> bool:
     if isinstance(error, GuardError):
         return True
     if isinstance(error, LetirError | MemoryError | RecursionError):
-        return False
+        return hasattr(error, "letir_runs_python")  # raised before the plan changed anything
     versions = [version for version in entry.plans if version.executed is executed]
     # donated arrays may have been overwritten
     return not any(type(v) is Compiled and v.plan.donated for v in versions)

@@ -200,3 +200,21 @@ def test_values_that_are_equal_but_compute_differently_have_plans_of_their_own(n
 
     for value in values * 3:
         assert_same(f(x, value), fast(x, value))
+
+
+def write_doubled(x, y):
+    y[:] = x * 2
+    return x + y
+
+
+@pytest.mark.parametrize("kinds", [("same", "other"), ("other", "same"), ("other", "reversed")])
+def test_arguments_that_share_memory_are_written_as_python_writes_them(kinds):
+    """A program is recorded for arrays that do not overlap; then jit calls the function."""
+    second = {"same": lambda x: x, "other": np.ones_like, "reversed": lambda x: x[::-1]}
+    fast = lt.jit(write_doubled)
+
+    for n in range(40):  # calls by spec, by key and quick calls
+        wanted, x = np.arange(4.0) + n, np.arange(4.0) + n
+        kind = kinds[n % 2]
+        assert_same(write_doubled(wanted, second[kind](wanted)), fast(x, second[kind](x)))
+        assert_same(wanted, x)
