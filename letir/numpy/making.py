@@ -286,12 +286,12 @@ def array(
         made = made if dtype is None else made.astype(dtype, copy=False)
     else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
-    for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
-        made = made[None]
     if type(copy) is str or (copy is False and made is not object):
         np.array(0.0, copy=copy)  # raises NumPy's ValueError
-    shares = made is object and copy is not np._CopyMode.IF_NEEDED  # which has no truth value
-    return made.copy(order) if shares and copy else made
+    made = made.copy(order) if made is object and copy in (True, np._CopyMode.ALWAYS) else made
+    for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
+        made = made[None]
+    return made
 
 
 def asarray(

@@ -1,9 +1,11 @@
 """Functions of ``numpy.polynomial.polynomial`` for traced values: coefficients by rising powers."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial as _polynomial
 
 from letir.ast import LATE_BOUND
 from letir.errors import MissingRule, of_unrecorded_code
@@ -27,6 +29,8 @@ def polyval(x: Any, c: Any, tensor: bool = True) -> Any:
 
 def polyvander(x: Any, deg: int) -> Any:
     """The powers of ``x`` from 0 to ``deg`` along a last axis."""
+    if type(deg) is not int or deg < 0:
+        deg = _polynomial.polyvander(np.ones(1), deg).shape[1] - 1  # or NumPy's error
     x = traced_or_array(x) * 1.0
     x = x.reshape(1) if x.ndim == 0 else x
     powers = [x * 0 + 1]
@@ -49,13 +53,13 @@ def polyfit(
             "  leave it out"
         )
         raise note_refusal(of_unrecorded_code(error))
-    if np.ndim(deg) == 0:
-        return np.polyfit(x, y, deg, rcond, w=w)[::-1]
-    powers = np.sort(np.asarray(deg))
+    powers = np.sort(np.asarray(deg)) if np.ndim(deg) else np.arange(operator.index(deg) + 1)
+    x, y = x + 0.0, y + 0.0
     sides = polyvander(x, powers[-1])[:, powers], y
     if w is not None:
         sides = sides[0] * w[:, None], (y.T * w).T
-    scale = np.sqrt((sides[0] ** 2).sum(0))
+    scale = np.sqrt((np.abs(sides[0]) ** 2).sum(0))
+    scale = np.where(scale == 0, 1, scale)
     least = len(x) * np.finfo(x.dtype).eps if rcond is None else rcond
     fitted = (np.linalg.lstsq(sides[0] / scale, sides[1], least)[0].T / scale).T
     places = np.searchsorted(powers, range(powers[-1] + 1))

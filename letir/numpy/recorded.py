@@ -21,7 +21,7 @@ _OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
         *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
-        np.trim_zeros,
+        *(np.trim_zeros, np.histogram2d),
     ]
 )
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs

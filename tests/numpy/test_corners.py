@@ -22,6 +22,28 @@ RIGHT = {
         CUBE,
     ),
     "complex numbers are sorted as such": (lambda x: np.sort_complex(x.astype("f")), CUBE[0, 0]),
+    "numbers broadcast to arrays": (np.broadcast_arrays, 1.5, 2),
+    "one number broadcast": (np.broadcast_arrays, np.float64(1.5)),
+    "common elements that repeat": (
+        lambda x, y: np.intersect1d(x, y, assume_unique=True),
+        *(np.array([1, 2, 3, 1, 2]), np.array([[2, 3], [4, 2]])),
+    ),
+    "places of common elements": (
+        lambda x, y: np.intersect1d(x, y, True, return_indices=True),
+        *(np.array([3, 1, 2]), np.array([[2, 3], [4, 5]])),
+    ),
+    "a condition on rows": (lambda x, c: np.piecewise(x, [c], [2.0, np.exp]), CUBE, CUBE[0, 0] > 0),
+    "a fit in single precision": (
+        lambda x, y: np.polynomial.polynomial.polyfit(x, y, 1),
+        *(np.arange(4, dtype="f"), np.array([1.0, 2.5, 4.0, 6.0], "f")),
+    ),
+    "edges for two axes": (
+        lambda x, y, edges: np.histogram2d(x, y, [edges, edges[:3]]),
+        *(CUBE.ravel(), CUBE.ravel()[::-1], np.linspace(-1.0, 1.0, 5)),
+    ),
+    "edges in a list": (lambda x, *edges: np.histogram(x, edges), CUBE, -1.0, 0, np.inf),
+    "edges of edges": (lambda x, *edges: np.histogram_bin_edges(x, edges), CUBE, -1.0, 0.5),
+    "a traced cut-off": (np.linalg.lstsq, CUBE[0], CUBE[1, 0], -1),
 }
 WRONG = {
     "axes of one operand": (lambda x, y: np.vecdot(x, y, axes=[-1]), CUBE, SLAB),
@@ -46,6 +68,56 @@ def test_a_call_that_numpy_refuses_is_refused_when_traced(call):
         f(*args)
     with pytest.raises(lt.ShapeError):
         lt.trace(f, *args)
+
+
+RAISE = {
+    "too few conditions": (lambda x, c: np.piecewise(x, c, [1]), np.ones(2), np.array([True])),
+    "a negative degree": (lambda x: np.polynomial.polynomial.polyvander(x, -1), CUBE),
+    "half a degree": (lambda x: np.polynomial.polynomial.polyvander(x, 1.5), CUBE),
+    "widths for more axes": (lambda x: np.pad(x, [(0, 0)] * 3), 1.5),
+    "a wider matrix for a product": (
+        lambda x, out: np.linalg.multi_dot([x, x, x], out=out),
+        *(np.ones((2, 2), "f"), np.ones((2, 2))),
+    ),
+    "edges that decrease": (lambda x, *edges: np.histogram_bin_edges(x, edges), CUBE, 0.5, -1.0),
+}
+
+
+@pytest.mark.parametrize("call", RAISE.values(), ids=RAISE.keys())
+def test_what_numpy_raises_is_raised(call):
+    f, *args = call
+
+    with pytest.raises(Exception) as wanted:
+        f(*args)
+    with pytest.raises(wanted.type):
+        lt.trace(f, *args)
+    with pytest.raises(wanted.type):
+        lt.jit(f)(*args)
+
+
+@pytest.mark.filterwarnings("ignore:The fit may be poorly conditioned")
+def test_a_fit_at_one_point_is_the_mean():
+    def fit(x, y):
+        return np.polynomial.polynomial.polyfit(x, y, 1)
+
+    x, y = np.zeros(3), np.array([1.0, 2.5, 4.0])
+
+    assert_same(fit(x, y), lt.trace(fit, x, y)(x, y))
+
+
+@pytest.mark.parametrize("x", [np.array(2.0), np.array([2.0, 3.0])], ids=str)
+@pytest.mark.parametrize("axes", [1, 2])
+def test_an_array_with_more_axes_is_a_copy(x, axes):
+    def fill(x):
+        copied = np.array(x, ndmin=axes)
+        copied[...] = 0.0
+        return copied, x + 1.0
+
+    before = x.copy()
+
+    assert_same(fill(before), lt.trace(fill, x)(x))
+    assert_same(fill(before), lt.jit(fill)(x))
+    assert_same(before, x)
 
 
 @pytest.mark.parametrize(

@@ -30,9 +30,9 @@ def _lstsq_prepare(a, b, rcond=None):
     NumPy returns an empty array of residuals if the rank is less than the number of columns. A
     matrix whose values are unknown is assumed to have full rank, and every run checks that.
     """
-    known = known_value(a) if np.ndim(a) == 2 else None
+    known, rcond = known_value(a) if np.ndim(a) == 2 else None, _rcond_attribute(rcond)
     full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == np.shape(a)[1]
-    return (a, b), {"rcond": _rcond_attribute(rcond), "full_rank": bool(full)}
+    return (a, b), {"rcond": rcond, "full_rank": bool(full)}
 
 
 def _rcond_attribute(rcond):

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
@@ -64,7 +66,8 @@ def _range_attribute(range):
 
 
 def _list_to_array(numbers):
-    """``numbers`` as an array if it is a list or a tuple."""
+    """``numbers`` as an array if it is a list or a tuple; traced if one of them is."""
+    numbers = LATE_BOUND["stack_traced"](numbers)
     return np.asarray(numbers) if isinstance(numbers, list | tuple) else numbers
 
 
@@ -105,7 +108,12 @@ def _edges_decompose(a, *, bins, range=None) -> Value:
 
 def _edges_prepare(a, bins=10, range=None, weights=None):
     """np.histogram_bin_edges, for which weights do not matter."""
-    range = _range_attribute(range)
+    range, a = _range_attribute(range), _list_to_array(a)
+    if _holds_edges(bins):
+        edges = _list_to_array(bins)
+        if (edges[:-1] > edges[1:]).any():  # a guard
+            raise ShapeError("histogram: the edges must increase\n  sort them")
+        raise SeveralBinds(lambda: edges)
     return (a,), {"bins": _number_of_bins(a, bins, range), "range": range}
 
 

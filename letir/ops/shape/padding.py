@@ -41,9 +41,7 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
         full: list = [(0, 0)] * ndim
         for axis, pair in numbers.items():
             full[axis] = pair if isinstance(pair, list | tuple) or np.ndim(pair) else (pair, pair)
-        numbers = full
-    if not ndim:
-        return ()
+        numbers = full or ((0, 0),)
     found: list = []
     places = np.broadcast_to(np.array(_places_of(numbers, convert, found)), (ndim, 2)).tolist()
     return tuple([tuple([found[i] for i in pair]) for pair in places])

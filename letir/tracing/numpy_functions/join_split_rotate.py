@@ -194,7 +194,8 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """np.broadcast_arrays."""
     arrays = [traced_or_array(a) for a in args]
     shape = broadcast_shapes(*[a.shape for a in arrays])
-    return tuple([a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays])
+    # broadcast_to makes arrays of numbers
+    return tuple([a if a.shape == shape != () else np.broadcast_to(a, shape) for a in arrays])
 
 
 # ---- splitting ----

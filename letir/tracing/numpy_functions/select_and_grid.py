@@ -9,6 +9,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.mutation.memory_order import made_in_c_order
 from letir.tracing.mutation.views import view_base
@@ -163,7 +164,11 @@ def _conditions_of(x, condlist) -> list:
     is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
     if is_list and x.ndim:
         is_list = isinstance(condlist[0], list | tuple) or getattr(condlist[0], "ndim", 0) > 0
-    return [traced_or_array(c).astype(bool) for c in (condlist if is_list else [condlist])]
+    conditions = [traced_or_array(c).astype(bool) for c in (condlist if is_list else [condlist])]
+    for condition in conditions:
+        if is_static_shape(x.shape) and condition.shape != x.shape[: condition.ndim]:
+            np.empty(x.shape)[np.empty(condition.shape, bool)]  # raises NumPy's IndexError
+    return [c.reshape(*c.shape, *[1] * (x.ndim - c.ndim)) if c.ndim else c for c in conditions]
 
 
 def _replace_where(out, x, condition, piece, args: tuple, kw: dict):

@@ -126,6 +126,8 @@ def intersect1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
     """np.intersect1d: the sorted unique common values."""
+    if assume_unique:
+        return _equal_neighbours(*map(stack_traced, (ar1, ar2)), return_indices)
     (u1, *i1), (u2, *i2) = [
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
     ]
@@ -134,6 +136,20 @@ def intersect1d(
     if not return_indices:
         return values
     return values, _values_where(i1[0], mask), _values_where(i2[0], np.isin(u2, u1))
+
+
+def _equal_neighbours(left, right, return_indices: bool):
+    """np.intersect1d with ``assume_unique``, which gives a value for each pair of neighbours that
+    are equal once both arrays are sorted.
+    """
+    both = np.concatenate((left, right), axis=None)
+    order = np.argsort(both, kind="stable")
+    both = take_along(both, order)
+    mask = both[1:] == both[:-1]
+    values = _values_where(both[:-1], mask)
+    if not return_indices:
+        return values
+    return values, _values_where(order[:-1], mask), _values_where(order[1:], mask) - np.size(left)
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:

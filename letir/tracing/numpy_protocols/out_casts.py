@@ -27,6 +27,7 @@ _IN_OUT_DTYPE = frozenset(
         *(np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanquantile, np.nanpercentile),
     ]
 )
+_DOTS = frozenset([np.dot, np.linalg.multi_dot])
 _SUMS = frozenset([np.sum, np.prod, np.nansum, np.nanprod])
 _ACCUMULATIONS = frozenset([np.cumsum, np.cumprod, np.nancumsum, np.nancumprod])
 
@@ -34,10 +35,10 @@ _ACCUMULATIONS = frozenset([np.cumsum, np.cumprod, np.nancumsum, np.nancumprod])
 def casting_into_out(func: Any, name: str, x: Any, result: Value, out: Value) -> Casting:
     """The cast rule with which NumPy writes the result of a function of ``x`` into ``out``.
 
-    ``name``: the function's name, for errors. Raises DTypeError, or ValueError for np.dot, if NumPy
-    refuses this ``out``, or if its result is not the cast of ``result``.
+    ``name``: the function's name, for errors. Raises DTypeError, or ValueError for a product, if
+    NumPy refuses this ``out``, or if its result is not the cast of ``result``.
     """
-    if func is np.dot and result.shape == out.shape:
+    if func in _DOTS and result.shape == out.shape:
         _check_out_of_dot(result, out)
     if result.dtype == out.dtype:
         return "same_kind"
