@@ -164,6 +164,18 @@ class DTypeError(LetirError, TypeError):
     """
 
 
+class NoAttributeError(DTypeError, AttributeError):
+    """An attribute that an argument does not have, which is no array.
+
+    >>> from letir import trace
+    >>> try:
+    ...     trace(lambda x: x.sum(), [1.0, 2.0])
+    ... except AttributeError as error:
+    ...     print(str(error).splitlines()[0])
+    <lambda>: 'list' object has no attribute 'sum', where x is an object of type list
+    """
+
+
 class ScopeError(LetirError):
     """A local is free, bound twice, or used before it is bound.
 

@@ -15,7 +15,14 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.source import source_line
 from letir.ast.types import ShapeDtype
-from letir.errors import BoundsError, DTypeError, LetirError, TraceError, of_unrecorded_code
+from letir.errors import (
+    BoundsError,
+    DTypeError,
+    LetirError,
+    NoAttributeError,
+    TraceError,
+    of_unrecorded_code,
+)
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (
     FUNCTION_REMEDY,
@@ -144,7 +151,8 @@ def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict, asked
     if told:
         place = place_of(frame, link.tb_lasti, link.tb_lineno)
         name = asked or getattr(f, "__name__", type(f).__name__)
-        raise DTypeError(
+        kind = NoAttributeError if type(error) is AttributeError else DTypeError
+        raise kind(
             f"{name}: {error}, where {', '.join(told)}{source_line(place)}\n"
             "  letir records arrays and numbers, and passes other values unchanged: pass an array"
         ) from error

@@ -3,6 +3,8 @@
 Word by word; NN stands for the line at fault.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from numpy.lib import recfunctions
@@ -107,3 +109,13 @@ LOOPS = {
 def test_a_body_with_other_parameters_names_the_loop(asked, f):
     with pytest.raises(lt.DTypeError, match=rf"{asked}: the function .*\(.*float64"):
         lt.trace(f, 1.5)
+
+
+@pytest.mark.parametrize("argument", [[1.0, 2.0], None, "text"], ids=str)
+def test_an_attribute_that_another_argument_does_not_have_is_an_error_as_in_python(argument):
+    def total(x):
+        return x.total()
+
+    for transform in (lambda f: functools.partial(lt.trace, f), lt.jit, lt.grad):
+        with pytest.raises(AttributeError, match="has no attribute 'total', where x is"):
+            transform(total)(argument)
