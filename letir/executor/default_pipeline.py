@@ -17,7 +17,9 @@ from letir.ast.bodies import all_bodies
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.process_state import paused_gc
 from letir.ast.source import with_errors_of_check
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda
+from letir.ast.types import ArrayType
 from letir.executor import autodiff
 from letir.passes.canonicalization import canonicalize_ops
 from letir.passes.constant_folding import constant_propagation
@@ -28,6 +30,10 @@ from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 from letir.passes.pipeline import Pipeline, registered_passes, run_pipeline
 from letir.passes.type_propagation import propagate_shapes
+
+# a function is called as Python if its program has at least so many guards, and for each of them
+# at most so many operations, and numbers computed by elementwise operations
+_DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
@@ -192,3 +198,18 @@ def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
         return autodiff.create_autodiff_subgraphs(fn, requires_grad)
 
     return cut
+
+
+def is_mostly_decisions(fn: Lambda) -> bool:
+    """Whether a program makes many decisions between few operations on few numbers.
+
+    A plan would be no faster than Python, and other arguments would need another plan.
+    """
+    guards = sum([bind.op.role == "guard" for bind in fn.binds])
+    if guards < _DECISIONS or len(fn.binds) > _OPERATIONS_EACH * guards:
+        return False
+    avals = [binder.type for bind in fn.binds for binder in bind.binders]
+    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
+        return False
+    numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
+    return numbers <= _NUMBERS_EACH * guards

@@ -289,8 +289,10 @@ def _restore_holder(holder: Any, contents: Any) -> None:
     elif isinstance(holder, list):
         holder[:] = contents
     elif isinstance(holder, dict | set | deque):
-        holder.clear()
-        getattr(holder, "extend" if isinstance(holder, deque) else "update")(contents)
+        if not is_unchanged(holder, contents) or list(holder) != list(contents):  # also the order
+            put = holder.extend if isinstance(holder, deque) else holder.update
+            holder.clear()
+            put(contents)
     else:
         known = contents_of(holder)
         holder = holder.value if type(holder) is Slots else holder

@@ -1,5 +1,6 @@
 """New plans of an executor: its function is recorded for a request, optimised and compiled."""
 
+import builtins
 import functools
 import logging
 import sys
@@ -17,9 +18,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.pytrees import flatten
-from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
-from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.eval.array_modules import array_module
@@ -33,7 +32,7 @@ from letir.executor.calls import (
     with_types,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
-from letir.executor.default_pipeline import optimize_program
+from letir.executor.default_pipeline import is_mostly_decisions, optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
@@ -51,10 +50,8 @@ _ITEMS_EACH = 1000  # of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _UNSET = object()
+_BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
 _PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
-# a function is called as Python if its program has at least so many guards, and for each of them
-# at most so many operations, and numbers computed by elementwise operations
-_DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 PLANS_EACH = 16  # plans for one spec
 PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 
@@ -89,7 +86,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
-    is_decisions = not key.has_names and _is_mostly_decisions(fn)
+    is_decisions = not key.has_names and is_mostly_decisions(fn)
     version = _compile_plan(executor, fn, request, reason, simplify=not is_decisions)
     if lifted:
         version.generators = lifted
@@ -187,21 +184,6 @@ def _record_for_symbols(executor: "Executor", request: Request, key: ArgumentSpe
     return fn
 
 
-def _is_mostly_decisions(fn: Lambda) -> bool:
-    """Whether a program makes many decisions between few operations on few numbers.
-
-    A plan would be no faster than Python, and other arguments would need another plan.
-    """
-    guards = sum([bind.op.role == "guard" for bind in fn.binds])
-    if guards < _DECISIONS or len(fn.binds) > _OPERATIONS_EACH * guards:
-        return False
-    avals = [binder.type for bind in fn.binds for binder in bind.binders]
-    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
-        return False
-    numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
-    return numbers <= _NUMBERS_EACH * guards
-
-
 def _compile_plan(
     executor: "Executor", fn: Lambda, request: Request, reason: str, simplify: bool
 ) -> Any:
@@ -274,6 +256,21 @@ def _attributes_of_object(value: Any, holders: list) -> list:
     return [attributes_of(value), kind, *[getattr(value, n, None) for n in slots]]
 
 
+def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
+    """The values of a user's class, or of a module that has such a class; [] for others."""
+    space = vars(value)
+    if isinstance(value, type):
+        if not is_class_of_user(value):
+            return []
+        holders.append(value)
+        return [*space.values()]
+    if not is_class_of_user(type(value)):
+        return []
+    names = tuple([name for name in space if not name.startswith("__")])
+    holders.append(Globals(space, names))
+    return [type(value), *[space[name] for name in names]]
+
+
 def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:
     """(iterators, objects that hold values, whether these are all) among ``most`` in reach."""
     iterators: list = []
@@ -285,7 +282,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
         kind = type(value)
-        if kind in _PLAIN or id(value) in seen:
+        if kind in _PLAIN or id(value) in seen or value is _BUILTINS:
             continue
         seen.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
@@ -304,10 +301,8 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
-        elif isinstance(value, type) or kind is ModuleType:
-            if kind is not ModuleType and is_class_of_user(value):
-                holders.append(value)
-                todo += vars(value).values()
+        elif isinstance(value, type | ModuleType):
+            todo += _values_of_namespace(value, holders)
         elif is_class_of_user(kind):
             todo += _attributes_of_object(value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):

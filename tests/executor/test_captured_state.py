@@ -1,0 +1,88 @@
+"""Which objects the search for state of a jitted function finds, and how they get it back."""
+
+import builtins
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from letir import jit
+from letir.executor.outside_state import restore_state
+from letir.executor.plan_making import captured_state
+
+LATE_MODULE = """
+import sys
+from types import ModuleType
+
+class Late(ModuleType):
+    def times(self, x):
+        self.calls += 1
+        return x * self.scale
+
+scale, calls = 2.0, 0
+sys.modules[__name__].__class__ = Late
+"""
+
+
+class Answer:
+    pass
+
+
+@pytest.fixture
+def late():
+    """A module whose class is a user's, as that of a package that loads its modules late."""
+    module = ModuleType("late_module_of_test")
+    sys.modules[module.__name__] = module
+    exec(LATE_MODULE, vars(module))
+    yield module
+    del sys.modules[module.__name__]
+
+
+def test_the_builtins_of_a_module_are_no_state_of_a_function(late):
+    def f(x):
+        return Answer() if x[0] > 0 else late.times(x)
+
+    holders = captured_state([f])[1]
+
+    assert all(holder is not vars(builtins) for holder in holders)
+
+
+def test_a_function_that_uses_a_module_with_a_class_runs_as_python(late):
+    compiled = jit(lambda x: Answer() if x[0] > 0 else late.times(x))
+
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan"):
+        answer = compiled(np.ones(2))
+
+    assert type(answer) is Answer
+    assert compiled(-np.ones(2)).tolist() == [-2.0, -2.0]
+    assert late.calls == 1
+
+
+def test_the_variables_of_a_module_with_a_class_are_state(late):
+    compiled = jit(lambda x: late.times(x) + late.calls)
+
+    assert [2.0 + n for n in (1, 2, 3)] == [float(compiled(np.ones(1))[0]) for _ in range(3)]
+    assert late.calls == 3
+
+
+class Watched(dict):
+    cleared = False
+
+    def clear(self):
+        self.cleared = True
+        super().clear()
+
+
+@pytest.mark.parametrize(
+    ("now", "cleared"),
+    [({"a": 1, "b": 2}, False), ({"b": 2, "a": 1}, True), ({"a": 1}, True)],
+)
+def test_a_dict_is_cleared_only_if_it_holds_other_items(now, cleared):
+    """Another thread could find it empty meanwhile."""
+    holder = Watched(now)
+
+    restore_state([holder], [{"a": 1, "b": 2}])
+
+    assert list(holder.items()) == [("a", 1), ("b", 2)]
+    assert holder.cleared is cleared
