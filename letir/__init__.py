@@ -245,6 +245,10 @@ _LATE_BOUND = {
     "tracing.static_leaves": (*("refuse_ambiguous_options", "with_static", "with_static_leaves"),),
     "tracing.mutation.structured_buffers": ("structured_buffer", "structured_rows"),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
+    "tracing.mutation.operator_results": (
+        *("end_owning", "note_refused_write", "record_again_owning", "recorded_again"),
+        "start_owning",
+    ),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.outside_state": (
         *(

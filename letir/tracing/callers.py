@@ -44,6 +44,7 @@ _MOST_OBJECTS = 10_000  # objects of a module that are searched
 _called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
 REACHING: dict[int, CodeType] = BoundedCache(_MOST)  # reaches stand-ins in containers
+OWNING: dict[int, CodeType] = BoundedCache(_MOST)  # writes into results of operators
 _users: dict[str | None, bool] = {}  # by the name of the module
 _extensions: list = [0, set()]  # the number of modules when they were searched, packages found
 

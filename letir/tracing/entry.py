@@ -30,7 +30,7 @@ from letir.eval.arguments import (
 )
 from letir.eval.array_modules import is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
-from letir.tracing.callers import REACHING
+from letir.tracing.callers import OWNING, REACHING
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
 from letir.tracing.mutation.views import Memory
 from letir.tracing.numpy_protocols.dispatch import refresh_tables
@@ -182,9 +182,7 @@ def record(
     except RecordAgain as found:
         options = (found.mode, writes, lifts_variables, intercept, draws)
         again = functools.partial(record, f, args, kwargs, *options)
-        # jit undoes what the function changes outside of it, or calls the function
-        is_free = found.refusal is None or draws == LIFT_STATES
-        return again() if is_free else LATE_BOUND["require_same_state"](f, again, found.refusal)
+        return LATE_BOUND["recorded_again"](found, f, again, draws == LIFT_STATES)
 
 
 def _guarded_result(
@@ -250,8 +248,12 @@ class _recording_functions(TemporaryChange):
         start_stand_ins(self.f, self.started, self.new.has_sizes, self.new.functions)
         if REACHING:
             LATE_BOUND["start_held_stand_ins"](self.f, self.started)
+        if OWNING:
+            LATE_BOUND["start_owning"](self.f, self.new, self.started)
 
     def undo(self) -> None:
+        if "owns_results" in vars(self.new):
+            LATE_BOUND["end_owning"](self.started)
         end_stand_ins(self.started)
         if self.new.watch is not None:
             self.new.watch.end()

@@ -52,11 +52,12 @@ class RecordAgain(Exception):
     """The recorded function is to be called again, in a trace of this ``mode``.
 
     ``refusal``: the error to raise if this would change something outside of the function twice.
+    ``owns_results``: the next trace owns the arrays that operators make, see ``operator_results``.
     """
 
-    def __init__(self, mode: str, refusal: str | None = None) -> None:
+    def __init__(self, mode: str, refusal: str | None = None, owns_results: bool = False) -> None:
         super().__init__()
-        self.mode, self.refusal = mode, refusal
+        self.mode, self.refusal, self.owns_results = mode, refusal, owns_results
 
 
 class MustRunAsPython(Exception):

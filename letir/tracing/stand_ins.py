@@ -132,6 +132,17 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
             library.watch_calls(found, maker)
 
 
+def unwatch_functions(names: Collection[str], maker: Callable) -> None:
+    """Take away the stand-ins that ``watch_functions`` gave with this maker."""
+    for library in _libraries:
+        for name in names:
+            if library.classes.get(name) is maker:
+                del library.classes[name]
+                if name not in library.makers:
+                    library.watched.discard(name)
+                    library.made.pop(name, None)
+
+
 def unwatched(names: Collection[str]) -> set[str]:
     """Which of these names of NumPy's functions have no stand-in yet."""
     libraries = [lib for lib in _libraries if lib.module.__name__ in ("numpy", "numpy.fft")]

@@ -35,7 +35,16 @@ from tests.hazards.public_calls import ACTIONS, W, X, changed, loss, state_of_pr
 ROOT = str(Path(lt.__file__).parent)
 # functions whose work is to restore: an interrupt in them is healed by the next call
 RESTORING = {
-    *("__exit__", "undo", "end", "end_stand_ins", "exchange", "_exchange_some", "watch_process"),
+    *(
+        "__exit__",
+        "undo",
+        "end",
+        "end_owning",
+        "end_stand_ins",
+        "exchange",
+        "_exchange_some",
+        "watch_process",
+    ),
     *("_move_to_oldest_generation", "close"),
 }
 MOST_SECONDS = 60  # of an action after an interrupt: it may wait for a lock that nobody holds

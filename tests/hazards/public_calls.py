@@ -12,6 +12,7 @@ import numpy as np
 
 import letir as lt
 from letir.executor.plan_cache import active_recordings
+from letir.tracing.mutation import operator_results
 from letir.tracing.trace_state import ACTIVE
 
 # large enough for tests that refuse the memory of arrays
@@ -42,14 +43,27 @@ def backward():
     return w.grad.array
 
 
+def written_through_a_view(x):
+    v = W * 2
+    part = v[::2]
+    part[:] = x[0]
+    return v
+
+
 ACTIONS: dict[str, Callable[[], Any]] = {
     "trace": lambda: lt.dumps(lt.trace(loss, X, W)),
+    "trace of results of operators": lambda: lt.dumps(lt.trace(written_through_a_view, X)),
     "grad": lambda: lt.grad(loss)(X, W),
     "jit": lambda: lt.jit(loss)(X, W),
     "jit of draws": lambda: lt.jit(noisy)(X),
     "backward": backward,
     "parse": lambda: lt.dumps(lt.parse(text())),
 }
+
+
+def slots() -> list:
+    """The functions in C of the operators of arrays."""
+    return [slot.value for slot, _, _ in operator_results.array_slots()]
 
 
 def state_of_process():
@@ -61,6 +75,7 @@ def state_of_process():
         "trace": ACTIVE.get(),
         "modules": (type(np), type(math), len(sys.meta_path)),
         "zeros": type(np.zeros(2)),
+        "operators": (type(W * 2), slots()),
         "draws": (type(np.random.uniform), type(RNG.normal), type(random.random)),
         "records": (w * 2).requires_grad,
         "recordings": len(active_recordings),

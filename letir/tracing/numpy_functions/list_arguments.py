@@ -187,6 +187,8 @@ def learn_function_of_lists(trace: Trace, f: Callable) -> None:
         (give_numbers if type(found) is dict else take_lists)(found)
     if found is not None or LATE_BOUND["learn_held_functions"](f):
         raise RecordAgain(trace.mode, trace.refusal) from None
+    if "refused_write" in vars(trace):
+        LATE_BOUND["record_again_owning"](trace, f)
 
 
 LATE_BOUND.update(

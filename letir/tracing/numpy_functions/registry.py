@@ -94,16 +94,14 @@ def promote_operand(x: Any) -> Any:
 
 def into_ordinary_array() -> TraceError:
     """The error for writing a traced value into an ordinary array."""
-    return note_refusal(
-        of_outside_state(
-            TraceError(
-                "a traced value cannot be written into an ordinary array: it would not be recorded"
-                f"{at_user()}\n  write into an array that the traced function makes: "
-                "numpy.zeros, numpy.array(a) for a copy of a,\n"
-                "  or make the array an argument"
-            )
-        )
+    error = TraceError(
+        "a traced value cannot be written into an ordinary array: it would not be recorded"
+        f"{at_user()}\n  write into an array that the traced function makes: "
+        "numpy.zeros, numpy.array(a) for a copy of a,\n"
+        "  or make the array an argument"
     )
+    LATE_BOUND["note_refused_write"](str(error))
+    return note_refusal(of_outside_state(error))
 
 
 # Loaded on use, because most traces need none of these modules. Each has a table FUNCTIONS.

@@ -19,6 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
 from letir.tracing.callers import is_called_at_once, is_read_by_user, is_user_module
+from letir.tracing.mutation.views import in_one_memory
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.operands import ARRAY_MAKERS, first_traced
 from letir.tracing.source_locations import at_user
@@ -215,13 +216,14 @@ class ArrayMethods(Value):
 # ``A = W.copy(); A[0] = s`` with an array ``W`` that the traced function has not made: the method
 # is C code, and NumPy's class takes no attributes. So during a recording the dict of the class has
 # descriptors that ask who reads them (library_stand_ins.watch_process): all other code gets NumPy's
-# own method. Arrays that operators make, ``A = W + 0``, are left to mutation.adopted_arrays.
+# own method. Arrays that operators make, ``A = W + 0``, are left to mutation.adopted_arrays, and to
+# mutation.operator_results if more than local variables refer to them.
 _NAMES = ("copy", "astype", "flatten", "repeat", "take", "__copy__", "__deepcopy__")
 _COPY_MODULE = "copy"  # its functions call the last two methods
 METHODS: Any = gc.get_referents(np.ndarray.__dict__)[0]
 
 
-class _CopyingMethod:
+class CopyingMethod:
     """A method of arrays that returns a copy: a user's call during a recording gives a buffer."""
 
     def __init__(self, name: str, original: Any):
@@ -247,7 +249,7 @@ class _CopyingMethod:
     def _copy(self, array: np.ndarray, *args: Any, **kwargs: Any) -> Any:
         result = self.original(array, *args, **kwargs)
         trace = active_trace() if first_traced((args, kwargs)) is None else None
-        is_new = trace is not None and result is not array
+        is_new = trace is not None and not in_one_memory(result, array)
         return LATE_BOUND["as_buffer"](trace, result) if is_new else result
 
 
@@ -262,7 +264,7 @@ def _is_called_by_user(frame: FrameType, name: str) -> bool:
 
 
 ORIGINALS = {name: METHODS[name] for name in _NAMES}
-STAND_INS = {name: _CopyingMethod(name, found) for name, found in ORIGINALS.items()}
+STAND_INS = {name: CopyingMethod(name, found) for name, found in ORIGINALS.items()}
 
 
 forget_lookups = functools.partial(ctypes.pythonapi.PyType_Modified, ctypes.py_object(np.ndarray))

@@ -265,18 +265,33 @@ def read_only(x):
     return a
 
 
-REFUSED = {
-    f.__name__: f
-    for f in (
-        *(in_a_list, with_a_view, of_a_view, in_a_closure, while_iterated, seen_as_memory),
-        *(of_a_default, of_a_cache, by_a_list, by_a_kept_list, read_only, lambda x: fill(W, x)),
-    )
-}
+@pytest.mark.parametrize(
+    "f",
+    [
+        *(in_a_list, with_a_view, of_a_view, in_a_closure, while_iterated),
+        *(by_a_list, by_a_kept_list),
+    ],
+)
+def test_arrays_to_which_more_refers_are_recorded_at_the_second_attempt(f):
+    program, jitted = lt.trace(f, X), lt.jit(f)
+
+    for x in (X, X[::-1] * 2):
+        assert_same(f(x), program(x))
+        assert_same(f(x), jitted(x))
+    assert W.tolist() == np.arange(9.0).reshape(3, 3).tolist()
+
+
+REFUSED = {f.__name__: f for f in (seen_as_memory, of_a_default, of_a_cache, lambda x: fill(W, x))}
 
 
 @pytest.mark.parametrize("f", REFUSED.values(), ids=REFUSED)
-def test_arrays_to_which_more_refers_are_refused(f):
+def test_arrays_from_outside_and_memory_seen_by_c_code_are_refused(f):
     with pytest.raises(lt.TraceError, match=r"cannot be written into|cannot become"):
         lt.trace(f, X)
 
     assert W.tolist() == np.arange(9.0).reshape(3, 3).tolist()
+
+
+def test_a_read_only_result_of_an_operator_raises_numpys_error():
+    with pytest.raises(ValueError, match="read-only"):
+        lt.trace(read_only, X)
