@@ -10,6 +10,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from types import CellType, GeneratorType
 from typing import Any, TypeVar
 
@@ -221,7 +222,9 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     """
     known = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
-    if not known.issuperset(hidden) or not all(map(is_restorable, holders, before)):
+    if is_final(executor.f, error) or not known.issuperset(hidden):
+        return
+    if not all(map(is_restorable, holders, before)):
         return
     restore_state(holders, before, generators=True)
     executor.runs_python = True
@@ -230,6 +233,14 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     told = str(error).partition("\n")[0]
     _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), told)
     raise StateMatters
+
+
+def is_final(f: Any, error: Exception) -> bool:
+    """Whether ``f`` is not called as Python after ``error``: a class, or a function that is a
+    generator or coroutine."""
+    flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
+    is_later = bool(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
+    return isinstance(f, type) or is_later or hasattr(error, "letir_is_final")
 
 
 def is_restorable(holder: Any, before: Any) -> bool:

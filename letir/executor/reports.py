@@ -22,7 +22,7 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
-from letir.executor.outside_state import StateMatters, is_restorable, restore_state
+from letir.executor.outside_state import StateMatters, is_final, is_restorable, restore_state
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of
@@ -138,7 +138,7 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     is_own = code is None or code.co_filename == file
     if is_own and code is not None and type(error) is TypeError:  # of a function in C
         is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
-    if is_own or isinstance(error, _NOT_TRIED_AGAIN) or hasattr(error, "letir_is_final"):
+    if is_own or isinstance(error, _NOT_TRIED_AGAIN) or is_final(executor.f, error):
         return
     if code.co_filename.startswith(_PACKAGE):
         ask_python(executor, holders, before, error)
@@ -155,8 +155,7 @@ def ask_python(executor: Any, holders: list, before: list, error: Exception) -> 
     Does nothing for classes and generators, and if what the function has changed so far cannot be
     undone.
     """
-    is_final = isinstance(executor.f, type) or hasattr(error, "letir_is_final")
-    if not is_final and all(map(is_restorable, holders, before)):
+    if not is_final(executor.f, error) and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = error
         raise StateMatters

@@ -14,6 +14,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_sizes
 from letir.ast.terms import Local
 from letir.ast.types import requested_dtype
@@ -128,6 +129,7 @@ def full(
     if isinstance(fill, Value) and fill.ndim > rank and fill.shape[: fill.ndim - rank].count(1):
         fill = fill.reshape(fill.shape[fill.ndim - rank :])  # an assignment drops such axes
     fill = np.asarray(fill) if type(fill) is list else fill
+    fill = fill.number() if type(fill) is Size else fill
     return _make_array("full", np.full, shape, fill, dtype, order=order)
 
 
@@ -240,10 +242,8 @@ def full_like(
 ) -> Any:
     """numpy.full_like, also of a traced value; traced in a trace."""
     fill = stack_traced(fill_value)
-    make, function = functools.partial(full, fill_value=fill), np.full_like
-    return _make_like(
-        make, functools.partial(function, fill_value=fill), a, dtype, order, subok, shape
-    )
+    make, numpys = [functools.partial(f, fill_value=fill) for f in (full, np.full_like)]
+    return _make_like(make, numpys, a, dtype, order, subok, shape)
 
 
 def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape):

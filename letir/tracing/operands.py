@@ -87,6 +87,24 @@ def array_in_dtype(values: Any, dtype: np.dtype) -> Any:
     return np.asarray(values, dtype)
 
 
+def array_to_write(values: Any, dtype: np.dtype) -> Any:
+    """What is assigned to items of an array of this dtype, as an operand; lists are stacked.
+
+    NumPy converts texts and None, or raises its error.
+    """
+    if type(values) is Size:
+        return values.number()
+    if values is not None and not isinstance(values, str | bytes):
+        return stack_traced(values)
+    result = np.empty((), dtype)
+    try:
+        result[...] = values
+    except (TypeError, ValueError) as error:
+        error.add_note(f"letir: {at_user().strip()}\n  write numbers and arrays")
+        raise
+    return result
+
+
 def array_of_object(x: Any) -> Any:
     """The traced array to which an object is converted by its method ``__array__``, else ``x``.
 

@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any, TypeVar
 
 from letir.ast import LATE_BOUND
@@ -248,18 +248,16 @@ def wrong_result(leaf: Any) -> TraceError:
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
-    is_later = type(leaf).__name__ in ("generator", "async_generator", "coroutine")
-    if is_later:
-        # else Python warns of an unawaited coroutine
-        leaf.close() if hasattr(leaf, "close") else None
-        remedy = "return a list of what it yields; call a plain function, not an async one"
+    if type(leaf) is GeneratorType:
+        remedy = "return a list of what it yields"
+    elif type(leaf) in (CoroutineType, AsyncGeneratorType):
+        remedy = "record a plain function, not an async one"
+    if type(leaf) is CoroutineType:
+        leaf.close()  # else Python warns that it was not awaited
     error = TraceError(
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
         f"  {remedy}"
     )
-    if is_later:  # jit does not call such functions as Python
-        error.letir_is_final = True  # type: ignore[attr-defined]
-        return error
     return of_unrecorded_code(error)
 
 

@@ -39,7 +39,7 @@ from letir.tracing.mutation.writes import (
 from letir.tracing.numpy_functions.registry import into_ordinary_array
 from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
-from letir.tracing.operands import has_traced_slice, stack_traced
+from letir.tracing.operands import array_to_write, has_traced_slice
 from letir.tracing.refusals import (
     conversion_error,
     escaped_error,
@@ -306,7 +306,7 @@ class Tracer(PythonProtocols):
         if self.is_scalar() and isinstance(value := self.concrete_value(), _SCALARS):
             raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
         target, item = whole_place(self, item)
-        target.replace(target.at[item].set(stack_traced(new)))
+        target.replace(target.at[item].set(array_to_write(new, self.dtype)))
 
     def written_back(self, new: "Tracer") -> "Tracer":
         """Take the new contents that an inlined program writes into its argument."""

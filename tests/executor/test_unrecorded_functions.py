@@ -75,6 +75,16 @@ def test_arrays_of_texts_objects_and_dates_are_made_by_python(name):
             np.testing.assert_array_equal(f(x), fast(x))
 
 
+def test_a_function_that_returns_a_generator_gives_it():
+    fast = lt.jit(lambda x: (x * 2, (element + 1 for element in x)))
+
+    with pytest.warns(RuntimeWarning, match="return a list of what it yields"):
+        doubled, elements = fast(np.arange(3.0))
+
+    assert_same(np.arange(3.0) * 2, doubled)
+    assert [1.0, 2.0, 3.0] == list(elements)
+
+
 @pytest.mark.filterwarnings("ignore:jit calls")
 def test_a_float_setting_of_a_function_runs_as_python():
     fast = lt.jit(np.linalg.norm)

@@ -100,9 +100,13 @@ def _refuse_method(error: BaseException) -> None:
     ) from None
 
 
-_OF_A_CLASS = r"\b(?:Tracer|Buffer)\b"
+_OF_A_CLASS = r"\b(?:Tracer|Buffer|RecordedObject)\b"
 _OF_A_CLASS += r"|^No matching signature found$|^can't unbox array from PyObject"  # Cython, Numba
 _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
+_HINTS = {  # a part of Python's error about an array -> the remedy
+    "object is not callable": "an array is not a function: its elements are x[i]",
+    " format: ": "format an element, x[i], or the array by %s",
+}
 
 
 def refuse_c_function(error: BaseException) -> None:
@@ -110,6 +114,10 @@ def refuse_c_function(error: BaseException) -> None:
     text = str(error)
     is_about_class = type(error) is TypeError and re.search(_OF_A_CLASS, text)
     if not is_about_class or text.startswith(_OF_AN_OPERATOR):
+        return
+    if (hint := next((_HINTS[part] for part in _HINTS if part in text), None)) is not None:
+        error.args = (text.replace("Tracer", "numpy.ndarray").replace("Buffer", "numpy.ndarray"),)
+        error.add_note(f"letir: {_users_line(error).lstrip()}\n  {hint}")
         return
     raise of_unrecorded_code(
         TraceError(

@@ -17,11 +17,14 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
+from letir.ast.sizes.size import Size
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
 from letir.tracing.callers import is_called_at_once, is_read_by_user, is_user_module
 from letir.tracing.mutation.views import in_one_memory
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.operands import ARRAY_MAKERS, first_traced
+from letir.tracing.refusals import with_hint
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import ACTIVE, active_trace
 
@@ -173,6 +176,8 @@ class ArrayMethods(Value):
         type = None if type is np.ndarray else type
         dtype = None if dtype is np.ndarray else dtype
         if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+            if type is None and is_static_shape(self.shape):
+                np.empty(self.shape, self.dtype).view(dtype)  # may raise NumPy's error
             error = DTypeError(
                 f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
                 "  convert the numbers with .astype(dtype), or take .real and .imag"
@@ -201,9 +206,13 @@ class ArrayMethods(Value):
         """NumPy's ``ndarray.put``, in place."""
         put(self, indices, values, mode)
 
+    def __delitem__(self, item: Any) -> None:
+        error = ValueError("cannot delete array elements")
+        raise with_hint(error, "make an array without them: numpy.delete(x, item)")
+
     def fill(self, new: Any) -> None:
         """NumPy's ``ndarray.fill``, in place."""
-        if np.ndim(new):
+        if type(new) is not Size and np.ndim(new):
             raise ShapeError(
                 f"fill: one number is expected, found shape {np.shape(new)}{at_user()}\n"
                 "  write x[...] = values"

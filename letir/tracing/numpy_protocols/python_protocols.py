@@ -5,6 +5,7 @@ result has to be an ordinary object, such as a hash, record a guard.
 """
 
 import functools
+import operator
 import sys
 from collections import OrderedDict
 from copy import copy
@@ -279,6 +280,9 @@ class PythonProtocols(ArrayValue):
             return self
         if args:
             place = args[0] if len(args) == 1 else args
+            for each in place if isinstance(place, tuple) else (place,):
+                if not isinstance(each, Value):
+                    operator.index(each)  # Python's TypeError
             element = self[place] if isinstance(place, tuple) else self.reshape(-1)[place]
         elif self.size != 1:
             raise ValueError("can only convert an array of size 1 to a Python scalar")

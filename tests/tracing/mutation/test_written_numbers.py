@@ -67,3 +67,36 @@ def test_an_array_of_integers_may_be_filled_with_nan():
 
     assert_same(program(1.0), lt.trace(program, 1.0)(1.0))
     assert_same(program(1.0), lt.jit(program)(1.0))
+
+
+@in_one_test
+@pytest.mark.parametrize("x", [np.arange(3.0), np.arange(3)])
+@pytest.mark.parametrize("value", ["3", b"2", "a", None])
+def test_texts_and_none_are_written_as_numpy_converts_them(x, value):
+    def f(x):
+        x[0] = value
+        return x
+
+    try:
+        expected = f(x.copy())
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error), match=re.escape(str(error))):
+            lt.trace(f, x.copy())
+    else:
+        assert_same(expected, lt.trace(f, x.copy())(x.copy()))
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.full(2, len(x)),
+        lambda x: np.full((2, 2), len(x), dtype=np.float32),
+        lambda x: np.full_like(x, len(x)),
+    ],
+)
+def test_arrays_are_filled_with_a_symbolic_size(f):
+    program = lt.trace(f, lt.ShapeDtype((lt.Size("n"),), np.float64))
+
+    for n in (3, 5):
+        assert_same(f(np.ones(n)), program(np.ones(n)))
