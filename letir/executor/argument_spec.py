@@ -85,9 +85,10 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
 def token_of_static(value: Any, outer: tuple = ()) -> Any:
     """A hashable token of a static argument: plans for equal tokens are the same.
 
-    Functions are equal if they have the same code and equal captured and global values, as two
-    lambdas of one line have. Raises DTypeError if such values may change: the Python function runs
-    then. ``outer``: the functions that capture this one.
+    Two functions have equal tokens if their code and their captured and global values are equal, as
+    for a lambda that is made anew in each call. Raises DTypeError if these values may change
+    between calls; the executor then calls the Python function. ``outer``: the functions that
+    capture this one.
     """
     kind = type(value)
     if kind is FunctionType:
@@ -259,5 +260,7 @@ class ArgumentSpec:
 
 
 def has_tracer(leaves: Sequence) -> bool:
-    """Whether a leaf is a tracer, judged by its class: ``isinstance`` takes it for an ndarray."""
+    """Whether a leaf is a tracer. Compares classes, because tracers pass ``isinstance(_,
+    ndarray)``.
+    """
     return any(issubclass(type(leaf), Tracer) for leaf in leaves)

@@ -177,7 +177,7 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
             raise raised  # it names both sides and the remedy
         finally:
             del raised, args, kwargs  # its traceback holds this frame
-    if raised:  # the function does not raise what its recording has raised
+    if raised:  # the recording raised an error, the function does not
         executor.runs_python = True
         is_letirs = isinstance(raised, LetirError)
         told = "" if is_letirs else "with traced values a library raises "
@@ -266,7 +266,7 @@ def executor_name(f: Callable) -> str:
 
 
 class _Dropped:
-    """In place of an executor of which nothing is left but its function."""
+    """Stands in for an executor that has been freed: calls only run its function."""
 
     def __init__(self, f: Callable) -> None:
         self.f = f

@@ -59,7 +59,7 @@ class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
     held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
-    has_warned = False  # that most calls compile
+    has_warned = False  # whether it has warned that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
     if TYPE_CHECKING:
 
@@ -80,7 +80,7 @@ class Executor(Generic[P, R]):
         self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick``
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
-        self.runs_python = False  # for arguments whose plan is not known by key
+        self.runs_python = False  # whether calls without a plan by key run the function
         self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
         self.changed_state = 0  # recordings after which the results depended on changed state
         self.transformed: dict = {}  # executors of the transformed function, by transform
@@ -173,7 +173,7 @@ class Executor(Generic[P, R]):
         return results[0] if len(results) == 1 else results
 
     def note_python_kind(self, number: int, args: tuple, kwargs: dict) -> None:
-        """Count a call of the Python function; some of them give their kind a test."""
+        """Count a call of the Python function; some calls add a test for arguments like these."""
         next(self.missed)
         if number % _CALLS_BY_KEY == 0:
             self.as_python = LATE_BOUND["python_kinds"](self, args, kwargs)
@@ -300,7 +300,7 @@ class Executor(Generic[P, R]):
                 if not getattr(error, "letir_runs_python", False):
                     raise
                 self.cache.note_failure(request.number, error)
-                return entry, None, None  # the Python function writes before it raises
+                return entry, None, None  # in NumPy, the function may have written before it raises
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""

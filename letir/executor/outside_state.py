@@ -131,7 +131,7 @@ def refuse_changes(
     matters = True
     try:
         matters = _appends_traced(now, before) or record_function(executor.f, marked)[0] != fn
-        if executor.changed_state:  # a cache is full now: then nothing has changed again
+        if executor.changed_state:  # the first call may only have filled a cache
             matters |= not all(map(is_unchanged, holders, now))
         restore_state(holders, now)
         matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
@@ -141,7 +141,8 @@ def refuse_changes(
         restore_state(holders, before if matters else now)
     if matters:
         executor.changed_state += 1
-        # the first call may fill a cache, which has arrays once the function has run as Python
+        # only from the second time on: a first call may fill a cache with traced values, which
+        # the Python function replaces by arrays
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise StateMatters
@@ -216,9 +217,9 @@ def _put_item(holder: Any, key: Any, value: Any) -> None:
 
 def call_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function from now on, because it changes arrays or draws random
-    numbers outside of it, or cannot be recorded, which ``error`` says.
+    numbers outside of it, or because it cannot be recorded; ``error`` says why.
 
-    Does nothing if what the function has changed so far cannot be undone.
+    Does nothing if the changes that the function has made so far cannot be undone.
     """
     known = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]

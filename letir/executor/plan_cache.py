@@ -69,7 +69,9 @@ class PlanCache:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Forget the compiles of other threads, which the child of a fork lacks."""
+        """Forget the compiles of other threads: after a fork, the child does not have these
+        threads.
+        """
         for entry in list(self.entries.values()):
             if entry.flight is not None and entry.flight.thread != threading.get_ident():
                 entry.flight = None

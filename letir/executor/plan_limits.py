@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("letir.plan")
 _LONGEST_WAIT = 1 << 8  # calls
 _MOST_COMPILES = 40  # of an executor, if at least half of its calls compile
-_FEW, _MANY = 6, 10  # compiles from which on an executor may warn: if plans wait, if not
+_FEW, _MANY = 6, 10  # the fewest compiles before a warning: while plans wait, and otherwise
 
 
 def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether this call runs the Python function: too many calls need plans of their own."""
+    """Whether this call runs the Python function, because too many calls need new plans."""
     compiles = executor.cache.compiles
-    # a guard fails, or no plan is for all sizes: other calls may need yet other plans
+    # a guard failed, or no plan serves all sizes: later calls may need still more plans
     is_open = entry.plans or executor.families.family_of(request.spec).refused
     version = len(entry.plans) or (compiles if is_open else 0)
     is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number
@@ -45,7 +45,7 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
 
 
 def _wait_before(version: int) -> int:
-    """The number of calls between the plan before and a plan of this number."""
+    """The number of calls between the compiles of plan number ``version`` - 1 and this plan."""
     further = version - PLANS_AT_ONCE
     return 0 if further < 0 else min(1 << (further + 2), _LONGEST_WAIT)
 

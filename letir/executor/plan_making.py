@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("letir.plan")
 _MOST_OBJECTS = 1_000  # objects that are searched for iterators
-_BYTES_EACH = 1 << 20  # of larger arrays a thousandth of the elements is compared
-_ITEMS_EACH = 1000  # of an array of objects that are compared
+_BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
+_ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _UNSET = object()
@@ -272,7 +272,7 @@ def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
 
 
 def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:
-    """(iterators, objects that hold values, whether these are all) among ``most`` in reach."""
+    """(iterators, objects that hold values, whether these are all) in ``most`` visited objects."""
     iterators: list = []
     holders: list = []
     seen, todo = set(), list(roots)

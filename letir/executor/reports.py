@@ -126,9 +126,10 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) 
 def call_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after the recording has raised ``error``.
 
-    Then either the function raises the same error, or a library cannot compute with traced values,
-    and ``run_python_function`` makes the executor call the function from now on. Does nothing if
-    the function's own module raised the error, or what it has changed so far cannot be undone.
+    If the function raises no error, a library cannot compute with traced values, and
+    ``run_python_function`` makes the executor call the function from now on. Does nothing if the
+    function's own module raised the error, or if the changes that the function has made so far
+    cannot be undone.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -151,9 +152,9 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
 def ask_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after letir has raised ``error`` in its recording.
 
-    ``run_python_function`` raises the error, which tells more, if the function raises one too.
-    Does nothing for classes and generators, and if what the function has changed so far cannot be
-    undone.
+    If the function raises an error too, ``run_python_function`` raises letir's ``error``, which is
+    more helpful. Does nothing for classes and generators, and if the changes that the function has
+    made so far cannot be undone.
     """
     if not is_final(executor.f, error) and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
@@ -162,9 +163,11 @@ def ask_python(executor: Any, holders: list, before: list, error: Exception) -> 
 
 
 def state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
-    """(whether a recording that raises changes none of the objects that its function reaches, these
-    objects, what they hold). ``do`` records once more, because a search for so many objects would
-    take long before each recording.
+    """(whether a recording that raises leaves all objects unchanged, these objects, their
+    contents).
+
+    ``do`` makes the recording again. The objects are those that its function reaches; to search so
+    many of them before every recording would take too long.
     """
     iterators, holders, is_all = captured_state(roots, _MOST_OBJECTS)
     before = [contents_of(holder) for holder in holders]

@@ -42,7 +42,7 @@ class TestWriter:
         self.found: list[str] = []
         self.count = 0  # of positional arguments
         self.is_brief = False  # whether one item stands for all items of a sequence
-        self.uses_scipy = False  # whether a function among the arguments does
+        self.uses_scipy = False  # whether a function among the arguments calls SciPy
         self.tests_order = True  # whether the memory order of arrays matters
 
     def name(self, value: Any) -> str:
@@ -118,7 +118,7 @@ class TestWriter:
         self.uses_scipy |= outside.uses_scipy
         fixed = getattr(value, "__closure__", ""), getattr(value, "__defaults__", "")
         if type(value) is FunctionType and fixed == (None, None) and not value.__kwdefaults__:
-            # as good as the same function: a lambda is made anew in each call
+            # equal functions serve as well: a lambda is made anew in each call
             self.tests.append(
                 f"type({first}) is {self.name(FunctionType)} and "
                 f"{text}.__code__ is {self.name(value.__code__)} and "
@@ -182,7 +182,7 @@ class TestWriter:
         self.add(value, variable, f"({variable} := {text})")
 
     def add_outside_value(self, holder: Any, name: str | None, value: Any) -> None:
-        """Add the test whether a global, or a captured variable without a name, has its value."""
+        """Add the test that a global, or a captured variable (no ``name``), still has its value."""
         text = self.name(holder)
         text = f"{text}.cell_contents" if name is None else f"{text}[{name!r}]"
         self.tests.append(f"{text} is {self.name(value)}")
@@ -238,10 +238,10 @@ def tests_of_call(
 def tests_of_kind(
     args: tuple, kwargs: dict, *, is_brief: bool, static: Set[int | str] = frozenset()
 ) -> TestWriter:
-    """The tests whether the Python function is called for arguments like these.
+    """The tests of the arguments for which the Python function is called.
 
-    ``is_brief``: test the first item of each sequence only, because the function takes any
-    arguments. Raises NotPlain for kinds without tests.
+    ``is_brief``: test only the first item of each sequence, because the function takes any
+    arguments. Raises NotPlain for arguments that have no tests.
     """
     text = TestWriter((), draws_in_python=True)
     text.is_brief, text.tests_order, text.static = is_brief, False, static

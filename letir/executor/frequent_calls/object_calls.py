@@ -69,7 +69,7 @@ class _ObjectTests(TestWriter):
             self.add_container(value, place.path, variable, f"({variable} := {text})")
 
     def add_constant(self, value: Any, text: str) -> None:
-        """Add the tests of a part that is neither an array nor a container of some."""
+        """Add the tests of a part that is neither an array nor a container with arrays."""
         if type(value) in (list, dict):
             self.tests.append(f"type({text}) is {type(value).__name__} and not {text}")
         elif type(value) is float and value == 0.0:  # 0.0 == -0.0

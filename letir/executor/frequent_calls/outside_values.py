@@ -1,6 +1,6 @@
-"""``values_read``: what a function reads from outside, if it has no effects there.
+"""``values_read``: the values that a function reads from outside, if it has no effects there.
 
-Such a function may be called in place of its plan, as long as it reads the same values.
+Such a function may be called in place of its plan, as long as these values are the same.
 """
 
 import dis
@@ -17,7 +17,7 @@ from letir.eval.arguments import is_static
 from letir.executor.argument_spec import PLAIN_SCALARS
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
-# names of functions of Python, NumPy and SciPy that do something else than return a value
+# names of functions of Python, NumPy and SciPy that do more than return a value
 _EFFECTS = frozenset(
     [
         *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
@@ -27,7 +27,7 @@ _EFFECTS = frozenset(
         *("io", "loadmat", "rvs", "savemat"),
     ]
 )
-# operations of Python's machine that change what is outside of a function
+# instructions of Python's bytecode that change state outside of a function
 _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
@@ -38,12 +38,12 @@ _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 @frozen(eq=False)
 class OutsideValues:
-    """What a function without effects reads from outside.
+    """The values that a function without effects reads from outside.
 
     ``places``: (namespace, name, value) of each global number or text, and (cell, None, value) of
     each captured one. ``read``: the ids of the functions that it reads from modules, if it uses
-    SciPy. ``is_complete``: whether these are all; a module that it assigns or passes on may give
-    others.
+    SciPy. ``is_complete``: whether ``read`` has all of them; it may not, if the function assigns a
+    module to a variable or passes it on.
     """
 
     places: tuple[tuple[Any, str | None, Any], ...]
@@ -53,11 +53,11 @@ class OutsideValues:
 
 
 def values_read(f: Any) -> OutsideValues | None:
-    """What ``f`` reads from outside; None unless these are certainly numbers, texts, and functions
-    and modules of Python, NumPy and SciPy, and it changes nothing outside.
+    """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
-    Functions of the user that it calls count as parts of it; functions of letir, which would record
-    in every call, do not.
+    All of them have to be numbers, texts, or functions and modules of Python, NumPy and SciPy.
+    Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir are refused,
+    because they would record in every call.
     """
     todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
     seen: set[int] = set()
@@ -96,7 +96,7 @@ def values_read(f: Any) -> OutsideValues | None:
 def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:
     """The values that a function reads from globals, captured variables and modules.
 
-    A module is among them if the function does something else with it than read an attribute.
+    A module itself is among them if the function does more with it than read an attribute.
     """
     result: list[Any] = []
     value = None
@@ -148,17 +148,18 @@ def _is_of_module(value: Any, name: str) -> bool:
         return name == "numpy"
     try:
         module = value.__name__ if type(value) is ModuleType else getattr(value, "__module__", "")
-    except Exception:  # of an object in place of a module that could not be imported
+    except Exception:  # raised by an object that replaces a module which failed to import
         return False
     return str(module).partition(".")[0] == name
 
 
 def is_faster_in_scipy(f: Callable, leaves: Sequence, has_names: bool) -> bool:
-    """Whether ``f`` calls functions of SciPy that take less time than the operations that letir has
-    for them, such as image filters, with NumPy's arrays or numbers, and is without effects.
+    """Whether SciPy computes a call of ``f`` faster than letir's operations would.
 
-    Depends on the function and on the classes and sizes of the arguments alone: each run of a
-    script gives the same bits. ``has_names``: whether other sizes are to have the same answer.
+    ``f`` must be without effects, call functions of SciPy such as image filters, and get NumPy's
+    arrays or numbers. The answer depends on the function and on the classes and sizes of its
+    arguments alone, so that each run of a script gives the same bits. ``has_names``: whether the
+    answer must hold for other sizes too.
     """
     if not all(type(x) is np.ndarray or type(x) in PLAIN_SCALARS or is_static(x) for x in leaves):
         return False

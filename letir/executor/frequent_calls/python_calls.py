@@ -1,7 +1,8 @@
 """Calls of the Python function in place of its plan, where the plan saves no time.
 
 ``call_of_python`` decides for one kind of arguments; ``python_kinds`` serves executors that have
-given up plans. Neither changes a result: a plan that may differ from NumPy in the last bits stays.
+given up plans. Neither changes a result: a plan whose results may differ from NumPy's in the last
+bits is never replaced.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from letir.plan.effect_log import is_guard
 from letir.plan.whole_calls import WholeCall, call_of_function, shortest_time
 
 _MOST_AS_PYTHON = 4
-_MOST_WORK = 1 << 22  # elements of results: timing a function runs it some more times
+_MOST_WORK = 1 << 22  # elements of results: timing runs the function several times
 
 
 def call_of_python(
@@ -38,9 +39,12 @@ def call_of_python(
     """The call of the Python function, if it takes less time than the plan; else None.
 
     ``of_plan``: the call of the plan, or a function of (args, kwargs) that makes it; ``call``: the
-    present (args, kwargs). It is a question of time for plans whose results are the same to the
-    bit. A plan that has to raise and to catch an exception too saves none, nor does one of several
-    plans for numbers if the function ``branches`` on values: a guard that fails raises too.
+    present (args, kwargs).
+
+    The times are compared if the plan gives the function's results to the bit. They need not be
+    compared where a plan cannot be faster: it would have to raise and catch an exception, or it
+    computes with numbers and the function ``branches`` on them, so that plans of other branches
+    fail at their guards first.
     """
     args, kwargs = call
     raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
@@ -49,7 +53,7 @@ def call_of_python(
         return None
     outside = LATE_BOUND["values_read"](executor.f)
     if outside is None:
-        return None  # what it reads counts as while it was recorded, and its effects happen once
+        return None  # its plan keeps the values that it read, and does not repeat its effects
     try:
         static = executor.marker.static_places(args, kwargs)
         tests = tests_of_kind(args, kwargs, is_brief=raises or numbers, static=static)
@@ -74,7 +78,7 @@ def call_of_python(
 def _is_faster(of_python: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
     """Whether calling the Python function takes less time than the plan."""
     try:
-        with np.errstate(all="ignore"):  # the warnings of these calls would be additional ones
+        with np.errstate(all="ignore"):  # timing must not repeat the warnings of the call
             time = of_python.shortest_time(*call)
     except Exception:
         return False
@@ -82,12 +86,14 @@ def _is_faster(of_python: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> 
     time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
     try:
         return time < time_plan(*call)
-    except (ArithmeticError, LetirError):  # it would warn: then NumPy computes everything again
+    except (ArithmeticError, LetirError):  # it warns, and NumPy computes all again
         return True
 
 
 def _may_be_timed(version: Compiled) -> bool:
-    """Whether a plan takes a short time, draws nothing, and only changes arrays it is given."""
+    """Whether a plan may run several times: it is short, draws nothing, and changes only its
+    arguments.
+    """
     is_changed = any(map(registered_passes, ("before", "after", "gradient")))
     if is_changed or version.generators or version.kernels:
         return False
@@ -104,7 +110,7 @@ def _is_repeatable(bind: Bind) -> bool:
 
 
 def _work_of(fn: Lambda) -> int:
-    """The number of elements of all results with known sizes; too many if there are loops."""
+    """The number of elements of all results of known size; more than ``_MOST_WORK`` for loops."""
     work = 0
     for bind in fn.binds:
         if bind.op.bodies is not None and bind.op.bodies.loop:
@@ -136,8 +142,8 @@ def _is_decomposed(outside: OutsideValues) -> bool:
 class PythonKind:
     """A kind of arguments for which an executor calls the Python function, without a key.
 
-    ``match(args, kwargs)``: a true value for such arguments. ``own_call``: the function that the
-    executor becomes if this is its first kind, and if it has no quick calls.
+    ``match(args, kwargs)`` is true for such arguments. ``own_call``: the function that replaces the
+    executor's general call if this is its first kind and it has no quick calls.
     """
 
     match: Callable[[tuple, dict], Any]
@@ -148,7 +154,7 @@ class PythonKind:
 
 
 def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, ...]:
-    """The kinds of an executor, after the kind of these arguments if that has a test."""
+    """The kinds for which an executor calls Python, with the kind of these arguments added."""
     try:
         static = executor.marker.static_places(args, kwargs)
         tests = tests_of_kind(args, kwargs, is_brief=False, static=static)

@@ -111,7 +111,7 @@ class QuickCall:
     of_object: Callable | bool | None = None  # see ``object_calls``; False if there is none
 
     def is_open(self, error: BaseException) -> bool:
-        """Whether the call can be made in another way after this error."""
+        """Whether the call can still be made in another way after this error."""
         # KeyboardInterrupt is not an Exception; the errors of the Python function are the user's
         if self.is_python or not isinstance(error, Exception):
             return False

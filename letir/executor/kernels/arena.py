@@ -3,8 +3,8 @@
 A new large array has fresh pages, and the system takes longer to provide and clear these than most
 kernels take to fill them. Kernels write temporaries of a plan into blocks that are kept from one
 call to the next. A block is free if nothing refers to it: arrays in it, and views of these, have it
-as their base. Results of plans never are in blocks. Blocks are given back when no kernel has used
-one for five seconds, and where an allocation fails.
+as their base. Results of plans are never placed in blocks. Blocks are given back when no kernel has
+used one for five seconds, and when an allocation fails.
 """
 
 import math

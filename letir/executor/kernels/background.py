@@ -91,7 +91,7 @@ def compile_later(compiled: Any, make: Callable[[], Any]) -> None:
         plan = None
         try:
             plan = make()
-        except Exception as error:  # in no one's call: nobody could catch it
+        except Exception as error:  # in this thread no caller could catch it
             if threading.main_thread().is_alive() and not _worker.is_stopped:
                 _LOG.warning("no kernels, NumPy computes all calls: %s", repr(error))
         found = reference()

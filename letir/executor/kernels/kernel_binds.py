@@ -70,7 +70,7 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     grouped, rows = with_row_groups(fn, is_exact, worth)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, worth)
     calls = row_calls(fn, rows, is_exact)
-    if calls is None:  # with the copies, a group has no kernel
+    if calls is None:  # recomputation made a group that no kernel computes
         fn, repeated, calls = grouped, {}, row_calls(grouped, rows, is_exact)
     assert calls is not None, "these kernels were made before"
     groups = [
