@@ -77,8 +77,8 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
         key = key_of_arrays(leaves, [*names, *tokens, len(tokens)])
         if key is not None:
             return key, leaves
-    given: Any = (args, kwargs)
-    leaves, tree = optree.tree_flatten(given, namespace=NAMESPACE)
+    arguments: Any = (args, kwargs)
+    leaves, tree = optree.tree_flatten(arguments, namespace=NAMESPACE)
     return key_of_arrays(leaves, [tree, *tokens]), leaves
 
 
@@ -94,9 +94,9 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
     if kind is FunctionType:
         if value in outer:  # it calls itself
             return value.__code__
-        held = [_cell_content(cell) for cell in value.__closure__ or ()]
-        held += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
-        parts = [token_of_static(part, (*outer, value)) for part in held]
+        captured = [_cell_content(cell) for cell in value.__closure__ or ()]
+        captured += [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).items()]
+        parts = [token_of_static(part, (*outer, value)) for part in captured]
         names = value.__globals__
         for name in names_in_code(value.__code__) if is_user_module(names) else ():
             if name in names:

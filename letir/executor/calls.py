@@ -67,11 +67,11 @@ def _attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
 
 def _failed_guard(error: GuardError, version: Any) -> str:
     """The reason for the next compile: a guard of this plan failed at these lines."""
-    told = str(error).partition("\n")[0]
+    message = str(error).partition("\n")[0]
     guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
     lines = dict.fromkeys([bind.source.short for bind in guards])
     places = " or ".join(lines) if 0 < len(lines) <= _MOST_LINES else ""
-    return f"a guard failed{' at ' + places if places else ''}: {told}"
+    return f"a guard failed{' at ' + places if places else ''}: {message}"
 
 
 def needs_log(version: Any) -> bool:
@@ -114,14 +114,14 @@ def promote_plan(entry: Entry, version: Any) -> None:
 
 
 def add_quick_call(
-    executor: Any, known: tuple, args: tuple, kwargs: dict, leaves: Sequence
+    executor: Any, record: tuple, args: tuple, kwargs: dict, leaves: Sequence
 ) -> None:
     """From now on, try this plan first for calls of ``executor`` with arguments of this kind."""
     if executor.quick_made < _MOST_QUICK:
-        made = LATE_BOUND["quick_call"](executor, known, args, kwargs, leaves)
-        if made is not None:
+        quick = LATE_BOUND["quick_call"](executor, record, args, kwargs, leaves)
+        if quick is not None:
             executor.quick_made += 1
-            executor.try_first((made, *executor.quick)[:_PLANS_QUICK])
+            executor.try_first((quick, *executor.quick)[:_PLANS_QUICK])
 
 
 def promote_quick(executor: Any, quick: Any) -> None:
@@ -135,20 +135,20 @@ def promote_quick(executor: Any, quick: Any) -> None:
 
 
 def first_that_runs(
-    plans: tuple, entry: Entry, request: Request, tried: list, f: Callable
+    plans: tuple, entry: Entry, request: Request, excluded: list, f: Callable
 ) -> tuple | None:
     """(plan, results) of the first plan of ``entry`` whose guards hold, None if there is none.
 
-    ``tried``: plans to leave out, to which the plans whose guards fail are added. The plan is
+    ``excluded``: plans to leave out, to which the plans whose guards fail are added. The plan is
     None if the Python function ``f`` has to be called, see ``Executor.executed``.
     """
     for version in plans:
-        if version in tried:
+        if version in excluded:
             continue
         try:
             results = _attempt_plan(version, list(request.leaves), request.log)
         except GuardError as error:
-            tried.append(version)
+            excluded.append(version)
             request.reason = _failed_guard(error, version)
             continue
         except Exception as error:
@@ -180,8 +180,8 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     if raised:  # the recording raised an error, the function does not
         executor.runs_python = True
         is_letirs = isinstance(raised, LetirError)
-        told = "" if is_letirs else "with traced values a library raises "
-        executor.why_python = f"{told}{raised}"
+        prefix = "" if is_letirs else "with traced values a library raises "
+        executor.why_python = f"{prefix}{raised}"
     if executor.why_python and not executor.has_warned:  # not if the function raises the error
         LATE_BOUND["warn_of_python"](executor)
     return results

@@ -50,20 +50,20 @@ class Compiled:
     def __init__(
         self,
         program: Lambda,
-        made: Lambda,
+        optimized: Lambda,
         reason: str = "it was asked for",
         donated: tuple = (),
         kernels: str = "off",
         later: bool = False,
     ):
-        self.program, self.optimized, self.reason = program, made, reason
+        self.program, self.optimized, self.reason = program, optimized, reason
         self.options = reason, donated, kernels
         # after a failed guard other plans are tried on the same arguments
-        donated, run = () if any(map(is_guard, made.binds)) else donated, made
+        donated, run = () if any(map(is_guard, optimized.binds)) else donated, optimized
         self.changed = changed_params(program)
         self.drawing: tuple[int, ...] = ()  # positions of generators that draw without state copies
-        if self.changed and any(bind.op.random for bind in made.binds):
-            run, self.drawing = LATE_BOUND["with_own_draws"](made)
+        if self.changed and any(bind.op.random for bind in optimized.binds):
+            run, self.drawing = LATE_BOUND["with_own_draws"](optimized)
         if kernels == "on" and any(bind.op.product == "subscripts" for bind in run.binds):
             run = LATE_BOUND["with_einsum_products"](run)
         later = later and kernels != "off" and has_compiler()
@@ -76,7 +76,7 @@ class Compiled:
             LATE_BOUND["compile_later"](self, partial(_plan_with_kernels, run, kernels, donated))
         self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
         self.takes_undef = program.memo(depends_on_defined)
-        self.executed = weakref.ref(made)
+        self.executed = weakref.ref(optimized)
         self.generators: tuple = ()  # captured ones, whose states are the last parameters
         self.calls = 0  # the number of calls that check their arguments
         self.quick: tuple | None = None  # (match, run, nest) for calls like one before
@@ -186,32 +186,32 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
-def expect_kernels(where: str, asked: str | None) -> None:
+def expect_kernels(where: str, option: str | None) -> None:
     """Raise DTypeError for an option ``kernels`` that does not exist."""
-    if asked not in (None, "on", "off", "background"):
+    if option not in (None, "on", "off", "background"):
         raise DTypeError(
-            f'{where}: kernels must be "on", "off", "background" or None, found {asked!r}\n'
+            f'{where}: kernels must be "on", "off", "background" or None, found {option!r}\n'
             "  leave it out for kernels where they pay"
         )
 
 
 def kernels_setting() -> str:
     """The variable ``LETIR_KERNELS``: "on", the default, "off" or "background"."""
-    asked = os.environ.get("LETIR_KERNELS", "on")
-    expect_kernels("the environment variable LETIR_KERNELS", asked)
-    return asked
+    option = os.environ.get("LETIR_KERNELS", "on")
+    expect_kernels("the environment variable LETIR_KERNELS", option)
+    return option
 
 
-def kernel_mode(asked: str | None, *, optimize: bool, exact: bool) -> str:
+def kernel_mode(option: str | None, *, optimize: bool, exact: bool) -> str:
     """Which groups may become kernels: "on" (all), "exact" (with NumPy's bits), or "off" (none)."""
-    if not optimize or (asked or kernels_setting()) == "off":
+    if not optimize or (option or kernels_setting()) == "off":
         return "off"
     return "exact" if exact else "on"
 
 
-def are_in_background(asked: str | None) -> bool:
+def are_in_background(option: str | None) -> bool:
     """Whether kernels are compiled in the background."""
-    return (asked or kernels_setting()) == "background"
+    return (option or kernels_setting()) == "background"
 
 
 def _make_plan(fn: Lambda, donated: tuple) -> Plan:
@@ -344,8 +344,8 @@ def compile(
         )
     expect_kernels("compile", kernels)
     mode = kernel_mode(kernels, optimize=optimize, exact=exact)
-    made = optimize_program(fn, optimize=optimize, exact=exact, kernels=mode)
+    optimized = optimize_program(fn, optimize=optimize, exact=exact, kernels=mode)
     if donate:
         LATE_BOUND["refuse_positions"]("compile: donate", donate, len(fn.params))
     donated = tuple([n % len(fn.params) for n in donate])
-    return Compiled(fn, made, donated=donated, kernels=mode, later=are_in_background(kernels))
+    return Compiled(fn, optimized, donated=donated, kernels=mode, later=are_in_background(kernels))

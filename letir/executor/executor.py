@@ -143,12 +143,12 @@ class Executor(Generic[P, R]):
         key = None if is_python or kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None and not is_python:
             key, leaves = key_of_call(*self.marker.split_static(args, kwargs))
-        known = self.known_call(key)
+        record = self.known_call(key)
         try:
             number = next(self.calls)
-            if known is None and not (is_python or self.runs_python):
+            if record is None and not (is_python or self.runs_python):
                 return self.call_by_spec(number, args, kwargs, key, leaves)
-            entry, run, tree, executed, places = known or _NO_PLAN
+            entry, run, tree, executed, places = record or _NO_PLAN
             entry.used = number
             if run is None:
                 self.note_python_kind(number, args, kwargs)
@@ -161,9 +161,9 @@ class Executor(Generic[P, R]):
                     if not may_run_again(error, entry, executed):
                         raise
             if results is None:  # outside ``except``: a later error would get this as its context
-                return self.try_other_plans(number, args, kwargs, key, leaves, known)
+                return self.try_other_plans(number, args, kwargs, key, leaves, record)
             if number % _CALLS_BY_KEY == 0:
-                add_quick_call(self, known, args, kwargs, leaves)
+                add_quick_call(self, record, args, kwargs, leaves)
         except BaseException:
             del args, kwargs, leaves  # a stored exception would keep them alive
             raise
@@ -186,10 +186,10 @@ class Executor(Generic[P, R]):
         kwargs: dict,
         key: tuple,
         leaves: Sequence[Any],
-        known: tuple,
+        record: tuple,
     ) -> Any:
         """Try the other plans for the same spec, after a guard of the last one failed."""
-        entry, _, _, executed, places = known
+        entry, _, _, executed, places = record
         for version in entry.plans:
             if version.executed is executed:
                 continue
@@ -201,9 +201,9 @@ class Executor(Generic[P, R]):
                 continue
             promote_plan(entry, version)
             self.remember_key(key, entry, version, leaves)
-            known = self.known_call(key)
-            if known is not None:
-                add_quick_call(self, known, args, kwargs, leaves)
+            record = self.known_call(key)
+            if record is not None:
+                add_quick_call(self, record, args, kwargs, leaves)
             LATEST.graph = version.executed
             return nested_results(version.program, results)
         return self.call_by_spec(number, args, kwargs, key, leaves)
@@ -250,10 +250,10 @@ class Executor(Generic[P, R]):
             self.cache.remove(entry)
         elif key is not None:
             self.remember_key(key, entry, version, leaves)
-            known = self.known_call(key)
+            record = self.known_call(key)
             # each new size comes here until the plan for all sizes has a quick call
-            if entry.key.has_names and n % _CALLS_BY_KEY == 0 and known and known[1]:
-                add_quick_call(self, known, args, kwargs, leaves)
+            if entry.key.has_names and n % _CALLS_BY_KEY == 0 and record and record[1]:
+                add_quick_call(self, record, args, kwargs, leaves)
         return nested_results(version.program, results)
 
     def run_first_fitting(self, request: Request) -> tuple:
@@ -263,16 +263,16 @@ class Executor(Generic[P, R]):
         at the user's line, and the function may catch it.
         """
         fresh: list[Compiled] = []
-        tried: list[Any] = []
+        failed: list[Any] = []
         missed, entry = False, None
         while True:
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
             if plans and not entry.runs_python:
-                ran = first_that_runs(plans, entry, request, tried, self.f)
+                ran = first_that_runs(plans, entry, request, failed, self.f)
                 if ran is not None:
                     return entry, *ran
-            if fresh and fresh[-1] in tried:
+            if fresh and fresh[-1] in failed:
                 # its guards held when recorded, so a reassociated sum must have changed a guard
                 results = fall_back(fresh[-1], request)
                 return entry, None if results is None else fresh[-1], results
@@ -293,8 +293,8 @@ class Executor(Generic[P, R]):
                 if entry.plans is plans:
                     entry = None
             except NoSymbolicProgram as error:
-                told = LATE_BOUND["size_words"](self.f, request.marked, entry.key, str(error))
-                self.families.note_refusal(request.spec, entry.key, error, told)
+                reason = LATE_BOUND["size_words"](self.f, request.marked, entry.key, str(error))
+                self.families.note_refusal(request.spec, entry.key, error, reason)
                 request.wants_fixed, entry = bool(plans), None
             except Exception as error:
                 if not getattr(error, "letir_runs_python", False):
@@ -304,9 +304,9 @@ class Executor(Generic[P, R]):
 
     def entry_for(self, request: Request) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
-        known = self.cache.entries.get(request.spec)
-        if known is not None or request.wants_fixed:
-            return known or self.cache.entry(request.spec)
+        entry = self.cache.entries.get(request.spec)
+        if entry is not None or request.wants_fixed:
+            return entry or self.cache.entry(request.spec)
         return self.cache.entry(self.families.named(request.spec) or request.spec)
 
     def __letir_transformed__(self, transform: Transform) -> "Executor":
@@ -381,7 +381,7 @@ class Executor(Generic[P, R]):
     def __copy__(self) -> "Executor[P, R]":
         return self  # as for functions
 
-    def __deepcopy__(self, known: dict) -> "Executor[P, R]":
+    def __deepcopy__(self, memo: dict) -> "Executor[P, R]":
         return self
 
     def __setstate__(self, state: tuple[Callable, Options]) -> None:

@@ -66,9 +66,9 @@ class PassReport:
     @property
     def change(self) -> str:
         """A readable list of the operations removed and added."""
-        gone = [f"-{n} {name}" for name, n in sorted(self.removed.items())]
-        come = [f"+{n} {name}" for name, n in sorted(self.added.items())]
-        return ", ".join(gone + come) or "other operands or bodies" * self.is_changed
+        removed = [f"-{n} {name}" for name, n in sorted(self.removed.items())]
+        added = [f"+{n} {name}" for name, n in sorted(self.added.items())]
+        return ", ".join(removed + added) or "other operands or bodies" * self.is_changed
 
 
 @frozen
@@ -116,8 +116,8 @@ class Explanation:
         if len(self.binds) <= _MOST_LINES:
             return self.binds
         ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:_MOST_LINES]
-        kept = set(map(id, ranked))
-        return [bind for bind in self.binds if id(bind) in kept]
+        chosen_ids = set(map(id, ranked))
+        return [bind for bind in self.binds if id(bind) in chosen_ids]
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -142,8 +142,8 @@ class Explanation:
             for p in self.passes
         ]
         shown = self.chosen
-        left = len(self.binds) - len(shown)
-        title = "binds" if not left else f"the {len(shown)} slowest binds of {len(self.binds)}"
+        omitted = len(self.binds) - len(shown)
+        title = "binds" if not omitted else f"the {len(shown)} slowest binds of {len(self.binds)}"
         binds = [
             ("  " * b.depth + b.text, b.calls, f"{1e6 * b.seconds:.1f} us", b.bytes, b.source)
             for b in shown
@@ -211,22 +211,22 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         LATE_BOUND["refuse_unless_function"]("explain", f)
     if not isinstance(f, Executor):
         return explain(jit(f), *args, **kwargs)
-    given = (f.bound, *args) if isinstance(f, PartialExecutor) else args
-    marked = f.marker.mark(given, kwargs)
+    positional = (f.bound, *args) if isinstance(f, PartialExecutor) else args
+    marked = f.marker.mark(positional, kwargs)
     spec, leaves, refused = spec_or_error(marked)
     if refused is not None:
-        call_refused(f, given, kwargs, marked, refused)
+        call_refused(f, positional, kwargs, marked, refused)
         return _explain_python(f, "")
     before = f.cache.compiles
     entry, version, _ = f.run_first_fitting(Request(next(f.calls), spec, leaves, marked))
     if version is None and f.raised_recording:
-        run_python_function(f, given, kwargs)
+        run_python_function(f, positional, kwargs)
     if version is None and f.why_python:
         return _explain_python(f, spec)
     if entry.runs_python or (version is None and f.changed_state):
         plain = Executor(f.f, f.options)
         plain.watches_state = False
-        return evolve(explain(plain, *given, **kwargs), note=_AS_PYTHON)
+        return evolve(explain(plain, *positional, **kwargs), note=_AS_PYTHON)
     options: dict = {"optimize": f.options.optimize, "exact": f.options.exact}
     if type(version) is Compiled:
         options["kernels"] = kernel_mode(f.options.kernels, **options)
@@ -263,12 +263,12 @@ def _explain_plan(
         steps.append(PassReport.from_programs(*step))
 
     requires = getattr(version, "requires_grad", None)
-    made, source = version.optimized, version.program
+    optimized, source = version.optimized, version.program
     if isinstance(version, Profiled):
         source, leaves = version.profiled, version.remaining_arguments(leaves)
     optimize_program(source, requires_grad=requires, observe=note, **options)
-    silent = not version.changed and not any(map(has_effect, made.binds))
-    times = _timed_run(made, leaves) if silent else {}
+    silent = not version.changed and not any(map(has_effect, optimized.binds))
+    times = _timed_run(optimized, leaves) if silent else {}
     kernels = version.kernels if isinstance(version, Compiled) else ()
     return Explanation(
         function=name,
@@ -276,9 +276,9 @@ def _explain_plan(
         reason=version.reason,
         is_new=is_new,
         program=version.program,
-        optimized=made,
+        optimized=optimized,
         passes=tuple(steps),
-        binds=tuple(_bind_reports(made, times)),
+        binds=tuple(_bind_reports(optimized, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
         kernels=kernels,
         profile=version.plan.profile(leaves) if kernels and silent else None,

@@ -175,8 +175,8 @@ def _is_callable_object(f: object) -> bool:
     """Whether ``f`` is a user's object whose class defines ``__call__``."""
     if type(f).__module__.partition(".")[0] == "letir":
         return False
-    found = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
-    return type(found) is FunctionType
+    method = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
+    return type(method) is FunctionType
 
 
 def _bound_arrays(partial: functools.partial) -> list:

@@ -61,8 +61,8 @@ def memory_timeline(plan: Plan, sizes: dict[str, int]) -> MemoryTimeline:
     is_often = plan.straight is not None or plan.runs + 1 >= RUNS_BY_STEPS
     run, count = _NotingRun(plan, sizes, is_often), len(plan.table.steps)
     run.run(count)
-    left = [(buffer, first, count) for buffer, first in run.buffers_at.items()]  # results
-    spans = sorted([*run.spans, *left], key=lambda span: span[1])
+    remaining = [(buffer, first, count) for buffer, first in run.buffers_at.items()]  # results
+    spans = sorted([*run.spans, *remaining], key=lambda span: span[1])
     arrays = [
         LiveArray(buffer.bind, buffer.bytes, first, last)
         for buffer, first, last in spans

@@ -47,36 +47,36 @@ class _ObjectState:
     kept: tuple = field(eq=False, repr=False)  # objects compared by id, which must stay alive
 
     @classmethod
-    def from_object(cls, instance, held: dict, arrays: Sequence) -> "_ObjectState":
+    def from_object(cls, instance, places: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
-        found: list = []
-        kept = []
-        for path, place in held.items():
+        parts: list = []
+        objects = []
+        for path, place in places.items():
             value = place.value
             if not has_no_parts(value):
-                found.append((path, type(value)))
+                parts.append((path, type(value)))
                 continue
             number = index.get(id(value))
-            found.append((path, number, _token_of(value)))
+            parts.append((path, number, _token_of(value)))
             if number is None:  # an array is an argument: a plan must not keep it alive
-                kept.append(value)
+                objects.append(value)
         kind = instance if isinstance(instance, type) else type(instance)
-        return cls(kind, tuple(found), tuple(kept))
+        return cls(kind, tuple(parts), tuple(objects))
 
     def __letir_difference__(self, other: "_ObjectState") -> str:
         """A readable description of how the state differs from an earlier one."""
         now, before = self._values(), other._values()
-        told = [
+        differences = [
             f"{path} is {now.get(path, 'missing')}, was {before.get(path, 'missing')}"
             for path in (*now, *[path for path in before if path not in now])
             if now.get(path) != before.get(path)
         ]
-        return "; ".join(told) or "an attribute holds another object"
+        return "; ".join(differences) or "an attribute holds another object"
 
     def _values(self) -> dict[str, str]:
         """The plain values, the classes of other objects, and the arrays, by path."""
-        kept = iter(self.kept)
+        objects = iter(self.kept)
         result = {}
         for path, *rest in self.places:
             if len(rest) == 1:
@@ -84,7 +84,7 @@ class _ObjectState:
             elif rest[0] is not None:
                 result[path] = "an array"
             else:
-                result[path] = repr(next(kept))
+                result[path] = repr(next(objects))
         return result
 
 
@@ -209,16 +209,16 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     """The result of a method of ``instance``; arrays that it assigns are stored in the object."""
     if ACTIVE.get() is not None and active_trace() is not None:
         return executor.f(instance, *args, **kwargs)
-    held: dict = {}  # containers and objects, by path
+    places: dict = {}  # containers and objects, by path
     plain, state = _plain_state(instance), None
     if plain is not None:
         key, arrays = plain
         state = on_arrays.states.get(key)
     if state is None:
-        held = places_by_path(instance, _ROOT)
-        arrays = distinct_arrays(held)
+        places = places_by_path(instance, _ROOT)
+        arrays = distinct_arrays(places)
         try:
-            state = _ObjectState.from_object(instance, held, arrays)
+            state = _ObjectState.from_object(instance, places, arrays)
         except DTypeError as error:
             executor.why_python = str(error)
             return run_python_function(executor, (instance, *args), kwargs)
@@ -230,12 +230,12 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, instance, *marked)
     before = _INSTANCE.set(instance)
     try:
-        found = on_arrays(state, arrays, *args, **kwargs)
+        results = on_arrays(state, arrays, *args, **kwargs)
     finally:
         _INSTANCE.reset(before)
-    out, changed = found
+    out, changed = results
     for (owner, key), value in zip(changed.places, changed.values, strict=True):
-        put_part(held[owner].value if owner in held else instance, key, value)
+        put_part(places[owner].value if owner in places else instance, key, value)
     return out
 
 
@@ -260,13 +260,13 @@ class BoundExecutor(Generic[P, R]):
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
         instance = self.__self__
-        held = places_by_path(instance, _ROOT)
-        arrays = distinct_arrays(held)
+        places = places_by_path(instance, _ROOT)
+        arrays = distinct_arrays(places)
         before = _INSTANCE.set(instance)
         try:
             return ask(
                 self.on_arrays,
-                _ObjectState.from_object(instance, held, arrays),
+                _ObjectState.from_object(instance, places, arrays),
                 arrays,
                 *args,
                 **kwargs,

@@ -101,9 +101,9 @@ def require_same_state(f: Callable, again: Callable[[], T], refusal: str) -> T:
     raise TraceError(refusal) from None
 
 
-def _has_position(holder: Any, held: Any) -> bool:
+def _has_position(holder: Any, earlier: Any) -> bool:
     """Whether a random generator has the state that it had; True for other objects."""
-    return type(held) is not _Position or repr(_Position(holder).state) == repr(held.state)
+    return type(earlier) is not _Position or repr(_Position(holder).state) == repr(earlier.state)
 
 
 # ---- variables, attributes and containers ----
@@ -172,9 +172,9 @@ def _depends_on_numbers(
     numbers: list = []
     for holder, old in zip(holders, before, strict=True):
         items = _items_of(contents_of(holder))
-        known = _items_of(old)
+        old_items = _items_of(old)
         for key, value in items.items():
-            if type(value) in (int, float) and not _is_same([known.get(key)], [value]):
+            if type(value) in (int, float) and not _is_same([old_items.get(key)], [value]):
                 places.append((holder, key))
                 numbers.append(value)
     if not numbers:
@@ -221,9 +221,9 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
     Does nothing if the changes that the function has made so far cannot be undone.
     """
-    known = {id(holder) for holder in holders}
+    holder_ids = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
-    if is_final(executor.f, error) or not known.issuperset(hidden):
+    if is_final(executor.f, error) or not holder_ids.issuperset(hidden):
         return
     if not all(map(is_restorable, holders, before)):
         return
@@ -231,8 +231,8 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     executor.runs_python = True
     if hasattr(error, "letir_unrecorded"):
         executor.why_python = str(error)
-    told = str(error).partition("\n")[0]
-    _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), told)
+    message = str(error).partition("\n")[0]
+    _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), message)
     raise StateMatters
 
 
@@ -274,9 +274,9 @@ def restore_state(holders: list, contents: list, generators: bool = False) -> No
 
     Random generators get theirs only with ``generators``: other threads may draw from them.
     """
-    for holder, held in zip(holders, contents, strict=True):
-        if generators or type(held) is not _Position:
-            _restore_holder(holder, held)
+    for holder, content in zip(holders, contents, strict=True):
+        if generators or type(content) is not _Position:
+            _restore_holder(holder, content)
 
 
 def _restore_holder(holder: Any, contents: Any) -> None:
@@ -306,12 +306,12 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             holder.clear()
             put(contents)
     else:
-        known = contents_of(holder)
+        current = contents_of(holder)
         holder = holder.value if type(holder) is Slots else holder
-        for name in known.keys() - contents.keys():
+        for name in current.keys() - contents.keys():
             delattr(holder, name)
         for name, value in contents.items():
-            if known.get(name) is not value:
+            if current.get(name) is not value:
                 setattr(holder, name, value)
 
 

@@ -82,20 +82,20 @@ class PlanCache:
         # setdefault is atomic: all threads get the same entry
         return self.entries.setdefault(key, Entry(key)) if result is None else result
 
-    def grow(self, entry: Entry, known: tuple, make: Callable) -> bool:
-        """Add the plan ``make()`` to an entry, unless its plans are no longer ``known``.
+    def grow(self, entry: Entry, expected: tuple, make: Callable) -> bool:
+        """Add the plan ``make()`` to an entry, unless its plans are no longer ``expected``.
 
         Waits if another thread is adding one. An exception of ``make`` is raised here and in all
         waiting threads. Returns False if this thread is adding one already (a recursive call).
         """
         with entry.lock:
-            if entry.plans is not known or entry.gone:
+            if entry.plans is not expected or entry.gone:
                 return True
             flight, mine = entry.flight, entry.flight is None
             if mine:
                 flight = entry.flight = _RunningCompile()
         if mine:
-            self._compile(entry, known, make, flight)
+            self._compile(entry, expected, make, flight)
             return True
         if flight.thread == threading.get_ident():
             return False
@@ -104,20 +104,22 @@ class PlanCache:
             raise _copy_error(flight.error)
         return True
 
-    def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _RunningCompile) -> None:
+    def _compile(
+        self, entry: Entry, expected: tuple, make: Callable, flight: _RunningCompile
+    ) -> None:
         """``grow`` in the thread that makes the plan."""
-        plans = known
+        plans = expected
         try:
-            plans = (make(), *known[: self.plans_each - 1])
+            plans = (make(), *expected[: self.plans_each - 1])
         except BaseException as error:
             # KeyboardInterrupt concerns this thread only: a waiting thread compiles instead
             flight.error = error if isinstance(error, Exception) else None
             raise
         finally:
             with self.lock:
-                self.compiles += plans is not known
-                self.failures += plans is known
-                if plans is not known:
+                self.compiles += plans is not expected
+                self.failures += plans is expected
+                if plans is not expected:
                     self.last_failure = 0, 0
             with entry.lock:
                 entry.plans, entry.flight = plans, None
@@ -145,9 +147,9 @@ class PlanCache:
         """Evict the least recently used entries."""
         while True:
             # entries without a plan are being compiled
-            held = [entry for entry in list(self.entries.values()) if entry.plans]
-            others = [entry for entry in held if entry is not new and entry.flight is None]
-            if len(held) <= self.most or not others:
+            with_plans = [entry for entry in list(self.entries.values()) if entry.plans]
+            others = [entry for entry in with_plans if entry is not new and entry.flight is None]
+            if len(with_plans) <= self.most or not others:
                 return
             if self.remove(min(others, key=lambda entry: entry.used)):
                 with self.lock:

@@ -119,7 +119,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
         with ActiveRecording() as recording:
-            found, taken = (
+            found, has_taken = (
                 LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
             )
             fn, lifted = found.fn, found.lifted
@@ -149,20 +149,20 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
             if state[0]:
                 LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
-    return fn, lifted, taken, found.is_first
+    return fn, lifted, has_taken, found.is_first
 
 
 def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:
     """``state``, or if not all objects are known, the state after a search for more of them."""
     is_all, *_ = state
-    found = LATE_BOUND["state_kept_by"]
-    return state if is_all else found(do, _search_roots(executor, request))
+    search = LATE_BOUND["state_kept_by"]
+    return state if is_all else search(do, _search_roots(executor, request))
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
     """The function recorded for these arguments, and the random generators that it captures."""
-    found = _recording(f, marked)
-    return found.fn, found.lifted
+    recording = _recording(f, marked)
+    return recording.fn, recording.lifted
 
 
 def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
@@ -199,17 +199,17 @@ def _compile_plan(
         return LATE_BOUND["profiled_plan"](fn, optimize, executor.options.profile, reason)
     places = donated_positions(request.marked[0], executor.options.donate_argnums)
     mode = kernel_mode(executor.options.kernels, **options)
-    made = optimize_program(fn, **options, kernels=mode)
+    optimized = optimize_program(fn, **options, kernels=mode)
     if not are_in_background(executor.options.kernels):
-        return Compiled(fn, made, reason, places, mode)
-    version = Compiled(fn, made, reason, places, mode, later=True)
-    known = weakref.ref(executor)
+        return Compiled(fn, optimized, reason, places, mode)
+    version = Compiled(fn, optimized, reason, places, mode, later=True)
+    reference = weakref.ref(executor)
 
     def forget() -> None:
-        found = known()
-        if found is not None:
-            found.quick_made = 0
-            found.forget_keys()
+        owner = reference()
+        if owner is not None:
+            owner.quick_made = 0
+            owner.forget_keys()
 
     version.on_swap = forget
     if not version.is_waiting:  # the background thread has finished already
@@ -275,16 +275,16 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
     """(iterators, objects that hold values, whether these are all) in ``most`` visited objects."""
     iterators: list = []
     holders: list = []
-    seen, todo = set(), list(roots)
+    visited, todo = set(), list(roots)
     for value in todo:  # each value appends what it refers to
         if len(todo) > most:
             break
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
         kind = type(value)
-        if kind in _PLAIN or id(value) in seen or value is _BUILTINS:
+        if kind in _PLAIN or id(value) in visited or value is _BUILTINS:
             continue
-        seen.add(id(value))
+        visited.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
             if not issubclass(kind, np.ndarray):
@@ -343,8 +343,8 @@ def contents_of(holder: Any) -> Any:
     if _is_generator(kind):
         return LATE_BOUND["generator_position"](holder)
     if kind is Slots:
-        found = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
-        return {name: value for name, value in found.items() if value is not _UNSET}
+        values = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
+        return {name: value for name, value in values.items() if value is not _UNSET}
     if isinstance(holder, type):
         return dict(vars(holder))
     bases: Any = _HOLDERS
@@ -384,9 +384,9 @@ def _values_of_function(function: FunctionType, holders: list) -> list:
         names = names_in_code(function.__code__)
         spaces = [space]
         for inner in spaces:  # a module of the user's appends its own globals: config.n += 1
-            known = tuple([name for name in names if name in inner])
-            values = [inner[name] for name in known]
-            holders.append(Globals(inner, known))
+            names_read = tuple([name for name in names if name in inner])
+            values = [inner[name] for name in names_read]
+            holders.append(Globals(inner, names_read))
             result += values
             for value in values:
                 if type(value) is ModuleType and is_user_module(vars(value)):

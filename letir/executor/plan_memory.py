@@ -57,13 +57,13 @@ class PlanMemory:
         rows = [(f"{one.bytes:,}", one.text, one.line) for one in self.held[:_MOST_LINES]]
         width = max([len(row[0]) for row in rows], default=0)
         lines = [f"  {size:>{width}}  {text}  {line}".rstrip() for size, text, line in rows]
-        left = len(self.held) - len(rows)
+        omitted = len(self.held) - len(rows)
         return "\n".join(
             [
                 f"peak: {about}{self.peak:,} bytes, of these {self.results:,} for results",
                 f"at {self.step}; with it exist:",
                 *lines,
-                *([f"  and {left} smaller arrays"] if left else []),
+                *([f"  and {omitted} smaller arrays"] if omitted else []),
             ]
         )
 
@@ -118,9 +118,9 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
         return PlanMemory(0, "no step", (), 0, result.is_exact)
     again = SimulatedRun(plan, sizes, is_often)
     again.run(result.peak_at)
-    held = sorted(again.held, key=lambda one: one.bytes, reverse=True)
+    arrays = sorted(again.held, key=lambda one: one.bytes, reverse=True)
     where = memory_text(result.bind_of(result.peak_at))
-    return PlanMemory(result.peak, where, tuple(held), result.results, result.is_exact)
+    return PlanMemory(result.peak, where, tuple(arrays), result.results, result.is_exact)
 
 
 def memory_text(bind: Bind) -> str:
@@ -164,9 +164,9 @@ class SimulatedRun:
         for n, step in enumerate(table.steps[: last + 1]):
             self.step(n, step)
         if last >= len(table.steps):
-            found = [self.values.get(slot) for slot in table.results]
-            kept = {value.buffer for value in found if value is not None}
-            self.results = sum([buffer.bytes for buffer in kept])
+            results = [self.values.get(slot) for slot in table.results]
+            buffers = {value.buffer for value in results if value is not None}
+            self.results = sum([buffer.bytes for buffer in buffers])
 
     def step(self, n: int, step: tuple) -> None:
         """One step: what it allocates, and what is freed after it."""
@@ -178,8 +178,8 @@ class SimulatedRun:
         targets = k if kind == OTHER else (k,)
         self.dying = cleared if kind == OTHER else (*cleared, k)
         self.temporary = self.bytes_inside()
-        made = [self.result_value(binder) for binder in self.bind.binders]
-        for value in made:
+        results = [self.result_value(binder) for binder in self.bind.binders]
+        for value in results:
             if value is not None:
                 self.allocate(value.buffer)
                 value.buffer.refs += 1  # the reference of the function that returns it
@@ -188,12 +188,12 @@ class SimulatedRun:
             self.note_held()
         if kind == OTHER:
             self.clear(cleared)
-        for slot, value in zip(targets, made, strict=True):
+        for slot, value in zip(targets, results, strict=True):
             if slot is not None:
                 self.hold(slot, value)
         if kind != OTHER:
             self.clear(cleared)
-        for value in made:
+        for value in results:
             self.release(value)
 
     def note_bytes(self, n: int, live: int) -> None:
@@ -270,11 +270,11 @@ class SimulatedRun:
     def shape(self, aval: Any) -> tuple[int, ...]:
         """The sizes of a type as numbers. Raises ShapeError if one is not given."""
         names = {name for n in aval.shape if type(n) is Size for name in n.names}
-        left = sorted(names - self.sizes.keys())
-        if left:
+        missing = sorted(names - self.sizes.keys())
+        if missing:
             raise ShapeError(
-                f"memory: the plan is for all sizes, and {', '.join(left)} is not given\n"
-                f"  pass it: plan.memory({left[0]}=100)"
+                f"memory: the plan is for all sizes, and {', '.join(missing)} is not given\n"
+                f"  pass it: plan.memory({missing[0]}=100)"
             )
         sizes = self.sizes
         return tuple([n.evaluate(sizes) if type(n) is Size else n for n in aval.shape])
@@ -299,10 +299,10 @@ class SimulatedRun:
         start = -sum([end for end in ends if end < 0])
         x = np.lib.stride_tricks.as_strided(memory[start:], first.shape, first.strides)
         others = [arg.value for arg in bind.args[1:] if type(arg) is Const]
-        found = op.impl(np, x, *others, **bind.attrs)
-        if not isinstance(found, np.ndarray) or not np.may_share_memory(found, memory):
+        view = op.impl(np, x, *others, **bind.attrs)
+        if not isinstance(view, np.ndarray) or not np.may_share_memory(view, memory):
             return None
-        return _Value(first.buffer, shape, found.strides, is_view=True)
+        return _Value(first.buffer, shape, view.strides, is_view=True)
 
     def bytes_inside(self) -> int:
         """The bytes that the current step needs in addition to operands and results: for its
@@ -349,8 +349,8 @@ class SimulatedRun:
 
     def fact(self, i: int) -> str | None:
         value = self.values.get(self.slots[i])
-        made = value is not None and value.buffer.bind is not None and not value.is_view
-        return OWNED if made else None
+        is_new = value is not None and value.buffer.bind is not None and not value.is_view
+        return OWNED if is_new else None
 
     def slot(self, i: int) -> str:
         return f"s{self.slots[i]}"

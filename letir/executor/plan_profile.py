@@ -79,8 +79,8 @@ class PlanProfile:
             "  ".join([*[f"{row[n]:>{w}}" for n, w in enumerate(widths)], *row[4:]]).rstrip()
             for row in rows
         ]
-        left = len(self.groups) - len(rows) + 1
-        more = [f"{left} faster groups"] if left else []
+        omitted = len(self.groups) - len(rows) + 1
+        more = [f"{omitted} faster groups"] if omitted else []
         return "\n".join([f"{1e6 * self.seconds:.1f} us", *lines, *more])
 
     __repr__ = __str__
@@ -121,7 +121,7 @@ def plan_profile(plan: Plan, leaves: list) -> PlanProfile:
     is_pure = not any(has_effect(bind) for bind in plan.binds) and not plan.donated
     return min(
         [_timed_run(plan, list(leaves)) for _ in range(_RUNS if is_pure else 1)],
-        key=lambda found: found.seconds,
+        key=lambda profile: profile.seconds,
     )
 
 

@@ -45,11 +45,11 @@ class Profiled:
         xp = array_module(leaves)
         if self.specialized is None and not self.is_profiled(leaves):
             return plan_of(self.program).run(leaves, xp)
-        if any(token(leaves[i]) != known for i, known in self.constants.items()):
+        if any(token(leaves[i]) != constant for i, constant in self.constants.items()):
             return self.general_plan.run(leaves, xp)
-        given = self.remaining_arguments(leaves)
+        remaining = self.remaining_arguments(leaves)
         leaves.clear()
-        return self.specialized_plan.run(given, xp)
+        return self.specialized_plan.run(remaining, xp)
 
     def remaining_arguments(self, leaves: list) -> list:
         """The arguments that are also parameters of the specialised program."""
@@ -65,18 +65,18 @@ class Profiled:
             if self.specialized is not None:
                 return True
             for i in self.weak:
-                known = token(leaves[i])
-                if self.seen.setdefault(i, known) != known:
+                number = token(leaves[i])
+                if self.seen.setdefault(i, number) != number:
                     self.seen[i] = _VARIES
             self.calls -= 1
             if self.calls >= 0:
                 return False
-            self.constants = {i: known for i, known in self.seen.items() if known is not _VARIES}
+            self.constants = {i: number for i, number in self.seen.items() if number is not _VARIES}
             numbers = {self.program.params[i]: Const(leaves[i]) for i in self.constants}
             self.profiled = substitute(self.program, numbers)
-            made = self.optimize(self.profiled)
-            self.optimized, self.executed = made, weakref.ref(made)
-            self.specialized = made  # assigned last: other threads run it from now on
+            optimized = self.optimize(self.profiled)
+            self.optimized, self.executed = optimized, weakref.ref(optimized)
+            self.specialized = optimized  # assigned last: other threads run it from now on
         return True
 
     @property

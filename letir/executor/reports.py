@@ -39,10 +39,10 @@ def _argument_words(f: Any, marked: tuple[tuple, dict]) -> list[str]:
     ``cfg["mode"]``.
     """
     names = positional_names(f)
-    given: Any = marked
+    arguments: Any = marked
     result = []
-    for kind, place, *rest in optree.tree_paths(given, namespace=NAMESPACE):
-        parts, owner = "", given[kind][place]
+    for kind, place, *rest in optree.tree_paths(arguments, namespace=NAMESPACE):
+        parts, owner = "", arguments[kind][place]
         for part in rest:
             step, owner = _path_step(owner, part)
             parts += step

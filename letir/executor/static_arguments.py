@@ -59,8 +59,8 @@ class StaticArguments:
         """(other arguments, other keywords, values of the static ones)."""
         if not self.is_needed:
             return args, kwargs, []
-        found = self.places.get(len(args)) or self.split_positions(len(args))
-        static, others = found
+        places = self.places.get(len(args)) or self.split_positions(len(args))
+        static, others = places
         values = [args[i] for i in static]
         if not kwargs:
             return tuple([args[i] for i in others]), kwargs, values
@@ -86,11 +86,11 @@ class StaticArguments:
 
     def check_count(self, args: tuple, kwargs: dict) -> None:
         """Raise unless the function accepts these arguments, before anything runs."""
-        found = len(args) + len(kwargs)
+        count = len(args) + len(kwargs)
         if isinstance(self.f, Lambda):
-            if self.f.in_tree is None and found != len(self.f.params):
+            if self.f.in_tree is None and count != len(self.f.params):
                 raise ShapeError(
-                    f"expected {len(self.f.params)} inputs, but got {found}\n"
+                    f"expected {len(self.f.params)} inputs, but got {count}\n"
                     "  the function takes other arguments, see its signature"
                 )
             return
@@ -102,7 +102,7 @@ class StaticArguments:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise DTypeError(
-                f"expected {_expected_count(self.signature)} inputs, but got {found}: {error}\n"
+                f"expected {_expected_count(self.signature)} inputs, but got {count}: {error}\n"
                 f"  the function takes {self.signature}"
             ) from None
 
@@ -156,7 +156,7 @@ def is_method_of(executor: Any, args: tuple) -> bool:
     first = args[0] if args else None
     # from Python 3.13 on @classmethod does not call __get__ of the executor
     if isinstance(first, type):
-        found = (value for cls in first.__mro__ for value in vars(cls).values())
-        return any(type(v) is classmethod and v.__func__ is executor for v in found)
+        attributes = (value for cls in first.__mro__ for value in vars(cls).values())
+        return any(type(v) is classmethod and v.__func__ is executor for v in attributes)
     classes = type(first).__mro__
     return any(value is executor for cls in classes for value in vars(cls).values())

@@ -94,14 +94,14 @@ class ShapeFamilies:
         if named not in family.named:
             family.named = (named, *family.named)
 
-    def why_not(self, spec: ArgumentSpec, known: Iterable[Any]) -> str:
+    def why_not(self, spec: ArgumentSpec, with_plans: Iterable[Any]) -> str:
         """The reason why this spec has no plan for all sizes; empty if it may get one.
 
-        ``known``: the specs that have plans, among them those of other sizes.
+        ``with_plans``: the specs that have plans, among them those of other sizes.
         """
         family = self.family_of(spec)
         reason, rank = next(reversed(family.refused.values()), ""), _rank_of(spec)
-        if reason or all(one == spec or _rank_of(one) != rank for one in known):
+        if reason or all(one == spec or _rank_of(one) != rank for one in with_plans):
             return reason
         if self.static_shapes:
             return "static_shapes=True"
@@ -110,11 +110,11 @@ class ShapeFamilies:
         return "" if all(a.contiguous for a in spec.arrays) else "an argument is not contiguous"
 
     def note_refusal(
-        self, spec: ArgumentSpec, named: ArgumentSpec, reason: NoSymbolicProgram, told: str
+        self, spec: ArgumentSpec, named: ArgumentSpec, reason: NoSymbolicProgram, text: str
     ) -> None:
         """Remember that there is no plan for this symbolic spec, and why."""
         family = self.family_of(spec)
-        family.refused[named] = told
+        family.refused[named] = text
         retries = [one for one in family.retries if one != named]
         larger = _from_least(named, reason.least)
         if (
@@ -183,17 +183,17 @@ def record_for_symbols(record: Callable, named: ArgumentSpec) -> Lambda:
     """
     needed: list[str] = []
 
-    def note(place: str, asked: str, is_decided: bool) -> None:
+    def note(place: str, number: str, is_decided: bool) -> None:
         if not is_decided:
-            needed.append(f"{place} needs {asked}")
+            needed.append(f"{place} needs {number}")
 
     reads = SizeReads(note, is_guarded=True)
     before = SIZE_READS.set(reads)
     try:
         fn = record([spec.kind for spec in named.arrays])
     except Exception as error:  # any kind: the same call with fixed sizes will raise it if real
-        told = needed[0] if needed else f"{type(error).__name__}: {error}"
-        raise NoSymbolicProgram(told, reads.least) from None
+        reason = needed[0] if needed else f"{type(error).__name__}: {error}"
+        raise NoSymbolicProgram(reason, reads.least) from None
     finally:
         SIZE_READS.reset(before)
     if needed:
@@ -210,12 +210,12 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
         return
     try:
         with float_errors(all="ignore"):
-            found, expected = plan_of(named).run(list(leaves)), plan_of(fixed).run(list(leaves))
+            results, expected = plan_of(named).run(list(leaves)), plan_of(fixed).run(list(leaves))
     except Exception as error:  # the plan for the fixed sizes will raise it if it is real
         raise NoSymbolicProgram(f"{type(error).__name__}: {error}") from None
-    if named.out_tree != fixed.out_tree or len(found) != len(expected):
+    if named.out_tree != fixed.out_tree or len(results) != len(expected):
         raise NoSymbolicProgram("its results nest differently for other sizes")
-    if not all(map(_agree_up_to_rounding, found, expected)):
+    if not all(map(_agree_up_to_rounding, results, expected)):
         raise NoSymbolicProgram("its program for symbolic sizes gives different results")
 
 

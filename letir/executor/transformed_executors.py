@@ -48,16 +48,16 @@ def transformed_method(executor: Any, transform: Transform) -> Any:
 
 def _cached_executor(executor, key: tuple | None, make: Callable):
     """The executor cached under this key, made if there is none."""
-    known = executor.transformed
-    result = known.get(key) if key is not None else None
+    cached = executor.transformed
+    result = cached.get(key) if key is not None else None
     if result is None:
         # no donation: the backward pass reads the arguments again
         result = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
-            while len(known) >= _MOST:
-                known.pop(next(iter(known)), None)
+            while len(cached) >= _MOST:
+                cached.pop(next(iter(cached)), None)
             # setdefault: concurrent threads get the same executor
-            result = known.setdefault(key, result)
+            result = cached.setdefault(key, result)
     return result
 
 

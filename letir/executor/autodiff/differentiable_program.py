@@ -40,16 +40,20 @@ class Differentiable:
     """
 
     def __init__(
-        self, program: Lambda, made: Lambda, requires_grad: Sequence[bool], making: GraphCompiler
+        self,
+        program: Lambda,
+        optimized: Lambda,
+        requires_grad: Sequence[bool],
+        making: GraphCompiler,
     ):
-        self.program, self.optimized, self.making = program, made, making
+        self.program, self.optimized, self.making = program, optimized, making
         self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
-        self.changed, self.executed = changed_params(program), weakref.ref(made)
-        self.parts = _program_parts(made, requires_grad, making)
+        self.changed, self.executed = changed_params(program), weakref.ref(optimized)
+        self.parts = _program_parts(optimized, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
         # for the use counts: each part reads its operands at once
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
-        self.outer = Lambda(made.params, binds, made.ret)
+        self.outer = Lambda(optimized.params, binds, optimized.ret)
 
     def __repr__(self):
         return "\n".join([f"<program of {len(self.parts)} parts>", *map(str, self.graphs)])
@@ -185,7 +189,7 @@ def compile_differentiable(
     making = GraphCompiler(
         partial(optimize_program, optimize=optimize, exact=exact), Differentiable
     )
-    made = making.optimize(fn, requires_grad=requires_grad)
-    result = Differentiable(fn, made, requires_grad, making)
+    optimized = making.optimize(fn, requires_grad=requires_grad)
+    result = Differentiable(fn, optimized, requires_grad, making)
     result.reason = reason
     return result

@@ -45,8 +45,8 @@ class BackwardPrograms:
     def run(self, values: list, records: bool) -> tuple:
         """The gradients, None for zero; ``values`` is emptied."""
         if not records:
-            found = self.plan(None).run(values, array_module(values))
-            return tuple([None if ct is Undef else ct for ct in found])
+            cotangents = self.plan(None).run(values, array_module(values))
+            return tuple([None if ct is Undef else ct for ct in cotangents])
         requires = tuple([getattr(value, "requires_grad", False) for value in values])
         return self.plan(requires).run_flat(values)
 
@@ -74,8 +74,8 @@ class GraphCompiler:
         """The callable for a program on arrays, or on Variables with these flags."""
         if requires is None:
             return plan_of(self.optimize(program))
-        made = self.optimize(program, requires_grad=requires)
-        return self.record(program, made, requires, self)
+        optimized = self.optimize(program, requires_grad=requires)
+        return self.record(program, optimized, requires, self)
 
 
 @define(eq=False)
@@ -108,10 +108,10 @@ class DifferentiableGraph:
         return self.bind.attrs["f_real_outputs"]
 
     def __str__(self):
-        made = sum(len(backward.made) for backward in self.backwards.values())
+        count = sum(len(backward.made) for backward in self.backwards.values())
         return (
             f"differentiable graph of {len(self.f)} binds, "
-            f"gradient program of {len(self.df)} steps, {made} of its plans made"
+            f"gradient program of {len(self.df)} steps, {count} of its plans made"
         )
 
     def backward(self, mask: tuple, requires: tuple) -> BackwardPrograms:
@@ -130,17 +130,21 @@ class DifferentiableGraph:
         count = len(defined)
         captures = [*attrs["df_input_captured_inputs"]]
         captures += [len(self.bind.args) + i for i in attrs["df_input_captured_outputs"]]
-        found = specialize_undef(df, [*defined, *[True] * len(captures)])
-        pairs = zip(attrs["df_output_vjps"], found.ret.args, strict=True)
-        wanted = [(i, ct) for i, ct in pairs if requires[i] and ct is not UNDEFINED]
-        program = Lambda(found.params, found.binds, Ret(tuple([ct for _, ct in wanted])))
+        specialized = specialize_undef(df, [*defined, *[True] * len(captures)])
+        pairs = zip(attrs["df_output_vjps"], specialized.ret.args, strict=True)
+        needed = [(i, ct) for i, ct in pairs if requires[i] and ct is not UNDEFINED]
+        program = Lambda(
+            specialized.params, specialized.binds, Ret(tuple([ct for _, ct in needed]))
+        )
         program = run_pipeline((dead_code, combine_sums, sink_negations), program)
         used = use_counts(program)
-        cts = [p for p, there in zip(found.params[:count], defined, strict=True) if there]
-        read = [(p, at) for p, at in zip(found.params[count:], captures, strict=True) if p in used]
+        cts = [p for p, there in zip(specialized.params[:count], defined, strict=True) if there]
+        read = [
+            (p, at) for p, at in zip(specialized.params[count:], captures, strict=True) if p in used
+        ]
         program = Lambda([*cts, *[p for p, _ in read]], program.binds, program.ret)
         places = tuple([at for _, at in read])
-        return BackwardPrograms(program, places, tuple([i for i, _ in wanted]), self.making)
+        return BackwardPrograms(program, places, tuple([i for i, _ in needed]), self.making)
 
 
 def _may_be_view(bind: Bind) -> bool:

@@ -222,8 +222,8 @@ def _in_place(bind: Bind, names: dict) -> list[Bind]:
         inner.update(zip(one.binders, binders, strict=True))
         binds.append(Bind(binders, one.op, args, one.attrs, one.source or bind.source))
     for binder, result in zip(bind.binders, f.ret.args, strict=True):
-        found = inner[result] if type(result) is Local else result
-        names[binder] = names.get(found, found) if type(found) is Local else found
+        source = inner[result] if type(result) is Local else result
+        names[binder] = names.get(source, source) if type(source) is Local else source
     return binds
 
 

@@ -49,8 +49,8 @@ class _GraphForm(OpSpecialization):
 
         Raises TraceError if one was freed, or changed in place.
         """
-        kept, count, places = step.kept, len(step), self.places
-        if kept is FREED:
+        values, count, places = step.kept, len(step), self.places
+        if values is FREED:
             raise freed_error(step)
         exposed = step.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
         if exposed:  # the user changed a result that shares memory with a value to be read
@@ -59,7 +59,7 @@ class _GraphForm(OpSpecialization):
             origin = step[place] if place < count else None
             if origin is not None and origin.notes is not None:
                 check_unchanged(origin, step)
-        return [kept[places[place]] for place in rule.captured]
+        return [values[places[place]] for place in rule.captured]
 
     def origins(self, rule: Any, step: TapeNode) -> list[GradEdge | None]:
         """The grad edges of these values; None for constants, even if the graph returns them."""
@@ -75,8 +75,8 @@ class _GraphForm(OpSpecialization):
 
     def pull(self, rule: Any, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """The gradients of the operands in ``rule.results``."""
-        given = [ct for ct in cts if ct is not None]
-        return rule.run([*given, *captured], isinstance(emitter, Recorder))
+        defined = [ct for ct in cts if ct is not None]
+        return rule.run([*defined, *captured], isinstance(emitter, Recorder))
 
 
 @define(eq=False)
@@ -91,16 +91,16 @@ class GraphStep:
     types: tuple | None = field(init=False)  # of all results; None if sizes are symbolic
 
     def __attrs_post_init__(self):
-        found = tuple([arg.type for arg in self.graph.f.ret.args])
-        self.types = found if all(map(has_static_shape, found)) else None
+        types = tuple([arg.type for arg in self.graph.f.ret.args])
+        self.types = types if all(map(has_static_shape, types)) else None
 
     @property
     def plain_program(self) -> Lambda:
         """The forward program without temporaries, for calls that are not recorded."""
         if self.forms.get("plain") is None:
             f = self.graph.f
-            found = Lambda(f.params, f.binds, Ret(f.ret.args[: self.graph.count]))
-            self.forms["plain"] = dead_code(found)
+            primal = Lambda(f.params, f.binds, Ret(f.ret.args[: self.graph.count]))
+            self.forms["plain"] = dead_code(primal)
         return self.forms["plain"]
 
     def run(self, operands: list, records: bool) -> tuple:
@@ -111,8 +111,8 @@ class GraphStep:
         variable = Variable
         arrays = [x.array if isinstance(x, variable) else x for x in operands]
         requires = tuple([isinstance(x, variable) and x.requires_grad for x in operands])
-        wanted, xp = self.graph.bind.attrs["df_output_vjps"], array_module(arrays)
-        if not records or not any(requires[i] for i in wanted):
+        positions, xp = self.graph.bind.attrs["df_output_vjps"], array_module(arrays)
+        if not records or not any(requires[i] for i in positions):
             operands.clear()
             return plan_of(self.plain_program).run(arrays, xp)
         values = arrays[:]
@@ -128,7 +128,7 @@ class GraphStep:
 
     def wrap_results(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
-        result, seen = [], {id(x.array) for x in operands if isinstance(x, Variable)}
+        result, operand_ids = [], {id(x.array) for x in operands if isinstance(x, Variable)}
         for i, out in enumerate(outs):
             if not is_array(out):
                 result.append(out)
@@ -137,9 +137,9 @@ class GraphStep:
             arg = ResultEdge.for_result(aval, step, i) if i in self.graph.flows else Constant(aval)
             result.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
-            if id(out) in seen or getattr(out, "base", None) is not None:
+            if id(out) in operand_ids or getattr(out, "base", None) is not None:
                 share_with_operand(result[-1], [*operands, *result[:-1]], form)
-            seen.add(id(out))
+            operand_ids.add(id(out))
         return tuple(result)
 
     def find_form(self, requires: tuple, outs: tuple) -> _GraphForm:
@@ -158,7 +158,7 @@ class GraphStep:
         count = len(args)
         constants = [i for i in range(count) if not requires[i]]  # for ``history``
         captured = [count + i for i in attrs["df_input_captured_outputs"]]
-        kept = tuple(sorted({*constants, *attrs["df_input_captured_inputs"], *captured}))
+        positions = tuple(sorted({*constants, *attrs["df_input_captured_inputs"], *captured}))
         return _GraphForm(
             op=self.graph.bind.op,
             attrs=attrs,
@@ -174,11 +174,11 @@ class GraphStep:
             missing=None,
             is_short=False,
             backward=None,
-            kept=kept,
-            keep=tuple_picker(kept * 2 if len(kept) == 1 else kept),
+            kept=positions,
+            keep=tuple_picker(positions * 2 if len(positions) == 1 else positions),
             unpack=None,
             watched=(),
             graph=self.graph,
             requires=requires,
-            places={place: n for n, place in enumerate(kept)},
+            places={place: n for n, place in enumerate(positions)},
         )

@@ -60,7 +60,7 @@ def values_read(f: Any) -> OutsideValues | None:
     because they would record in every call.
     """
     todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
-    seen: set[int] = set()
+    visited: set[int] = set()
     codes: list[tuple[CodeType, dict, dict]] = []
     places: list[tuple[Any, str | None, Any]] = []
     uses_scipy = False
@@ -70,11 +70,11 @@ def values_read(f: Any) -> OutsideValues | None:
             places.append(place)
             continue
         uses_scipy |= _is_of_module(part, "scipy")
-        if id(part) in seen or _is_of_library(part):
+        if id(part) in visited or _is_of_library(part):
             if getattr(part, "__name__", "") in _EFFECTS:
                 return None
             continue
-        seen.add(id(part))
+        visited.add(id(part))
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return None
         captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))

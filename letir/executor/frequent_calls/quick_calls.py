@@ -134,14 +134,14 @@ class QuickCall:
 
 
 def quick_call(
-    executor: Any, known: tuple, args: tuple, kwargs: dict, leaves: Sequence
+    executor: Any, record: tuple, args: tuple, kwargs: dict, leaves: Sequence
 ) -> QuickCall | None:
     """The quick call for arguments like these.
 
-    ``known``: the executor's record of the plan that ran; ``leaves``: the leaves of the arguments.
+    ``record``: the executor's record of the plan that ran; ``leaves``: the leaves of the arguments.
     None if the plan has run too rarely, has no quick call, or the executor has it.
     """
-    entry, run, tree, executed, _ = known
+    entry, run, tree, executed, _ = record
     version = next((v for v in entry.plans if v.executed is executed), None)
     if type(version) is not Compiled or version.is_waiting:
         return None
@@ -221,7 +221,7 @@ def call_of_plan(
 ) -> WholeCall | None:
     """The function of arguments that tests, runs and nests at once; None if it cannot be made.
 
-    ``results(texts, names)``: the lines that set ``found``, from the texts of flat results.
+    ``results(texts, names)``: the lines that set ``expressions``, from the texts of flat results.
     """
     names = {**tests.names, "is_tracing": ACTIVE.get}
     nest = functools.partial(results, names=names)
@@ -230,18 +230,18 @@ def call_of_plan(
         (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
     ]
     conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
-    found, values = list(tests.found), list(tests.leaves)
+    expressions, values = list(tests.found), list(tests.leaves)
     for generator in version.generators:  # which the function captures
-        if len(found) not in version.drawing:
+        if len(expressions) not in version.drawing:
             return None
-        found.append(f"k{len(names)}")
+        expressions.append(f"k{len(names)}")
         bits = f"b{len(names)}"
-        names[found[-1]], names[bits] = generator, type(generator._bit_generator)
+        names[expressions[-1]], names[bits] = generator, type(generator._bit_generator)
         values.append(generator)
-        conditions.append(f"type({found[-1]}._bit_generator) is {bits}")
-    drawing = [(n, found[n], values[n]) for n in version.drawing]
+        conditions.append(f"type({expressions[-1]}._bit_generator) is {bits}")
+    drawing = [(n, expressions[n], values[n]) for n in version.drawing]
     try:
-        return whole_call(version.plan, conditions, found, names, nest, drawing, tests.count)
+        return whole_call(version.plan, conditions, expressions, names, nest, drawing, tests.count)
     except NotPlain:
         return None
 

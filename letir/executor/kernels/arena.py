@@ -58,10 +58,10 @@ class _Arena:
             return np.empty(shape, dtype)
         try:
             self.used = time.monotonic()
-            found = self.free_block(size)
-            if found is None and size <= MOST:
-                found = self.new_block(size)
-            result = None if found is None else found.view(dtype).reshape(shape)
+            block = self.free_block(size)
+            if block is None and size <= MOST:
+                block = self.new_block(size)
+            result = None if block is None else block.view(dtype).reshape(shape)
         finally:
             lock.release()
         return np.empty(shape, dtype) if result is None else result
@@ -130,11 +130,11 @@ def give_back() -> None:
 
 def let_kernels_reuse_memory(fn: Lambda) -> None:
     """Let the kernels of a program write large results that are only temporary into blocks."""
-    kept = _possible_results(fn)
+    results = _possible_results(fn)
     for bind in fn.binds:
         call = getattr(bind.op.impl, "call", None)
         large = [binder for binder in bind.binders if _bytes_of(binder) >= LEAST]
-        if large and hasattr(call, "new_array") and kept.isdisjoint(large):
+        if large and hasattr(call, "new_array") and results.isdisjoint(large):
             call.new_array = new_array
 
 
@@ -146,12 +146,12 @@ def _bytes_of(binder: Local) -> int:
 
 def _possible_results(fn: Lambda) -> set:
     """The values that results of a program may be, or share memory with."""
-    kept = set(fn.ret.locals())
+    results = set(fn.ret.locals())
     for bind in reversed(fn.binds):
-        is_result = not kept.isdisjoint(bind.binders) and not _makes_new_arrays(bind)
+        is_result = not results.isdisjoint(bind.binders) and not _makes_new_arrays(bind)
         if is_result or bind.op.effect or (bind.op.holds_lambdas and not _makes_new_arrays(bind)):
-            kept.update(bind.locals())
-    return kept
+            results.update(bind.locals())
+    return results
 
 
 def _makes_new_arrays(bind: Bind) -> bool:

@@ -94,9 +94,9 @@ def compile_later(compiled: Any, make: Callable[[], Any]) -> None:
         except Exception as error:  # in this thread no caller could catch it
             if threading.main_thread().is_alive() and not _worker.is_stopped:
                 _LOG.warning("no kernels, NumPy computes all calls: %s", repr(error))
-        found = reference()
-        if found is not None:
-            found.swap_plan(plan)
+        owner = reference()
+        if owner is not None:
+            owner.swap_plan(plan)
 
     _worker.add(task)
 

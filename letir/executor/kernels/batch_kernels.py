@@ -111,7 +111,7 @@ class BatchCall:
 
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
-        given = [
+        inputs = [
             self.flatten_operand(x, kind, is_ordered)
             for x, kind, is_ordered in zip(operands, self.kinds, self.ordered, strict=True)
         ]
@@ -121,7 +121,7 @@ class BatchCall:
         ]
         flat = [y.reshape(-1) for y in result]
         threads = threads_of_call() if self.cut else 1
-        outside = self.run_cut(given, flat, threads) if threads > 1 else self.run(given, flat)
+        outside = self.run_cut(inputs, flat, threads) if threads > 1 else self.run(inputs, flat)
         if outside:
             raise KernelError("an index out of bounds")
         return tuple(result) if len(result) > 1 else result[0]
@@ -151,14 +151,14 @@ class BatchCall:
             result[...] = 0 if start < 0 else operands[start]
         return result
 
-    def run(self, given: list, results: list) -> bool:
+    def run(self, inputs: list, results: list) -> bool:
         """Compute all items; returns whether an index was out of bounds."""
         outside = np.zeros(1, np.bool_)
         scratch = [np.empty(size, dtype) for size, dtype in self.made.scratch]
-        self.ufunc(*given, self.sizes, *scratch, out=(*results, outside))
+        self.ufunc(*inputs, self.sizes, *scratch, out=(*results, outside))
         return bool(outside[0])
 
-    def run_cut(self, given: list, results: list, threads: int) -> bool:
+    def run_cut(self, inputs: list, results: list, threads: int) -> bool:
         """``run`` in several threads."""
         n = self.made.n
         places = places_of(n, chunk_count(n, n, threads))
@@ -166,7 +166,7 @@ class BatchCall:
 
         def compute(chunk: int) -> None:
             sizes = self.sizes_of(places[chunk].start, places[chunk].stop)
-            self.ufunc(*given, sizes, out=(*results, outside[chunk]))
+            self.ufunc(*inputs, sizes, out=(*results, outside[chunk]))
 
         run_chunks(compute, len(places), threads)
         return bool(outside.any())

@@ -182,8 +182,8 @@ class Products:
             for labels, order in zip((self.a, self.b), orders, strict=True):
                 sizes = [min(2, self.sizes[labels[n]]) for n in order]
                 small.append(np.zeros(sizes).transpose(np.argsort(order)))
-            found = np.einsum(self.subscripts, *small)
-            axes = sorted(range(found.ndim), key=lambda n: (-found.strides[n], n))
+            result = np.einsum(self.subscripts, *small)
+            axes = sorted(range(result.ndim), key=lambda n: (-result.strides[n], n))
             self.orders[orders] = "".join([self.out[n] for n in axes])
         return self.orders[orders]
 
@@ -234,8 +234,8 @@ def _write_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[sl
         if memory is None:
             np.matmul(x[..., block, :], y, out=part)
         else:
-            made = memory[..., : part.shape[-2], :]
-            part[...] = np.matmul(x[..., block, :], y, out=made)
+            target = memory[..., : part.shape[-2], :]
+            part[...] = np.matmul(x[..., block, :], y, out=target)
 
 
 def _add_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[slice]) -> None:

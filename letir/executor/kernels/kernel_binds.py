@@ -79,19 +79,19 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     ]
     matrices = {n: group for n, group in enumerate(groups) if group is not None}
     fn = _with_single_groups(fn, matrices, is_exact, worth)
-    found = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
-    ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in found.values()])
-    made: dict[int, tuple[Lambda, Callable]] = dict(matrices)
-    made |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
-    for _, waiting in made.values():
+    kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
+    ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in kernels.values()])
+    kernel_calls: dict[int, tuple[Lambda, Callable]] = dict(matrices)
+    kernel_calls |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
+    for _, waiting in kernel_calls.values():
         waiting.finish()  # type: ignore[attr-defined]
-    for n, ufunc in zip(found, ufuncs, strict=True):
+    for n, ufunc in zip(kernels, ufuncs, strict=True):
         body = fn.binds[n].attrs["body"]
-        made[n] = body, with_threads(ufunc, body)
-    if not made:
+        kernel_calls[n] = body, with_threads(ufunc, body)
+    if not kernel_calls:
         return fn
     binds = list(fn.binds)
-    for n, (body, call) in made.items():
+    for n, (body, call) in kernel_calls.items():
         bind = binds[n]
         copies = repeated.get(bind.binders[0], 0)
         binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source, repeated=copies)
@@ -150,10 +150,10 @@ def _kernels_of(
             work[n] = work_of(body)
             operations[n] = tuple([(inner.op, inner.binders[0].type) for inner in body.binds])
     likely = _worth_together(work, operations, worth)
-    found = {n: k for n in likely if (k := _kernel_for(binds[n], is_exact)) is not None}
+    kernels = {n: k for n in likely if (k := _kernel_for(binds[n], is_exact)) is not None}
     # groups of the same operations may still differ in their operands
-    texts = {n: n if work[n] >= worth else str(kernel) for n, kernel in found.items()}
-    return {n: found[n] for n in _worth_together(work, texts, worth)}
+    texts = {n: n if work[n] >= worth else str(kernel) for n, kernel in kernels.items()}
+    return {n: kernels[n] for n in _worth_together(work, texts, worth)}
 
 
 def _worth_together(work: dict[int, float], keys: dict[int, Any], worth: int) -> list[int]:

@@ -38,24 +38,24 @@ def with_loop_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     A loop is tried before the loops in its body. ``is_exact``: only kernels whose bits are NumPy's.
     """
     fn = with_captured_constants(without_constant_carry(fn))
-    found: dict[int, tuple[Bind, LoopKernel | ArrayLoop, int]] = {}
-    todo, seen = [fn], {id(fn)}
+    loops: dict[int, tuple[Bind, LoopKernel | ArrayLoop, int]] = {}
+    todo, visited = [fn], {id(fn)}
     while todo:
         for bind in todo.pop().binds:
-            if not bind.op.holds_lambdas or id(bind) in found:
+            if not bind.op.holds_lambdas or id(bind) in loops:
                 continue
-            made = _kernel_for(bind, is_exact)
-            if made is not None:
-                found[id(bind)] = (bind, *made)
+            lowered = _kernel_for(bind, is_exact)
+            if lowered is not None:
+                loops[id(bind)] = (bind, *lowered)
                 continue
-            new = [body for body in bodies_of(bind) if id(body) not in seen]
+            new = [body for body in bodies_of(bind) if id(body) not in visited]
             todo += new
-            seen.update(map(id, new))
-    if not found:
+            visited.update(map(id, new))
+    if not loops:
         return fn
-    pairs = [(made.kernel, made.signature) for _, made, _ in found.values()]
-    ufuncs = dict(zip(found, machine_code.ufuncs_of(pairs), strict=True))
-    calls = {key: _kernel_call(*found[key], ufuncs[key], is_exact) for key in found}
+    pairs = [(lowered.kernel, lowered.signature) for _, lowered, _ in loops.values()]
+    ufuncs = dict(zip(loops, machine_code.ufuncs_of(pairs), strict=True))
+    calls = {key: _kernel_call(*loops[key], ufuncs[key], is_exact) for key in loops}
     return map_bodies(fn, partial(_level_with_calls, calls=calls))
 
 
@@ -98,7 +98,7 @@ def _count_calls(body: Lambda) -> int:
     """The number of NumPy's calls in a body."""
     total = 0
     for bind in body.binds:
-        inner = [held.memo(_count_calls) for held in bodies_of(bind)]
+        inner = [inner_body.memo(_count_calls) for inner_body in bodies_of(bind)]
         total += sum(inner) if bind.op.role == "fused" or not inner else 8 * sum(inner)
         total += bind.op.role != "fused" and bool(bind.args)
     return total
@@ -111,7 +111,7 @@ def _least_steps(loop: LoopParts) -> int | None:
     scalar for a 0-d array.
     """
     returned = loop.body.ret.args
-    made = {binder: bind for bind in loop.body.binds for binder in bind.binders}
+    makers = {binder: bind for bind in loop.body.binds for binder in bind.binders}
     least = 1
     for k, param in enumerate(loop.carry_params):
         steps, place = 1, k
@@ -124,16 +124,16 @@ def _least_steps(loop: LoopParts) -> int | None:
         arg = returned[place]
         if param.type is not None and param.type.weak:
             continue
-        if type(arg) is not Local or arg not in made or not _is_new(made, arg):
+        if type(arg) is not Local or arg not in makers or not _is_new(makers, arg):
             return None
     return least
 
 
-def _is_new(made: dict[Local, Bind], binder: Local) -> bool:
+def _is_new(makers: dict[Local, Bind], binder: Local) -> bool:
     """Whether a kernel returns a result of a bind in NumPy's form: a scalar or a new array."""
-    bind = made[binder]
+    bind = makers[binder]
     if not is_plain_loop(bind):
-        return UnrolledCluster(made=made).is_given_as_by_numpy(bind, binder)
+        return UnrolledCluster(made=makers).is_given_as_by_numpy(bind, binder)
     loop = LoopParts.from_bind(bind)
     least = _least_steps(loop)
     return least is not None and loop.steps is not None and loop.steps >= least
@@ -157,7 +157,7 @@ def _with_own_carry(bind: Bind) -> Bind | None:
 
 
 def _kernel_call(
-    bind: Bind, made: LoopKernel | ArrayLoop, least: int, ufunc: np.ufunc, is_exact: bool
+    bind: Bind, lowered: LoopKernel | ArrayLoop, least: int, ufunc: np.ufunc, is_exact: bool
 ) -> Bind:
     """The bind that calls the kernel of a loop."""
     loop = LoopParts.from_bind(bind)
@@ -175,13 +175,13 @@ def _kernel_call(
 
     counts = tuple([n for n, x in enumerate(operands) if _is_count(x)])
     call: Callable
-    if type(made) is ArrayLoop:
+    if type(lowered) is ArrayLoop:
         results = [(aval.shape, aval.dtype) for aval in avals]
-        call = ArrayCall(ufunc, made.scratch, tuple(results), [x.type for x in operands])
+        call = ArrayCall(ufunc, lowered.scratch, tuple(results), [x.type for x in operands])
     elif loop.test is not None:
         returned = loop.body.ret.args[len(loop.carry) :]
         rows = tuple([(x.type.shape, x.type.dtype) for x in returned if x.type is not None])
-        others = [x for x in made.operands if x in places]
+        others = [x for x in lowered.operands if x in places]
         call = TestedCall(
             ufunc, least, numbers, take(loop.carry), take(others), rows, bool(loop.n_own), counts
         )
@@ -224,8 +224,8 @@ class CountedCall:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
         if self.sizes:
-            found = [one.value_among(operands) for one in self.sizes]
-            steps = int(found[1]) - int(found[0]) if len(found) == 2 else len(found[0])
+            sizes = [one.value_among(operands) for one in self.sizes]
+            steps = int(sizes[1]) - int(sizes[0]) if len(sizes) == 2 else len(sizes[0])
             if steps < self.least:
                 raise KernelError("too few steps")
         try:
@@ -249,18 +249,18 @@ class ArrayCall:
     kinds: list
 
     def __call__(self, *operands: Any) -> Any:
-        given = []
+        inputs = []
         for x, aval in zip(operands, self.kinds, strict=True):
             if np.shape(x) != aval.shape:
                 raise KernelError("operands of other sizes")
             try:
-                given.append(np.ascontiguousarray(x, aval.dtype).reshape(-1))
+                inputs.append(np.ascontiguousarray(x, aval.dtype).reshape(-1))
             except OverflowError as error:
                 raise KernelError("a large Python integer") from error
-        given += [np.empty(size, dtype) for size, dtype in self.scratch]
-        made = [np.empty(shape, dtype) for shape, dtype in self.results]
-        self.ufunc(*given, out=tuple([y.reshape(-1) for y in made]))
-        result = tuple([y if y.shape else y[()] for y in made])  # [()]: NumPy's scalar
+        inputs += [np.empty(size, dtype) for size, dtype in self.scratch]
+        outputs = [np.empty(shape, dtype) for shape, dtype in self.results]
+        self.ufunc(*inputs, out=tuple([y.reshape(-1) for y in outputs]))
+        result = tuple([y if y.shape else y[()] for y in outputs])  # [()]: NumPy's scalar
         return result if len(result) > 1 else result[0]
 
 
@@ -288,14 +288,14 @@ class TestedCall:
         total, most = 0, _FIRST_ROWS if self.rows else MOST_STEPS
         parts: list[list] = [[] for _ in self.rows]
         while True:
-            made = [xp.empty((most, *shape), dtype) for shape, dtype in self.rows]
-            out = (*[None] * len(carry), *made, None)
+            stacks = [xp.empty((most, *shape), dtype) for shape, dtype in self.rows]
+            out = (*[None] * len(carry), *stacks, None)
             try:
                 results = call(*carry, *others, out=out)
             except (ValueError, OverflowError) as error:
                 raise KernelError("operands of other sizes") from error
             done, carry = int(results[-1]), results[: len(carry)]
-            for part, rows in zip(parts, made, strict=True):
+            for part, rows in zip(parts, stacks, strict=True):
                 part.append(rows[:done])
             total += done
             _expect_small(carry, [n for n in self.numbers if n < len(carry)])

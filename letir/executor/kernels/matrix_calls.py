@@ -44,9 +44,9 @@ def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "Matri
     if body is None:
         return None
     space = _space_of(body)
-    made = row_kernel(body, space, is_exact) if space else None
-    kernel = kernel_of(body, is_exact) if made else None
-    return (body, MatrixCall(made, body, kernel)) if made and kernel else None
+    lowered = row_kernel(body, space, is_exact) if space else None
+    kernel = kernel_of(body, is_exact) if lowered else None
+    return (body, MatrixCall(lowered, body, kernel)) if lowered and kernel else None
 
 
 def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
@@ -75,8 +75,8 @@ def body_of_one(bind: Bind) -> Lambda:
 def _space_of(body: Lambda) -> Space | None:
     """The matrix of a group whose operands have only short runs of elements in common."""
     avals = [param.type for param in body.params]
-    made: list[Arg] = [binder for bind in body.binds for binder in bind.binders]
-    values = [binder.type for binder in made]
+    results: list[Arg] = [binder for bind in body.binds for binder in bind.binders]
+    values = [binder.type for binder in results]
     for aval in (*avals, *values):
         if type(aval) is not ArrayType or aval.weak or type(aval.size) is not int:
             return None
@@ -85,7 +85,7 @@ def _space_of(body: Lambda) -> Space | None:
         return None
     splits = all_splits(shape)
     for bind in body.binds:
-        _, splits = fit_into_cluster(bind, shape, splits, dict.fromkeys(made, "full"))
+        _, splits = fit_into_cluster(bind, shape, splits, dict.fromkeys(results, "full"))
     return Space(shape, *least_split(shape, splits)) if splits else None
 
 
@@ -95,12 +95,12 @@ def _run_of(shape: tuple[int, ...], kinds: list) -> int:
     All of them if no operand is broadcast along some axes only.
     """
     partial = [aval.shape for aval in kinds if aval.size > 1 and aval.shape != shape]
-    padded = [(1,) * (len(shape) - len(found)) + found for found in partial]
+    padded = [(1,) * (len(shape) - len(operand)) + operand for operand in partial]
     run, pattern = 1, None
     for axis in reversed(range(len(shape))):
         if shape[axis] == 1:
             continue
-        here = [found[axis] == 1 for found in padded]
+        here = [operand[axis] == 1 for operand in padded]
         if pattern is not None and here != pattern:
             return run
         run, pattern = run * shape[axis], here
@@ -113,9 +113,9 @@ class MatrixCall(RowCall):
     ``kernel``: the same group in the form of a ufunc, for operands in other memory orders.
     """
 
-    def __init__(self, made: RowKernel, body: Lambda, kernel: Kernel):
+    def __init__(self, lowered: RowKernel, body: Lambda, kernel: Kernel):
         shapes = [arg.type.shape for arg in body.ret.args]
-        super().__init__(made, shapes, RowCut.from_kernel(made, body))
+        super().__init__(lowered, shapes, RowCut.from_kernel(lowered, body))
         self.copies, self.kernel = False, kernel
         self.whole: Callable | None = None
 

@@ -151,9 +151,9 @@ def _ufunc_of(call: Callable) -> np.ufunc:
 def kernel_lines(kernels: Sequence[PlanKernel]) -> Iterator[str]:
     """A line for each kernel, at most ``_MOST_LINES``, and one for the costs that decided."""
     yield from map(str, kernels[:_MOST_LINES])
-    left = len(kernels) - _MOST_LINES
-    if left > 0:
-        yield f"{left} more kernels"
+    omitted = len(kernels) - _MOST_LINES
+    if omitted > 0:
+        yield f"{omitted} more kernels"
     yield f"groups become kernels by the costs of {machine_costs().origin}"
 
 

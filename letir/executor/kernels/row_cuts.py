@@ -47,53 +47,53 @@ class RowCut:
     most_threads: int | None = None
 
     @classmethod
-    def from_kernel(cls, made: RowKernel, body: Lambda) -> "RowCut | None":
+    def from_kernel(cls, lowered: RowKernel, body: Lambda) -> "RowCut | None":
         """The cut of the kernel of ``body``; None if it is small, or cannot be cut.
 
         Blocks depend on sizes alone, not on how many operations the kernel has.
         """
-        result = cls._of_sizes(made)
-        is_small = math.prod(made.space.shape) < least_size(body)
+        result = cls._of_sizes(lowered)
+        is_small = math.prod(lowered.space.shape) < least_size(body)
         if result is None or not is_small:
             return result
         return evolve(result, most_threads=1) if result.blocks else None
 
     @classmethod
-    def _of_sizes(cls, made: RowKernel) -> "RowCut | None":
-        space, size = made.space, math.prod(made.space.shape)
+    def _of_sizes(cls, lowered: RowKernel) -> "RowCut | None":
+        space, size = lowered.space, math.prod(lowered.space.shape)
         most = min(_MOST_BLOCKS, size // _BLOCK)
         if space.is_stacked:
-            return cls._of_stack(made, min(most, space.stack // _BLOCK_ROWS))
-        lengths = [*space.outer, 1 if any(made.combines) else space.rows]
+            return cls._of_stack(lowered, min(most, space.stack // _BLOCK_ROWS))
+        lengths = [*space.outer, 1 if any(lowered.combines) else space.rows]
         axis = max(range(len(lengths)), key=lengths.__getitem__)
         if lengths[axis] > 1:
             names = ("m" if axis == space.lead else "", axis - space.lead)
-            return cls.cut_along(made, names, lengths[axis], 0, ("",) * len(made.results))
+            return cls.cut_along(lowered, names, lengths[axis], 0, ("",) * len(lowered.results))
         if space.rows > 1:
             blocks = min(most, space.rows // _BLOCK_ROWS)
-            result = cls.cut_along(made, ("m", 0), space.rows, blocks, made.combines)
+            result = cls.cut_along(lowered, ("m", 0), space.rows, blocks, lowered.combines)
         elif space.columns <= SHORT:  # the kernel's code fixes the number of columns
             return None
-        elif made.row_combines and not any(made.combines) and not made.scratch:
-            result = cls.cut_along(made, ("n", 0), space.columns, most, made.row_combines)
+        elif lowered.row_combines and not any(lowered.combines) and not lowered.scratch:
+            result = cls.cut_along(lowered, ("n", 0), space.columns, most, lowered.row_combines)
         else:
             return None
         return result if result.blocks > 1 else None
 
     @classmethod
-    def _of_stack(cls, made: RowKernel, blocks: int) -> "RowCut | None":
+    def _of_stack(cls, lowered: RowKernel, blocks: int) -> "RowCut | None":
         """The cut along the stack, or, if it has few matrices, along their rows."""
-        space = made.space
+        space = lowered.space
         if blocks > 1:
-            return cls.cut_along(made, ("l", 0), space.stack, blocks, made.combines)
-        if space.rows == 1 or not {"column", "shared column"}.isdisjoint(made.results):
+            return cls.cut_along(lowered, ("l", 0), space.stack, blocks, lowered.combines)
+        if space.rows == 1 or not {"column", "shared column"}.isdisjoint(lowered.results):
             return None
-        return cls.cut_along(made, ("m", 0), space.rows, 0, ("",) * len(made.results))
+        return cls.cut_along(lowered, ("m", 0), space.rows, 0, ("",) * len(lowered.results))
 
     @classmethod
     def cut_along(
         cls,
-        made: RowKernel,
+        lowered: RowKernel,
         axis: tuple[str, int],
         length: int,
         blocks: int,
@@ -102,13 +102,15 @@ class RowCut:
         """The cut along ``axis``: the name of an axis of the kernel's matrices, or the position of
         a lead axis, which is counted backwards from the matrices.
         """
-        space = made.space
-        dtypes = [array.dtype for array in made.kernel.arrays if array.is_written]
-        shapes = [made.shape_of(kind) for kind in made.results]
-        operands = [_axis_of(space.axes_of(kind), shape, axis) for _, kind, shape in made.operands]
+        space = lowered.space
+        dtypes = [array.dtype for array in lowered.kernel.arrays if array.is_written]
+        shapes = [lowered.shape_of(kind) for kind in lowered.results]
+        operands = [
+            _axis_of(space.axes_of(kind), shape, axis) for _, kind, shape in lowered.operands
+        ]
         results = [
             0 if name else _axis_of(space.axes_of(kind), shape, axis)
-            for kind, shape, name in zip(made.results, shapes, combines, strict=True)
+            for kind, shape, name in zip(lowered.results, shapes, combines, strict=True)
         ]
         return cls(
             (*operands, *results),
@@ -116,7 +118,7 @@ class RowCut:
             blocks,
             combines,
             tuple(zip(shapes, dtypes, strict=True)),
-            tuple([((space.columns,), dtype) for dtype in made.scratch]),
+            tuple([((space.columns,), dtype) for dtype in lowered.scratch]),
         )
 
     def run(
@@ -163,12 +165,12 @@ def _combine_blocks(reduction: str, parts: np.ndarray, places: Sequence[slice]) 
     if form.combine != "add":
         return _COMBINE[form.combine].reduce(parts, axis=0)
     dtype = parts.dtype
-    found = parts.astype("f8") if dtype.kind == "f" else parts
+    partial = parts.astype("f8") if dtype.kind == "f" else parts
     lengths = np.array([place.stop - place.start for place in places], "f8")
     if form.is_divided:
-        found = found * lengths.reshape(-1, *[1] * (found.ndim - 1))
-    while len(found) > 1:
-        even = len(found) // 2 * 2
-        found = np.concatenate([found[0:even:2] + found[1:even:2], found[even:]])
-    total = found[0] / lengths.sum() if form.is_divided else found[0]
+        partial = partial * lengths.reshape(-1, *[1] * (partial.ndim - 1))
+    while len(partial) > 1:
+        even = len(partial) // 2 * 2
+        partial = np.concatenate([partial[0:even:2] + partial[1:even:2], partial[even:]])
+    total = partial[0] / lengths.sum() if form.is_divided else partial[0]
     return total.astype(dtype)

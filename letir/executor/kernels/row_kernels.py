@@ -65,8 +65,8 @@ def with_row_groups(fn: Lambda, is_exact: bool, worth: int) -> tuple[Lambda, dic
         groups.update(dict.fromkeys(results, RowGroup(space, body, kernel)))
         return Bind(results, fused, operands, Attrs(body=body), body.binds[-1].source)
 
-    found = regroup_clusters(flat, clusters, make)
-    return fused_level(found) if groups else fn, groups
+    regrouped = regroup_clusters(flat, clusters, make)
+    return fused_level(regrouped) if groups else fn, groups
 
 
 def row_calls(
@@ -118,13 +118,15 @@ class RowCall:
     copies_rows = True  # operands with gaps between rows, where these have to lie side by side
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
-    def __init__(self, made: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None):
-        self.made, self.cut = made, cut
-        self.begun: Callable | None = begin_ufunc(made.kernel, made.signature)
-        self.operands, self.shapes = made.operands, shapes
-        self.columns, self.scratch = made.space.columns, made.scratch
+    def __init__(
+        self, lowered: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None
+    ):
+        self.made, self.cut = lowered, cut
+        self.begun: Callable | None = begin_ufunc(lowered.kernel, lowered.signature)
+        self.operands, self.shapes = lowered.operands, shapes
+        self.columns, self.scratch = lowered.space.columns, lowered.scratch
         self.is_one = len(shapes) == 1
-        self.has_rows_in_line = made.kernel.columns > 0
+        self.has_rows_in_line = lowered.kernel.columns > 0
         # reductions return arrays in C order, other operations in the order of their operands
         self.keeps_order = any(len(shape) > 1 for shape in shapes)
 
@@ -138,7 +140,7 @@ class RowCall:
         """The results for these operands. Raises LayoutError."""
         if self.keeps_order and not all(map(has_c_order, operands)):
             raise LayoutError
-        given = []
+        inputs = []
         for n, kind, shape in self.operands:
             x = operands[n]
             # methods: NumPy's functions on a number take as long as a small kernel
@@ -150,25 +152,25 @@ class RowCall:
                 raise LayoutError  # a copy takes longer than NumPy's own calls
             if has_gaps or lies_apart:
                 x = np.ascontiguousarray(x)
-            given.append(x)
+            inputs.append(x)
         threads = 1 if self.cut is None else self.cut.most_threads or threads_of_call()
         if self.cut is not None and (self.cut.blocks or threads > 1):
-            found: Any = self.cut.run(self.ufunc, given, threads, self.new_array)
+            results: Any = self.cut.run(self.ufunc, inputs, threads, self.new_array)
         else:
-            given += [np.empty(self.columns, dtype) for dtype in self.scratch]
-            found = self.ufunc(*given, **self.out())
-            found = (found,) if self.is_one else found
-        shaped = list(map(_reshape_result, found, self.shapes))
+            inputs += [np.empty(self.columns, dtype) for dtype in self.scratch]
+            results = self.ufunc(*inputs, **self.out())
+            results = (results,) if self.is_one else results
+        shaped = list(map(_reshape_result, results, self.shapes))
         return shaped[0] if self.is_one else tuple(shaped)
 
     def out(self) -> dict[str, tuple]:
         """The keywords of the ufunc: arrays for the results, unless NumPy makes them."""
         if self.new_array is np.empty:
             return {}
-        made = self.made
-        arrays = [array for array in made.kernel.arrays if array.is_written]
-        pairs = zip(made.results, arrays, strict=True)
-        return {"out": tuple([self.new_array(made.shape_of(k), a.dtype) for k, a in pairs])}
+        lowered = self.made
+        arrays = [array for array in lowered.kernel.arrays if array.is_written]
+        pairs = zip(lowered.results, arrays, strict=True)
+        return {"out": tuple([self.new_array(lowered.shape_of(k), a.dtype) for k, a in pairs])}
 
 
 def _reshape_result(y: np.ndarray, shape: tuple[int, ...]) -> Any:

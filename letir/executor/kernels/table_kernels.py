@@ -146,17 +146,17 @@ class _Chains:
         """The binds, and chains in place of some, in an order of execution."""
         self.uses = use_counts(self.fn)
         chain: list[Bind] = []
-        made: set[Local] = set()
+        bound: set[Local] = set()
         for bind in self.fn.binds:
             if fits_table(bind, self.dtype, self.is_exact):
                 chain.append(bind)
-                made.update(bind.binders)
+                bound.update(bind.binders)
                 continue
             is_effect = bind.op.effect and bind.op.role != "guard"
-            is_last = is_effect or bind.op.holds_lambdas or not made.isdisjoint(bind.locals())
+            is_last = is_effect or bind.op.holds_lambdas or not bound.isdisjoint(bind.locals())
             if is_last:
                 yield from self.finish_chain(chain)
-                chain, made = [], set()
+                chain, bound = [], set()
             yield bind
         yield from self.finish_chain(chain)
 
@@ -242,12 +242,12 @@ class TableCall:
             self.put(memory, x, start, shape)
         start, values = table.constants
         memory[start : start + len(values)] = values
-        made = np.empty(_total_size(table.results), table.dtype)
-        self.ufunc(table.rows, memory, out=(made,))
+        output = np.empty(_total_size(table.results), table.dtype)
+        self.ufunc(table.rows, memory, out=(output,))
         result = []
         for (first, shape), order in zip(table.results, table.orders, strict=True):
             like = operands[order] if type(order) is int else None
-            result.append(_result_from_memory(made, first, shape, like))
+            result.append(_result_from_memory(output, first, shape, like))
         return tuple(result) if len(result) > 1 else result[0]
 
     def put(self, memory: np.ndarray, x: Any, start: int, shape: tuple[int, ...]) -> None:
@@ -263,11 +263,11 @@ class TableCall:
             raise KernelError("a large Python integer") from error
 
 
-def _result_from_memory(made: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> Any:
+def _result_from_memory(output: np.ndarray, start: int, shape: tuple[int, ...], like: Any) -> Any:
     """A result: a number, or an array that owns its memory, in the order of ``like``."""
     if not shape:
-        return made[start]
-    part = made[start : start + math.prod(shape)].reshape(shape)
+        return output[start]
+    part = output[start : start + math.prod(shape)].reshape(shape)
     if like is None or like.flags.c_contiguous:
         return part.copy()
     result = np.empty_like(like)

@@ -82,12 +82,12 @@ class ThreadedCall:
         threads = threads_of_call() if is_plain and is_large else 1
         if threads == 1:
             return self.ufunc(*operands, **self.out(operands, shape))
-        results, views, given, axis = self.lay_out(operands, shape, threads)
-        axes = [axis if np.ndim(x) >= -axis and x.shape[axis] > 1 else None for x in given]
+        results, views, flat, axis = self.lay_out(operands, shape, threads)
+        axes = [axis if np.ndim(x) >= -axis and x.shape[axis] > 1 else None for x in flat]
         axes += [axis] * len(views)
         length = views[0].shape[axis]
         places = places_of(length, chunk_count(length, math.prod(shape), threads))
-        run_cut(self.ufunc, given, views, axes, places, threads)
+        run_cut(self.ufunc, flat, views, axes, places, threads)
         return results[0] if len(results) == 1 else tuple(results)
 
     def lay_out(self, operands: Sequence, shape: tuple[int, ...], threads: int) -> tuple:
@@ -98,8 +98,8 @@ class ThreadedCall:
         dtypes = [np.dtype(code) for code in self.ufunc.types[0].partition("->")[2]]
         if all(_is_flat(x, shape) for x in operands):
             results = [self.new_array(shape, dtype) for dtype in dtypes]
-            given = [x.reshape(-1) if np.ndim(x) else x for x in operands]
-            return results, [y.reshape(-1) for y in results], given, -1
+            flat = [x.reshape(-1) if np.ndim(x) else x for x in operands]
+            return results, [y.reshape(-1) for y in results], flat, -1
         results = _empty_like_ufunc(operands, dtypes)
         steps = [abs(step) for step in results[0].strides]
         axis = max(range(len(shape)), key=lambda n: (shape[n] > 1, steps[n]))

@@ -25,22 +25,22 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     ``is_exact``: only kernels whose bits are NumPy's.
     """
     is_flat = has_long_group(fn)
-    given, fn = fn, without_groups(fn) if is_flat else fn
+    original, fn = fn, without_groups(fn) if is_flat else fn
     units = unrolled_clusters(fn, has_form, partial(unrolled_kernel, is_exact=is_exact))
     clusters = [unit for unit in units if type(unit) is UnrolledCluster]
     if not clusters:
-        return given
+        return original
     # equal clusters share a kernel
     kernels = {id(cluster.kernel): cluster.kernel for cluster in clusters}
     work = sum({id(cluster.kernel): cluster.work for cluster in clusters}.values())
     if len(units) >= _MANY or work > _MUCH_WORK:
         # tables have no code to compile, so they may take a little longer than large kernels
         most = LATE_BOUND["cost_of_units"](units) * (2 if work > _MUCH_WORK else 1)
-        tabled = LATE_BOUND["with_faster_tables"](given, most, is_exact)
-        if tabled is not given:
+        tabled = LATE_BOUND["with_faster_tables"](original, most, is_exact)
+        if tabled is not original:
             return tabled
     ufuncs = dict(zip(kernels, machine_code.ufuncs_of([*kernels.values()]), strict=True))
-    made: dict[int, Bind] = {}
+    by_body: dict[int, Bind] = {}
     binds: list[Bind] = []
     for unit in units:
         if type(unit) is not UnrolledCluster:
@@ -48,11 +48,11 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
             continue
         binders, args = tuple(unit.outputs), tuple(unit.operands)
         body, source = unit.shared, unit.binds[-1].source
-        like = made.get(id(body))
+        like = by_body.get(id(body))
         if like is None:
             ufunc = ufuncs[id(unit.kernel)]
             like = kernel_bind(binders, args, body, ufunc, source, keeps_order=is_exact)
-            made[id(body)] = like
+            by_body[id(body)] = like
         binds.append(Bind(binders, like.op, args, like.attrs, source))
         binds += unit.after
     result = fn.with_binds(binds)

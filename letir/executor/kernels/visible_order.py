@@ -20,10 +20,10 @@ def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
     if len(calls) * len(fn.binds) > _MOST_STEPS:
         return
     for value, call in calls.items():
-        found = _OrderFollowers(fn, calls, value)
-        if not found.are_visible():
+        followers = _OrderFollowers(fn, calls, value)
+        if not followers.are_visible():
             call.is_free = True
-            for product, n in found.readers:
+            for product, n in followers.readers:
                 like = [*product.like]
                 like[n] = call
                 product.like = tuple(like)
