@@ -119,10 +119,10 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
         with ActiveRecording() as recording:
-            found, has_taken = (
+            first, has_taken = (
                 LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
             )
-            fn, lifted = found.fn, found.lifted
+            fn, lifted = first.fn, first.lifted
             if executor.watches_state and not all(map(is_unchanged, holders, before)):
                 with Pause():
                     # another thread may change state at the same time, which is not this function's
@@ -149,7 +149,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
             if state[0]:
                 LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
-    return fn, lifted, has_taken, found.is_first
+    return fn, lifted, has_taken, first.is_first
 
 
 def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:

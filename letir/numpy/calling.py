@@ -28,9 +28,9 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
     """The results of a vectorized function; ``plain``: NumPy's method, if nothing is traced."""
     if first_traced((*args, *kwargs.values())) is None:
         return plain(called, *args, **kwargs)
-    given = {**dict(enumerate(args)), **kwargs}
-    names = [name for name in given if name not in called.excluded]
-    operands = [traced_or_array(given[name]) for name in names]
+    arguments = {**dict(enumerate(args)), **kwargs}
+    names = [name for name in arguments if name not in called.excluded]
+    operands = [traced_or_array(arguments[name]) for name in names]
     if called.signature is not None:
         arrays, shape = _with_core_axes(called, operands)
     else:
@@ -41,11 +41,11 @@ def call_vectorized(called: np.vectorize, plain: Callable, args: tuple, kwargs: 
     results = []
     function = stand_in_of(called.pyfunc) or called.pyfunc
     for place in np.ndindex(*shape):
-        given.update(zip(names, [x[place] for x in arrays], strict=True))
-        found = function(
-            *[given[i] for i in range(len(args))], **{name: given[name] for name in kwargs}
+        arguments.update(zip(names, [x[place] for x in arrays], strict=True))
+        result = function(
+            *[arguments[i] for i in range(len(args))], **{name: arguments[name] for name in kwargs}
         )
-        results.append(found if isinstance(found, tuple) else (found,))
+        results.append(result if isinstance(result, tuple) else (result,))
     columns = [_result_column(called, list(c), i) for i, c in enumerate(zip(*results, strict=True))]
     out = tuple([column.reshape(*shape, *column.shape[1:]) for column in columns])
     return out if len(out) > 1 else out[0]

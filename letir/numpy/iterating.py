@@ -17,9 +17,9 @@ _FLAGS = frozenset(
 )
 
 
-def _not_recorded(told: str) -> TraceError:
+def _not_recorded(message: str) -> TraceError:
     """The error for an iterator that is not recorded; ``jit`` calls the function as Python."""
-    return note_refusal(of_unrecorded_code(TraceError(told)))
+    return note_refusal(of_unrecorded_code(TraceError(message)))
 
 
 class NdIter:
@@ -39,20 +39,20 @@ class NdIter:
     ):
         several = isinstance(op, tuple | list)
         operands = [x if x is None else traced_or_array(x) for x in (op if several else (op,))]
-        given = [x for x in operands if x is not None]
+        arrays = [x for x in operands if x is not None]
         unknown = {*flags} - _FLAGS | options.keys()
         if unknown or op_dtypes is not None or order == "F":
             raise _not_recorded(
                 f"nditer of traced arrays with {', '.join(sorted(unknown)) or 'these options'} is "
                 f"not recorded{at_user()}\n  loop over numpy.ndindex(x.shape), or compute with x"
             )
-        if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in given):
+        if order in ("K", "A") and not all(x.ndim < 2 or x.flags.c_contiguous for x in arrays):
             raise _not_recorded(
                 f"nditer of a traced array that is not in C order is not recorded{at_user()}\n"
                 "  pass order='C', or loop over numpy.ndindex(x.shape)"
             )
-        self.shape = shape = np.broadcast_shapes(*[x.shape for x in given])
-        dtype = np.result_type(*[x.dtype for x in given])
+        self.shape = shape = np.broadcast_shapes(*[x.shape for x in arrays])
+        dtype = np.result_type(*[x.dtype for x in arrays])
         # an array that has the broadcast shape is used itself: a loop may write into it
         self.operands = tuple(
             as_traced_constant(np.zeros(shape, dtype))

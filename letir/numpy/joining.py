@@ -35,12 +35,12 @@ class Joining:
             return as_traced_constant(self.numpy_one[unwrap_buffers(key)])
         if type(parts[0]) is str:
             return self.directed(parts[0])[parts[1:]]
-        made = [_slice_to_range(p) if type(p) is slice else p for p in parts]
+        items = [_slice_to_range(p) if type(p) is slice else p for p in parts]
         kinds = [
-            p if type(p) in NUMBERS or isinstance(p, Value) else traced_or_array(p) for p in made
+            p if type(p) in NUMBERS or isinstance(p, Value) else traced_or_array(p) for p in items
         ]
         dtype = np.result_type(*kinds)
-        return np.concatenate([self.raised(traced_or_array(p), dtype) for p in made], self.axis)
+        return np.concatenate([self.raised(traced_or_array(p), dtype) for p in items], self.axis)
 
     def directed(self, directive: str) -> "Joining":
         """The object for a directive such as ``r_['axis,ndmin,place', ...]``."""

@@ -60,11 +60,15 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
         op = PRIMITIVES[name]
         operands, attrs = op.prepare(*args, **kwargs)
         if has_sizes(attrs, op.sizes_in):
-            made = LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
+            new_array = LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
         else:
-            made = trace.apply(op, operands, op.complete(attrs))
-        made = mark_as_array(made)
-        return PRIMITIVES["copy"](made, "F") if _is_in_columns(made, args, kwargs) else made
+            new_array = trace.apply(op, operands, op.complete(attrs))
+        new_array = mark_as_array(new_array)
+        return (
+            PRIMITIVES["copy"](new_array, "F")
+            if _is_in_columns(new_array, args, kwargs)
+            else new_array
+        )
     make = functools.partial(function, *unwrap_buffers(args), **unwrap_buffers(kwargs))
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
@@ -177,18 +181,18 @@ def _range_bound(number):
     """A bound of a range as a number that decides on the dtype; a traced integer is guarded."""
     if not isinstance(number, Value):
         return number
-    known = int(number)
-    return known if number.type.weak else number.dtype.type(known)
+    concrete = int(number)
+    return concrete if number.type.weak else number.dtype.type(concrete)
 
 
 def _floating_range(start, stop, step, dtype):
     """numpy.arange of floating bounds, rounded as by NumPy: in steps from number 0 to number 1."""
     count = max(int(np.ceil((stop - start) / step)), 0)  # int records a guard
     first, second = array(start, dtype), array(start + step, dtype)
-    made = first + np.arange(count, dtype=dtype) * (second - first)
+    values = first + np.arange(count, dtype=dtype) * (second - first)
     if count > 1:
-        made[1] = second
-    return made
+        values[1] = second
+    return values
 
 
 def zeros_like(
@@ -272,26 +276,27 @@ def array(
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
     if trace is not None and not isinstance(object, Value) and not has_traced(object):
-        made = np.array(unwrap_buffers(object), dtype, copy=copy, order=order, ndmin=ndmin)
-        if not (isinstance(object, np.ndarray) and in_one_memory(made, object)):
-            return as_buffer(trace, made)
+        result = np.array(unwrap_buffers(object), dtype, copy=copy, order=order, ndmin=ndmin)
+        if not (isinstance(object, np.ndarray) and in_one_memory(result, object)):
+            return as_buffer(trace, result)
     if trace is not None:
         if type(dtype) in (list, np.dtype) and np.dtype(dtype).names:
             return LATE_BOUND["structured_rows"](trace, object, np.dtype(dtype))
-        made = _as_traced_array(trace, object, dtype)
-        if type(object) is list and issubclass(type(made), Value) and made.ndim > 2:
-            made = made_in_c_order(made)  # rows are in C order when they are stacked
+        result = _as_traced_array(trace, object, dtype)
+        if type(object) is list and issubclass(type(result), Value) and result.ndim > 2:
+            result = made_in_c_order(result)  # rows are in C order when they are stacked
     elif first_traced(object) is not None:  # a Variable
-        made = strong_element(stack_traced(object))
-        made = made if dtype is None else made.astype(dtype, copy=False)
+        result = strong_element(stack_traced(object))
+        result = result if dtype is None else result.astype(dtype, copy=False)
     else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
-    if type(copy) is str or (copy is False and made is not object):
+    if type(copy) is str or (copy is False and result is not object):
         np.array(0.0, copy=copy)  # raises NumPy's ValueError
-    made = made.copy(order) if made is object and copy in (True, np._CopyMode.ALWAYS) else made
-    for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
-        made = made[None]
-    return made
+    if result is object and copy in (True, np._CopyMode.ALWAYS):
+        result = result.copy(order)
+    for _ in range(result.ndim, ndmin):  # in front, as NumPy adds axes
+        result = result[None]
+    return result
 
 
 def asarray(
@@ -310,33 +315,35 @@ def asarray(
     trace = _unpaused_trace()
     if trace is None and first_traced(a) is None:
         return np.asarray(a, dtype, order, copy=copy)
-    made: Any = array(a, dtype, copy=copy)
-    if trace is None or not issubclass(type(made), Value):  # a structured array
-        return made
-    if order in ("C", "F") and isinstance(made, Value) and made.ndim:
+    result: Any = array(a, dtype, copy=copy)
+    if trace is None or not issubclass(type(result), Value):  # a structured array
+        return result
+    if order in ("C", "F") and isinstance(result, Value) and result.ndim:
         # whether a row is contiguous is decided when the program runs
-        made = in_memory_order(made, order) if made.ndim > 1 else made.ravel()
+        result = in_memory_order(result, order) if result.ndim > 1 else result.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
-    if is_ordinary and a.dtype == made.dtype and not copy:
-        made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", _ORDINARY))
-    return made
+    if is_ordinary and a.dtype == result.dtype and not copy:
+        result.sharing = Memory(
+            result.arg, reason=(f"{result.type} of an ordinary array", _ORDINARY)
+        )
+    return result
 
 
 def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
     """``object`` as a traced array of this dtype: itself if it is one."""
-    made: Any = strong_element(stack_traced(object))
+    result: Any = strong_element(stack_traced(object))
     if type(object) is list and dtype is not None:
-        made = converted_list(trace, object, made, np.dtype(dtype))
-    is_traced = isinstance(made, Value)
+        result = converted_list(trace, object, result, np.dtype(dtype))
+    is_traced = isinstance(result, Value)
     if not is_traced:
-        frozen_copy, local = trace.frozen(made)
-        made = trace.make_tracer(trace, local, frozen_copy)
-    elif made.is_scalar():
+        frozen_copy, local = trace.frozen(result)
+        result = trace.make_tracer(trace, local, frozen_copy)
+    elif result.is_scalar():
         is_real = dtype is not None and np.dtype(dtype).kind in "biuf"
-        if is_real and object.type.weak and made.dtype.kind == "c":  # as NumPy says it
+        if is_real and object.type.weak and result.dtype.kind == "c":  # as NumPy says it
             raise TypeError("float() argument must be a string or a real number, not 'complex'")
-        made = full((), made)  # NumPy makes a 0-d array of a scalar
-    return made if dtype is None or made.dtype == dtype else made.astype(dtype)
+        result = full((), result)  # NumPy makes a 0-d array of a scalar
+    return result if dtype is None or result.dtype == dtype else result.astype(dtype)
 
 
 # ---- conversions ----
@@ -357,14 +364,14 @@ def asanyarray(
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """numpy.ascontiguousarray: at least 1-d; a copy if the array is not in C order."""
-    made = asarray(a, dtype, "C")
-    return made if np.ndim(made) else made.reshape(1)
+    result = asarray(a, dtype, "C")
+    return result if np.ndim(result) else result.reshape(1)
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """numpy.asfortranarray: at least 1-d; a copy if the array is not in Fortran order."""
-    made = asarray(a, dtype, "F")
-    return made if np.ndim(made) else made.reshape(1)
+    result = asarray(a, dtype, "F")
+    return result if np.ndim(result) else result.reshape(1)
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
@@ -378,10 +385,10 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
 
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """numpy.asarray_chkfinite; for a traced array a guard checks that it is finite."""
-    made = asarray(a, dtype, order)
-    if made.dtype.kind in "fc" and not np.isfinite(made).all():
+    result = asarray(a, dtype, order)
+    if result.dtype.kind in "fc" and not np.isfinite(result).all():
         raise ValueError("array must not contain infs or NaNs")
-    return made
+    return result
 
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
@@ -394,7 +401,7 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -
     return array(items if count < 0 else items[:count], dtype)
 
 
-def as_traced_constant(found: Any) -> Any:
+def as_traced_constant(value: Any) -> Any:
     """A new array made by NumPy, as a buffer if a trace is active."""
     trace = _unpaused_trace()
-    return found if trace is None else as_buffer(trace, found)
+    return value if trace is None else as_buffer(trace, value)

@@ -55,12 +55,12 @@ class Recorded:
             return result if isinstance(self.function, np.ufunc) else _new_arrays(result, args)
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
-        known = recorder_of(self.function) is not None or self.function in PLAIN
+        is_recorded = recorder_of(self.function) is not None or self.function in PLAIN
         # other lists are shapes, axes or sections, unless they hold floating numbers
-        if args and self.function not in _OF_LISTS and (known or type(args[0]) is list):
+        if args and self.function not in _OF_LISTS and (is_recorded or type(args[0]) is list):
             rest = [stack_traced(x) if _holds_floats(x) else x for x in args[1:]]
             args = (stack_traced(args[0]), *rest)
-        if known:
+        if is_recorded:
             return traced.numpy_call(self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy's protocol raises for the traced value
 
@@ -87,24 +87,24 @@ def _holds_floats(x: Any) -> bool:
     return traced is not None and traced.dtype.kind in "fc"
 
 
-def _new_arrays(found: Any, given: Any) -> Any:
+def _new_arrays(result: Any, arguments: Any) -> Any:
     """A result, or the items of a tuple or list: new arrays as buffers of the active trace.
 
-    Views of ``given`` arrays are returned unchanged.
+    Views of ``arguments`` arrays are returned unchanged.
     """
-    if type(found) in (tuple, list):
-        return type(found)([_new_arrays(item, given) for item in found])
-    if isinstance(found, tuple) and hasattr(found, "_make"):  # the results of numpy.linalg
-        return found._make([_new_arrays(item, given) for item in found])
-    is_new = type(found) is np.ndarray and not _shares_memory(found, given)
-    return as_traced_constant(found) if is_new else found
+    if type(result) in (tuple, list):
+        return type(result)([_new_arrays(item, arguments) for item in result])
+    if isinstance(result, tuple) and hasattr(result, "_make"):  # the results of numpy.linalg
+        return result._make([_new_arrays(item, arguments) for item in result])
+    is_new = type(result) is np.ndarray and not _shares_memory(result, arguments)
+    return as_traced_constant(result) if is_new else result
 
 
-def _shares_memory(found: np.ndarray, given: Any) -> bool:
+def _shares_memory(result: np.ndarray, arguments: Any) -> bool:
     """Whether an array shares memory with one in nested lists and tuples."""
-    if isinstance(given, np.ndarray):
-        return np.may_share_memory(found, given)
-    return isinstance(given, tuple | list) and any(_shares_memory(found, x) for x in given)
+    if isinstance(arguments, np.ndarray):
+        return np.may_share_memory(result, arguments)
+    return isinstance(arguments, tuple | list) and any(_shares_memory(result, x) for x in arguments)
 
 
 def _wrap_ufunc_method(method: Callable) -> Callable:
@@ -120,9 +120,9 @@ def _wrap_ufunc_method(method: Callable) -> Callable:
 _wrapper_of = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
 
 
-def wrap_function(found: Any) -> Any:
+def wrap_function(value: Any) -> Any:
     """The object of letir.numpy for an object of NumPy: functions are wrapped in ``Recorded``."""
-    return _wrapper_of(found) if isinstance(found, FUNCTIONS) else found
+    return _wrapper_of(value) if isinstance(value, FUNCTIONS) else value
 
 
 def forward_names(module: ModuleType) -> tuple[Callable, Callable]:

@@ -34,12 +34,12 @@ def _has_guard(body: Lambda) -> bool:
 
 def before_guards(fn: Lambda) -> frozenset[int]:
     """The positions of effects (other than guards) that precede a guard."""
-    result, seen = [], False
+    result, is_after_guard = [], False
     for n in range(len(fn.binds) - 1, -1, -1):
         bind = fn.binds[n]
         if is_guard(bind):
-            seen = True
-        elif seen and has_effect(bind):
+            is_after_guard = True
+        elif is_after_guard and has_effect(bind):
             result.append(n)
     return frozenset(result)
 

@@ -115,11 +115,11 @@ def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) ->
     """
     op = bind.op
     if op.holds_lambdas:
-        given = {**bind.attrs, "call": call}
+        attributes = {**bind.attrs, "call": call}
         if op.consume is not None:
-            f = _with_attributes(op.consume, xp, given)
+            f = _with_attributes(op.consume, xp, attributes)
         else:
-            f = _as_list_function(_with_attributes(op.impl, xp, given))
+            f = _as_list_function(_with_attributes(op.impl, xp, attributes))
     elif op.update is not None:
         f = partial(update_in_place, op, xp, attrs=bind.attrs)
     else:
@@ -149,9 +149,9 @@ def donated_step(bind: Bind, xp: Any, counts: int) -> Callable:
     op, attrs = bind.op, bind.attrs
 
     def step(v, i, k, c):
-        known, operands = v[counts], _take_operands(v, i, c)
+        references, operands = v[counts], _take_operands(v, i, c)
         # only the caller refers to the array: there is no view and no second name
-        if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
+        if sys.getrefcount(operands[0]) <= references.get(id(operands[0]), 0):
             result = op.update(xp, *operands, **attrs)
         else:
             result = update_in_place(op, xp, operands, attrs)
@@ -202,9 +202,9 @@ def _storing_step(f: Callable) -> Callable:
             if slot is not None:
                 v[slot] = result
 
-    found: Any = step
-    found.results_of = f  # for plans that are Python functions
-    return found
+    storing: Any = step
+    storing.results_of = f  # for plans that are Python functions
+    return storing
 
 
 def _take_operands(v: list, i: tuple, c: tuple) -> list:
@@ -253,11 +253,11 @@ def _selects_same_loop(ufunc: Any, args: tuple[Arg, ...], dtypes: tuple) -> bool
     """
     if not any(type(arg) is Local and arg.type is not None and arg.type.weak for arg in args):
         return True
-    given = [
+    operand_dtypes = [
         dtype if type(arg) is Const else promotion_type(arg.type)
         for arg, dtype in zip(args, dtypes, strict=True)
     ]
-    return ufunc.resolve_dtypes((*given, *(None,) * ufunc.nout))[: ufunc.nin] == dtypes
+    return ufunc.resolve_dtypes((*operand_dtypes, *(None,) * ufunc.nout))[: ufunc.nin] == dtypes
 
 
 def number_key(value: Any) -> Hashable:

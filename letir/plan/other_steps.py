@@ -19,24 +19,24 @@ def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
     """Append a step whose function stores its own results."""
     form, op = write_form(write, write.bind), write.bind.op
     write.has_arrays |= op.role != "guard"
-    made = [n for n in k if n is not None]
-    value = quick_form(write, write.bind) if op.results is None and made else None
+    targets = [n for n in k if n is not None]
+    value = quick_form(write, write.bind) if op.results is None and targets else None
     if value is not None:
-        cleared = tuple([n for n in c if n != made[0]])
-        write.store(value, made[0], cleared)
-        write.note(made[0], cleared, makes_array(write.bind))
+        cleared = tuple([n for n in c if n != targets[0]])
+        write.store(value, targets[0], cleared)
+        write.note(targets[0], cleared, makes_array(write.bind))
         return
-    if made and _add_part_write(write, i, made[0], c):
+    if targets and _add_part_write(write, i, targets[0], c):
         return
-    if made and op.results is not None and not op.effect and is_pure(write.bind, np):
+    if targets and op.results is not None and not op.effect and is_pure(write.bind, np):
         _add_several_results(write, i, k, c)
         return
     if form is not None:
         test, action = form
-        gone = [n for n in c if n not in made]
-        moved = [f"s{n} = s{i[0]}" for n in made if n != i[0]]
-        moved += [write.assign_none(gone)] if gone else []
-        if write.misses and not made and not action:
+        freed = [n for n in c if n not in targets]
+        moved = [f"s{n} = s{i[0]}" for n in targets if n != i[0]]
+        moved += [write.assign_none(freed)] if freed else []
+        if write.misses and not targets and not action:
             write.line(f" if not ({test}): return Miss")
             if moved:
                 write.line(f" {'; '.join(moved)}")
@@ -47,10 +47,10 @@ def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
         write.line(" else:")
     _call_other(write, f, i, k, c, " " if form is None else "  ")
     write.memory.record_use(write.bind, i)
-    write.forget((*made, *c))
+    write.forget((*targets, *c))
     write.is_loud = write.is_loud or not is_silent(op)
-    if op.update is not None and made and write.result is not None and write.result.shape:
-        _note_own_array(write, made[0])
+    if op.update is not None and targets and write.result is not None and write.result.shape:
+        _note_own_array(write, targets[0])
 
 
 def _add_several_results(write: Any, i: tuple, k: tuple, c: tuple) -> None:
@@ -111,19 +111,19 @@ def _call_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple, indent: s
         text = f"{indent}{results}= {write.constant(results_of)}(v); v = None"
         write.line(text, may_repeat=False)
         return
-    given, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
-    place = {n: m for m, n in enumerate(given)}
-    targets = iter(range(len(given), len(given) + len(made)))
+    sources, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
+    place = {n: m for m, n in enumerate(sources)}
+    targets = iter(range(len(sources), len(sources) + len(made)))
     slots = (
         tuple([place[n] for n in i]),
         tuple([None if n is None else next(targets) for n in k]),
         tuple([place[n] for n in c]),
     )
-    items = ", ".join([*[f"s{n}" for n in given], *["None"] * len(made)])
+    items = ", ".join([*[f"s{n}" for n in sources], *["None"] * len(made)])
     text = f"{indent}v = [{items}]; {write.assign_none(c) + '; ' if c else ''}"
     text += f"{write.constant(f)}(v, {', '.join(map(write.constant, slots))})"
     # the step may not be repeated: it may have had an effect, and has cleared the variables
     write.line(text if made else f"{text}; v = None", may_repeat=False)
     if made:
         results = "".join([f"s{n}, " for n in made])
-        write.line(f"{indent}{results}= v[{len(given)}:]; v = None", may_repeat=False)
+        write.line(f"{indent}{results}= v[{len(sources)}:]; v = None", may_repeat=False)

@@ -163,8 +163,8 @@ class _Layout:
             # an update: in place in an array that no constant shares, or of a copy
             if bind.op.update is not None or (bind.op.memory == "new" and not bind.op.is_users):
                 self.fresh.update(bind.binders)
-            made = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
-            self.steps.append((OTHER, f, tuple(slots), None, made, tuple(dying)))
+            targets = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
+            self.steps.append((OTHER, f, tuple(slots), None, targets, tuple(dying)))
             return
         (binder,) = bind.binders
         memory = None if bind.op.is_users else bind.op.memory

@@ -238,9 +238,9 @@ class StepWriter:
         if text is None:
             return False
         self.line(f" if not ({text}): return Miss" if value else f" if {text}: return Miss")
-        gone = sorted({*cleared, k})
-        self.line(f" {self.assign_none(gone)}")
-        self.forget(gone)
+        freed = sorted({*cleared, k})
+        self.line(f" {self.assign_none(freed)}")
+        self.forget(freed)
         return True
 
     def add_write(self, f: Callable, k: int, cleared: tuple) -> bool:
@@ -251,9 +251,9 @@ class StepWriter:
         test, action = form
         self.line(f" if {test}: {action}; s{k} = {self.slot(0)}")
         self.line(f" else: s{k} = {self.call(f, self.bind)}")
-        gone = [n for n in cleared if n != k]
-        if gone:
-            self.line(f" {self.assign_none(gone)}")
+        freed = [n for n in cleared if n != k]
+        if freed:
+            self.line(f" {self.assign_none(freed)}")
         self.forget((k, *cleared))
         return True
 
@@ -269,17 +269,21 @@ class StepWriter:
     def add_number(self, form: str, fact: str, k: int, cleared: tuple) -> None:
         """Append a Python operator, and a test that NumPy's operator gives the same number."""
         # the operands must not be cleared before the test: the plan may have to repeat the step
-        made = "t" if k in self.slots and not self.misses else f"s{k}"
-        self.line(f" {made} = {form}")
+        variable = "t" if k in self.slots and not self.misses else f"s{k}"
+        self.line(f" {variable} = {form}")
         # NumPy warns of infinite results; letir's integers have 64 bits; no draw is repeated
-        test = f"{made} - {made}" if fact == FLOAT else f"not -{_INT_END} <= {made} < {_INT_END}"
+        test = (
+            f"{variable} - {variable}"
+            if fact == FLOAT
+            else f"not -{_INT_END} <= {variable} < {_INT_END}"
+        )
         if self.bind.op.role == "own_draw":
             self.has_arrays = True
         else:
             if fact == FLOAT:
                 self.note_test()
             self.line(f" if {test}: raise LEAVE")
-        if made == "t":
+        if variable == "t":
             self.store("t", k, cleared)
         elif cleared:
             self.line(f" {self.assign_none(cleared)}")

@@ -150,9 +150,9 @@ def rest_of_run(plan: Any, straight: StraightLine, error: BaseException, outer: 
     if plan.left == _MOST_LEFT:
         plan.straight = straight_line_of(plan, plain=True)
     initial = chain(repeat(None, len(plan.params)), table.rest)
-    found = frame.f_locals
-    v = [found.get(name, value) for name, value in zip(straight.slots, initial, strict=True)]
-    del found
+    variables = frame.f_locals
+    v = [variables.get(name, value) for name, value in zip(straight.slots, initial, strict=True)]
+    del variables
     frame.clear()  # else the frame would keep the values alive
     return v, max(at, 0)
 

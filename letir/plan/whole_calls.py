@@ -55,8 +55,8 @@ class WholeCall:
     def from_text(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
         """The call whose ``run(args, kwargs)`` gives results or ``Miss``."""
         code = compile(text, _FILE, "exec")
-        made = _function_of(code, {**names, **_UNNOTED, "CALLS": repeat(0), "EXECUTOR": None})
-        return cls(code, names, lambda args, kwargs: made(*args, **kwargs), gives_numbers)
+        function = _function_of(code, {**names, **_UNNOTED, "CALLS": repeat(0), "EXECUTOR": None})
+        return cls(code, names, lambda args, kwargs: function(*args, **kwargs), gives_numbers)
 
     def shortest_time(self, args: tuple, kwargs: dict) -> int:
         """The nanoseconds of the fastest of some calls."""
@@ -137,9 +137,9 @@ def call_of_function(
     ``named``: whether there are keyword arguments. A call without ``**`` takes less time. No
     program counts as run.
     """
-    given = "".join([f"a{n}, " for n in range(count)])
+    positional = "".join([f"a{n}, " for n in range(count)])
     lines = [f" if not ({test}): return Miss" for test in tests]
-    lines.append(f" found = FUNCTION({given}{'**kwargs' if named else ''})")
+    lines.append(f" found = FUNCTION({positional}{'**kwargs' if named else ''})")
     names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
     return WholeCall.from_text(_as_function(lines, count, of_plan=False), names, True)
 
@@ -151,7 +151,7 @@ def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
     must not keep the arguments alive. A trace records the Python function, as it is called here
     without a plan.
     """
-    given = "".join([f"a{n}, " for n in range(count)])
+    positional = "".join([f"a{n}, " for n in range(count)])
     head = "".join([f"a{n}=MISSING, " for n in range(count)]) + ("/, " if count else "")
     body = [line.replace("return Miss", "break") for line in lines]
     return "\n".join(
@@ -166,14 +166,14 @@ def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
             *(["    LATEST.graph = PROGRAM"] if of_plan else []),
             "    return found",
             f"  except {'Exception' if of_plan else '()'} as caught: error = caught",
-            f"  given = ({given}*rest,)",
+            f"  given = ({positional}*rest,)",
             "  if EXECUTOR is not None:",
             "   return EXECUTOR().call_generally(given, kwargs, error is None)",
             "  if error is not None: raise error",
             "  return MISSING",
             " except BaseException as raised:",
             "  error = None",
-            f"  {given.replace(', ', ' = ')}rest = kwargs = given = None",
+            f"  {positional.replace(', ', ' = ')}rest = kwargs = given = None",
             "  shorten(raised)",
             "  raise",
         ]
@@ -229,8 +229,8 @@ def _restoring_states(body: list[str], drawing: Sequence[tuple[str, Any]], names
         saved.append(f" g{n} = {state}")
         restored.append(f"restore({text}, g{n})")
     back = "; ".join(restored)
-    tried = [f" {line.replace('return Miss', f'{back}; return Miss')}" for line in body]
-    return [*saved, " try:", *tried, f" except BaseException: {back}; raise"]
+    body_lines = [f" {line.replace('return Miss', f'{back}; return Miss')}" for line in body]
+    return [*saved, " try:", *body_lines, f" except BaseException: {back}; raise"]
 
 
 def _starts_with_seed(plan: Any, binds: Sequence[Bind], n: int) -> bool:

@@ -125,10 +125,10 @@ def calls_method(frame: FrameType, name: str) -> bool:
 def is_called_at_once(frame: FrameType) -> bool:
     """Whether a frame reads an attribute in order to call it, as in ``np.float64(x)``."""
     code = frame.f_code
-    found = _called.get(id(code))
-    if found is None:
-        found = _called[id(code)] = code, _called_attributes(code)
-    return instruction_at(frame) in found[1]
+    entry = _called.get(id(code))
+    if entry is None:
+        entry = _called[id(code)] = code, _called_attributes(code)
+    return instruction_at(frame) in entry[1]
 
 
 def _called_attributes(code: CodeType) -> frozenset[int]:
@@ -182,13 +182,13 @@ def _packages_with_extensions() -> set[str]:
     """The packages of which a module in C is loaded."""
     count = len(sys.modules)
     if _extensions[0] != count:
-        found = set()
+        packages = set()
         for name, module in list(sys.modules.items()):
             space = getattr(module, "__dict__", None)  # others may import when asked for a name
             file = space.get("__file__") if type(space) is dict else None
             if type(file) is str and file.endswith((".so", ".pyd")):
-                found.add(name.partition(".")[0])
-        _extensions[:] = count, found
+                packages.add(name.partition(".")[0])
+        _extensions[:] = count, packages
     return _extensions[1]
 
 
@@ -206,8 +206,8 @@ def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
 def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
     instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
     pairs = itertools.pairwise(instructions)
-    kept = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
-    lists = [_span_of(x) for x in instructions if _makes_list(x) or _reads_one_of(kept, x)]
+    list_names = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
+    lists = [_span_of(x) for x in instructions if _makes_list(x) or _reads_one_of(list_names, x)]
     calls = [_span_of(x) for x in instructions if _is_call(x.opname)]
     result = set()
     for read in instructions if lists else ():

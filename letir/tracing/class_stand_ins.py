@@ -114,21 +114,21 @@ _pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
 copyreg.pickle(_NumberClass, _pickled)
 
 
-def _class_seen(found: type) -> type:
+def _class_seen(kind: type) -> type:
     """The class of a traced number, as code sees it in which ``float`` is a stand-in: for it
     ``type(x) is float`` has to hold, and ``type(x) is self.kind``.
     """
-    if found in CLASSES_REPLACED:
+    if kind in CLASSES_REPLACED:
         LATE_BOUND["note_held_function"]()
-    return CLASSES_REPLACED.get(found, found)
+    return CLASSES_REPLACED.get(kind, kind)
 
 
-def class_read(found: type, reader: FrameType) -> type:
+def class_read(kind: type, reader: FrameType) -> type:
     """The class of a traced number whose ``__class__`` the code of ``reader`` reads, itself or by
     ``isinstance``.
     """
     is_asked = is_recording() and is_read_by_user(reader, "__class__")
-    return _class_seen(found) if is_asked else found
+    return _class_seen(kind) if is_asked else kind
 
 
 class _TypeClass(type):

@@ -22,15 +22,15 @@ def demanded_value(trace: Trace, local: Local) -> Any:
 
     ABSENT if it depends on an argument without a value.
     """
-    wanted, todo = set() if local in trace.known else {local}, []
+    needed, todo = set() if local in trace.known else {local}, []
     # find the needed binds backwards, compute forwards: linear, without recursion
     for bind in reversed(trace.binds):
-        if not wanted:
+        if not needed:
             break
-        if not wanted.isdisjoint(bind.binders):
-            wanted.difference_update(bind.binders)
+        if not needed.isdisjoint(bind.binders):
+            needed.difference_update(bind.binders)
             todo.append(bind)
-            wanted.update([arg for arg in bind.locals() if arg not in trace.known])
+            needed.update([arg for arg in bind.locals() if arg not in trace.known])
     for bind in reversed(todo):
         values = [trace.known_value(a) if type(a) is Local else a.value for a in bind.args]
         if any(value is ABSENT for value in values):

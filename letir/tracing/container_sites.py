@@ -115,17 +115,17 @@ def _search_roots(f: Any) -> tuple:
 def container_sites(f: Callable) -> Iterator:
     """The sites in containers, objects and classes that ``f`` reaches."""
     todo: deque = deque(_search_roots(f))
-    seen: dict[int, Any] = {}  # with the objects, so that no id is given again
-    while todo and len(seen) < _MOST_OBJECTS:
+    visited: dict[int, Any] = {}  # with the objects, so that no id is given again
+    while todo and len(visited) < _MOST_OBJECTS:
         value = todo.popleft()
-        if id(value) not in seen and type(value) not in _PLAIN:
-            seen[id(value)] = value
-            for site, held in _places_in(value):
-                new = _replacement(held)
+        if id(value) not in visited and type(value) not in _PLAIN:
+            visited[id(value)] = value
+            for site, item in _places_in(value):
+                new = _replacement(item)
                 if new is not None:
-                    yield site(held, new)
-                if new is None or type(held) in (tuple, functools.partial):
-                    todo.append(held)
+                    yield site(item, new)
+                if new is None or type(item) in (tuple, functools.partial):
+                    todo.append(item)
 
 
 def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
@@ -151,15 +151,15 @@ def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
 
 
 def _items(owner: Any, items: Iterable[tuple]) -> Iterator[tuple[Callable, Any]]:
-    for key, held in items:
-        yield functools.partial(ItemSite, owner, key), held
+    for key, item in items:
+        yield functools.partial(ItemSite, owner, key), item
 
 
 def _unchanged(values: Iterable) -> Iterator[tuple[Callable, Any]]:
     """Values that are searched, in places that are not exchanged."""
-    for held in values:
-        if _replacement(held) is None:
-            yield ItemSite, held
+    for item in values:
+        if _replacement(item) is None:
+            yield ItemSite, item
 
 
 def _places_in_function(f: FunctionType) -> Iterator[tuple[Callable, Any]]:
@@ -184,13 +184,13 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
     for name, member in list(vars(owner).items()):
         if name.startswith("__") and name != "__call__":
             continue
-        held = member.__func__ if isinstance(member, staticmethod | classmethod) else member
-        if _replacement(held) is None:
-            yield ItemSite, getattr(member, "fget", held)  # of a property
+        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        if _replacement(function) is None:
+            yield ItemSite, getattr(member, "fget", function)  # of a property
         else:  # functions in C and classes are no methods, and neither are their stand-ins
             yield (
                 (lambda h, new, n=name, m=member: MemberSite(owner, n, m, staticmethod(new))),
-                held,
+                function,
             )
 
 
@@ -214,18 +214,18 @@ def _is_users_class(kind: type) -> bool:
 _CLASSES = {id(float): "float", id(complex): "complex"}
 
 
-def _replacement(held: Any) -> Any:
+def _replacement(value: Any) -> Any:
     """What stands in for a held original, or for a tuple or partial of one; None for others."""
-    if id(held) in _CLASSES:
-        return LATE_BOUND["class_stand_in"](_CLASSES[id(held)])
-    if type(held) is tuple and len(held) < _MOST:
-        items = [_replacement(item) for item in held]
+    if id(value) in _CLASSES:
+        return LATE_BOUND["class_stand_in"](_CLASSES[id(value)])
+    if type(value) is tuple and len(value) < _MOST:
+        items = [_replacement(item) for item in value]
         if any(item is not None for item in items):
-            pairs = zip(items, held, strict=True)
+            pairs = zip(items, value, strict=True)
             return tuple([old if item is None else item for item, old in pairs])
-    if type(held) is functools.partial and (new := _replacement(held.func)) is not None:
-        return functools.partial(new, *held.args, **held.keywords)
-    return stand_in_of(held)
+    if type(value) is functools.partial and (new := _replacement(value.func)) is not None:
+        return functools.partial(new, *value.args, **value.keywords)
+    return stand_in_of(value)
 
 
 LATE_BOUND.update(

@@ -393,8 +393,8 @@ def _result_arg(new: Trace, leaf):
         try:
             return new.enter(leaf)
         except DTypeError as error:
-            told = TraceError(f"result of the traced function: {error}")
-            raise of_unrecorded_code(told) from None
+            refusal = TraceError(f"result of the traced function: {error}")
+            raise of_unrecorded_code(refusal) from None
     if type(leaf) is str and "Traced(%" not in leaf:
         return None
     raise wrong_result(leaf)

@@ -32,7 +32,7 @@ class _Loader(Loader):
         add_loaded_modules()
 
 
-def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None:
+def restore_new_modules(libraries: list[LibraryModule], names_before: set[str]) -> None:
     """Restore originals in modules imported during a recording, which imported stand-ins."""
     originals: dict[int, Any] = {}
     for library in libraries:
@@ -41,7 +41,7 @@ def restore_new_modules(libraries: list[LibraryModule], known: set[str]) -> None
             originals[id(stand_in)] = space[name]
     for name, module in list(sys.modules.items()):
         space = getattr(module, "__dict__", None)
-        if name not in known and type(space) is dict:
+        if name not in names_before and type(space) is dict:
             for key, value in list(space.items()):
                 if id(value) in originals:
                     space[key] = originals[id(value)]

@@ -149,23 +149,23 @@ def _recorded_stand_in(original: Any) -> Callable:
 
 def _library_stand_in(original: Any, function_for: Callable[[Any], Callable]) -> Callable:
     """The stand-in for ``original``: calls another function while the user's code is recorded."""
-    found: list[Callable] = []  # the other function, once it has been needed
+    function: list[Callable] = []  # the other function, once it has been needed
 
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
         if not is_recording():
             return original(*args, **kwargs)
-        if not found:
-            found.append(function_for(original))
-        return found[0](*args, **kwargs)
+        if not function:
+            function.append(function_for(original))
+        return function[0](*args, **kwargs)
 
     return stand_in
 
 
 def _counted_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
-        known = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _accepting_lists(original)(*map(_known_counts, args), **known)
+        keywords = {name: _known_counts(value) for name, value in kwargs.items()}
+        return _accepting_lists(original)(*map(_known_counts, args), **keywords)
 
     return _library_stand_in(original, lambda _: recorded)
 
@@ -174,8 +174,8 @@ def _sized_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
         if has_size((*args, *kwargs.values())):
             return LATE_BOUND["sized_function"](original.__name__)(*args, **kwargs)
-        known = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _accepting_lists(original)(*map(_known_counts, args), **known)
+        keywords = {name: _known_counts(value) for name, value in kwargs.items()}
+        return _accepting_lists(original)(*map(_known_counts, args), **keywords)
 
     return _library_stand_in(original, lambda _: recorded)
 
@@ -228,7 +228,7 @@ def _piecewise_stand_in(original: Any) -> Callable:
 def _frombuffer_stand_in(original: Any) -> Callable:
     def recorded(buffer, *args, **kwargs):
         read = vars(ACTIVE.get()).get("bytes_read", ())
-        if any(buffer is found for found in read):
+        if any(buffer is buffer_read for buffer_read in read):
             raise note_refusal(
                 TraceError(
                     "numpy.frombuffer of the bytes of a traced value would lose its derivative"
@@ -276,10 +276,10 @@ def recorded_function(f: Callable) -> Callable:
     if isinstance(f, functools.partial):
         inner = recorded_function(f.func)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
-    found = stand_in_of(f)
-    if found is None and type(f) in (np.ufunc, type(np.sum)):
+    stand_in = stand_in_of(f)
+    if stand_in is None and type(f) in (np.ufunc, type(np.sum)):
         return _recorded_stand_in(f)
-    return found or f
+    return stand_in or f
 
 
 def list_taking_function(ufunc: Any) -> Any:
@@ -345,8 +345,8 @@ def _of_coefficients(name: str, plain: Any) -> Callable:
 def _watch_polynomials() -> None:
     """Put the functions of coefficients in place, once there are traced ones."""
     kind = np.polynomial.Polynomial
-    found = [(name, plain) for name, plain in vars(kind).items() if name in _ON_COEFFICIENTS]
-    add_methods([(kind, name, f, staticmethod(_of_coefficients(name, f))) for name, f in found])
+    methods = [(name, plain) for name, plain in vars(kind).items() if name in _ON_COEFFICIENTS]
+    add_methods([(kind, name, f, staticmethod(_of_coefficients(name, f))) for name, f in methods])
 
 
 def _polynomial(self, coef, *args, **kwargs):
@@ -361,8 +361,8 @@ def _polynomial(self, coef, *args, **kwargs):
 
 
 def _poly1d(self, c_or_r, *args, **kwargs):
-    given = LATE_BOUND["coefficients_of"](c_or_r) if is_recording() else c_or_r
-    _plain_poly1d(self, given, *args, **kwargs)
+    coefficients = LATE_BOUND["coefficients_of"](c_or_r) if is_recording() else c_or_r
+    _plain_poly1d(self, coefficients, *args, **kwargs)
 
 
 def _value_of_polynomial(self, arg):

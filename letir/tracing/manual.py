@@ -147,12 +147,12 @@ def set_local(value: R, local: Any) -> R:
     return result
 
 
-def _active_trace(asked: str) -> Trace:
+def _active_trace(caller: str) -> Trace:
     active = ACTIVE.get()
     active = active.trace if isinstance(active, Paused) else active
     if active is None:
         raise TraceError(
-            f"{asked}: no trace is active in this thread\n"
+            f"{caller}: no trace is active in this thread\n"
             "  call it while a function is traced: is_tracing() says so"
         )
     return active

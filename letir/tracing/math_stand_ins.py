@@ -276,11 +276,11 @@ def _cached_function(original: Any) -> Any:
                 hash(array)  # raises TypeError
         if any(x.dtype.kind in "fc" for x in traced):
             return original.__wrapped__(*args, **kwargs)  # a key would need a guard
-        known = vars(ACTIVE.get()).setdefault("cached_results", {}).setdefault(original, {})
+        results = vars(ACTIVE.get()).setdefault("cached_results", {}).setdefault(original, {})
         key = (args, tuple(kwargs.items()))
-        if key not in known:
-            known[key] = original.__wrapped__(*args, **kwargs)
-        return known[key]
+        if key not in results:
+            results[key] = original.__wrapped__(*args, **kwargs)
+        return results[key]
 
     for name in ("cache_clear", "cache_info", "cache_parameters"):
         setattr(stand_in, name, getattr(original, name))
@@ -292,14 +292,14 @@ _CACHED = type(functools.lru_cache(len))
 
 def scalar_stand_ins(space: dict) -> dict[str, type]:
     """The stand-ins for NumPy's classes of numbers that a module has imported by name."""
-    found = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
-    return {name: LATE_BOUND["class_stand_in"](kind) for name, kind in found if kind is not None}
+    classes = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
+    return {name: LATE_BOUND["class_stand_in"](kind) for name, kind in classes if kind is not None}
 
 
 def cached_stand_ins(space: dict) -> dict[str, Any]:
     """The stand-ins for functions of a module that keep their results, by ``lru_cache``."""
-    found = [(name, value) for name, value in list(space.items()) if type(value) is _CACHED]
-    return {name: _cached_function(value) for name, value in found}
+    functions = [(name, value) for name, value in list(space.items()) if type(value) is _CACHED]
+    return {name: _cached_function(value) for name, value in functions}
 
 
 def _length(x: Any, /) -> Any:
@@ -366,8 +366,8 @@ def named_stand_ins(todo: list[CodeType], of_methods: bool = False) -> dict[str,
         named.discard("isinstance")  # called often, and right without a stand-in
     if "type" in named:  # its stand-in returns the stand-ins for float and complex
         named |= {"float", "complex"}
-    made = LATE_BOUND["class_stand_in"] if named - _FUNCTIONS.keys() else None
-    return {name: _FUNCTIONS.get(name) or made(name) for name in named}
+    class_stand_in = LATE_BOUND["class_stand_in"] if named - _FUNCTIONS.keys() else None
+    return {name: _FUNCTIONS.get(name) or class_stand_in(name) for name in named}
 
 
 def functions_of_arrays(names: Collection[str]) -> frozenset[str]:

@@ -39,8 +39,8 @@ def stack_traced(items: Any) -> Any:
     Other objects are returned unchanged. Numbers become float64, int64 or complex128.
     """
     if not isinstance(items, _LISTS):
-        made = ARRAY_MAKERS.get(type(items))
-        return items if made is None else made(items)
+        maker = ARRAY_MAKERS.get(type(items))
+        return items if maker is None else maker(items)
     if first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
@@ -144,7 +144,7 @@ def value_of_operand(operand: Any) -> Any:
 def first_traced(items: Any) -> Value | None:
     """The first traced value in nested lists, tuples and deques, None if there is none."""
     if isinstance(items, _LISTS):
-        return next((found for item in items if (found := first_traced(item)) is not None), None)
+        return next((value for item in items if (value := first_traced(item)) is not None), None)
     if type(items) in ARRAY_MAKERS:  # such as x.flat
         return items.base
     return items.number() if type(items) is Size else items if isinstance(items, Value) else None
@@ -159,16 +159,16 @@ def strong_element(item: Any) -> Any:
     return item.astype(item.dtype) if item.type.weak else item
 
 
-def converted_list(trace: Any, items: list, made: Value, dtype: np.dtype) -> Value:
-    """``made``, the traced array of a list, as ``dtype``, to which NumPy converts each number by
+def converted_list(trace: Any, items: list, stacked: Value, dtype: np.dtype) -> Value:
+    """``stacked``, the traced array of a list, as ``dtype``, to which NumPy converts each number by
     itself if it might not fit: then it raises for nan, or a number out of bounds.
     """
     is_real = dtype.kind in "iuf"
-    if is_real and made.dtype.kind == "c" and _has_python_complex(items):
+    if is_real and stacked.dtype.kind == "c" and _has_python_complex(items):
         raise TypeError("must be real number, not complex")
-    if dtype.kind in "iu" and made.dtype.kind != "c" and not np.can_cast(made.dtype, dtype):
-        made = strong_element(stack_traced(_converted_numbers(trace, items, dtype)))
-    return made
+    if dtype.kind in "iu" and stacked.dtype.kind != "c" and not np.can_cast(stacked.dtype, dtype):
+        stacked = strong_element(stack_traced(_converted_numbers(trace, items, dtype)))
+    return stacked
 
 
 def _has_python_complex(item: Any) -> bool:
@@ -219,8 +219,8 @@ def settled_attribute(name: str, value: Any) -> Any:
     number: Any = value
     if value.dtype.kind in "iu":
         return operator.index(number)
-    known = number.concrete_value()
-    if not value.shape and isinstance(known, float) and math.isinf(known):
+    concrete = number.concrete_value()
+    if not value.shape and isinstance(concrete, float) and math.isinf(concrete):
         return number.guarded(float, name)  # as in norm(x, np.inf)
     error = TraceError(
         f"{name} is a traced value of type {value.type}, but must be a number that the program "

@@ -129,8 +129,8 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
 def _states_of_bits(module: Any, base: type) -> list[_Place]:
     """The dicts with the property ``state`` of NumPy's bit generators."""
     kinds = [v for v in vars(module).values() if isinstance(v, type) and issubclass(v, base)]
-    found = [(_space_of(aval), aval) for aval in kinds if "state" in vars(aval)]
-    return [_Place(s, {"state": _state_property(s["state"])}, aval) for s, aval in found]
+    spaces = [(_space_of(aval), aval) for aval in kinds if "state" in vars(aval)]
+    return [_Place(s, {"state": _state_property(s["state"])}, aval) for s, aval in spaces]
 
 
 def _state_property(original: Any) -> property:
@@ -151,7 +151,7 @@ def _state_property(original: Any) -> property:
 def _refuse_unless_own(active: Trace, bits: Any) -> None:
     """Raise TraceError unless the recorded function has made the bit generator itself."""
     trace, own, has_seed = own_generators(active, bits)
-    is_own = any(bits.lock is made() for made in own)
+    is_own = any(bits.lock is reference() for reference in own)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
         raise note_refusal(refused_draw(bits, "state", is_own))
 
@@ -174,13 +174,13 @@ def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
     """The functions of a module that are bound methods of its hidden generator."""
     space: Any = vars(sys.modules[name])
     hidden = space["_inst"] if name == "random" else space["mtrand"]._rand
-    found = [
+    names = [
         key
         for key, value in space.items()
         if getattr(value, "__self__", None) is hidden and (key in only or not only)
     ]
     others = () if only or name == "random" else _STATE  # ``random``'s are replaced elsewhere
-    return _Place(space, {n: _draw_function(hidden, space[n]) for n in found if n not in others})
+    return _Place(space, {n: _draw_function(hidden, space[n]) for n in names if n not in others})
 
 
 def _methods_of(kind: type) -> _Place:
@@ -263,7 +263,7 @@ def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
     trace, own, has_seed = own_generators(active, bits)
     mark = generator if bits is None else bits.lock
-    is_own = any(mark is made() for made in own)
+    is_own = any(mark is reference() for reference in own)
     if name == "seed" and trace.draws == REFUSE_DRAWS and gives_seed(args, kwargs):
         return original(*give_seed(trace, generator, mark, args), **kwargs)
     if name == "seed" and is_own and trace.draws != DRAW_AT_ONCE and not gives_seed(args, kwargs):
@@ -324,8 +324,8 @@ class _CapturedState(Value):
 
 def _captured_generator(root: Trace, generator: Any) -> Any:
     """The traced generator for a generator that is not an argument; None if it draws at once."""
-    known = root.__dict__.setdefault("lifted_generators", {})
-    if id(generator) not in known:
+    lifted = root.__dict__.setdefault("lifted_generators", {})
+    if id(generator) not in lifted:
         try:
             outer: Any = _CapturedState(generator)
         except (AttributeError, TypeError, ValueError):
@@ -334,11 +334,11 @@ def _captured_generator(root: Trace, generator: Any) -> Any:
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
         within = functools.partial(_record_within, root)
-        known[id(generator)] = (
+        lifted[id(generator)] = (
             generator,
             _captured_generators.lift_generator(generator, state, within),
         )
-    return known[id(generator)][1]
+    return lifted[id(generator)][1]
 
 
 def record_draw(root: Any, record: Callable) -> Any:
@@ -381,8 +381,8 @@ def generators_of(lifted: tuple, is_possible: bool) -> tuple:
     """
     result = tuple([x.generator for x in lifted if type(x) is _CapturedState])
     if result and not is_possible:
-        what = "a generator that is not an argument of a function of Variables"
-        raise drawn_from(what, ["random"])
+        source = "a generator that is not an argument of a function of Variables"
+        raise drawn_from(source, ["random"])
     return result
 
 

@@ -70,11 +70,11 @@ class MustRunAsPython(Exception):
     letir_runs_python = True
 
 
-def unanswered_error(value: Value, asked: str) -> TraceError:
+def unanswered_error(value: Value, needed: str) -> TraceError:
     """The error for code that needs the value of an abstract traced value."""
     return note_refusal(
         TraceError(
-            f"{asked} of a traced value of type {value.type} is needed, but it has no value"
+            f"{needed} of a traced value of type {value.type} is needed, but it has no value"
             f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
             "  choose with numpy.where or letir.cond, or make it a static argument"
         )
@@ -182,8 +182,8 @@ def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
     active = ACTIVE.get()
     if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
         return None
-    known = vars(error)
-    result = known.get("letir_numpys") or _raised_by_numpy(*known.get("letir_recorded", ()))
+    notes = vars(error)
+    result = notes.get("letir_numpys") or _raised_by_numpy(*notes.get("letir_recorded", ()))
     while result is None and isinstance(active, Trace):
         active.reads_errors = True
         active = active.parent
@@ -264,8 +264,12 @@ def wrong_result(leaf: Any) -> TraceError:
 def escaped_error(value: Value) -> EscapedTracerError:
     """The error for a traced value used outside of its trace."""
     trace = value.emitter
-    made = next((b.source for b in trace.binds if value.arg in b.binders), None)
-    where = f"it was made at {made}" if made else "it was an argument of the traced function"
+    maker_source = next((b.source for b in trace.binds if value.arg in b.binders), None)
+    where = (
+        f"it was made at {maker_source}"
+        if maker_source
+        else "it was an argument of the traced function"
+    )
     if trace.thread != threading.get_ident():
         reason = "belongs to a trace of another thread"
     elif trace.is_open:
@@ -306,11 +310,11 @@ def ambiguous_truth(value: Value) -> ShapeError:
     return _with_numpys(error, ValueError(text))
 
 
-def no_number(value: Value, asked: str) -> DTypeError:
-    """The error for ``float()`` or ``int()`` of an array; ``asked`` names the function."""
+def no_number(value: Value, needed: str) -> DTypeError:
+    """The error for ``float()`` or ``int()`` of an array; ``needed`` names the function."""
     numpys = TypeError("only 0-dimensional arrays can be converted to Python scalars")
     error = DTypeError(
-        f"{asked} of a traced value of type {value.type}: {numpys}{at_user()}\n"
+        f"{needed} of a traced value of type {value.type}: {numpys}{at_user()}\n"
         "  convert an element, x[i], or keep the array: x.astype(float)"
     )
     return _with_numpys(error, numpys)

@@ -53,9 +53,9 @@ _FASTER_IF_SMALL = {
 }
 
 
-def loaded_scipy_modules(known: Collection[LibraryModule]) -> list[LibraryModule]:
-    """The loaded modules of SciPy, except the ``known`` ones."""
-    there = {library.module.__name__ for library in known}
+def loaded_scipy_modules(libraries: Collection[LibraryModule]) -> list[LibraryModule]:
+    """The loaded modules of SciPy, except the ``libraries`` ones."""
+    there = {library.module.__name__ for library in libraries}
     result = []
     for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS, **MAKERS}:
         name = f"scipy.{part}"

@@ -128,8 +128,8 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
     for library in _libraries:
         space = vars(library.module)
         if library.module.__name__ in ("numpy", "numpy.fft"):
-            found = {name for name in names if not isinstance(space.get(name, sys), ModuleType)}
-            library.watch_calls(found, maker)
+            functions = {name for name in names if not isinstance(space.get(name, sys), ModuleType)}
+            library.watch_calls(functions, maker)
 
 
 def unwatch_functions(names: Collection[str], maker: Callable) -> None:
@@ -197,17 +197,17 @@ def add_loaded_modules() -> None:
             add_methods(LATE_BOUND["distribution_methods"](frozenset(library.makers)))
 
 
-def add_methods(found: list[tuple]) -> None:
+def add_methods(methods: list[tuple]) -> None:
     """Put methods in place now, and for each later recording."""
-    _methods.extend(found)
-    for owner, name, _, stand_in in found:
+    _methods.extend(methods)
+    for owner, name, _, stand_in in methods:
         setattr(owner, name, stand_in)
 
 
 def _has_grown(space: dict) -> bool:
     """Whether a dict of globals is new, or has another length than when it was searched."""
-    known = _spaces.get(id(space))
-    return known is None or len(space) not in known[1]
+    entry = _spaces.get(id(space))
+    return entry is None or len(space) not in entry[1]
 
 
 # ---- libraries, and sites: places where their functions are bound ----
@@ -240,14 +240,14 @@ def _search_modules() -> None:
     """Search all modules of users for sites."""
     sites: list = []
     for_sizes: list = []
-    seen: set[int] = set()  # a module may have two names: multiprocessing calls __main__ so
+    visited: set[int] = set()  # a module may have two names: multiprocessing calls __main__ so
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in LIBRARIES:
             continue
         space = getattr(module, "__dict__", None)
-        if type(space) is not dict or id(space) in seen:
+        if type(space) is not dict or id(space) in visited:
             continue
-        seen.add(id(space))
+        visited.add(id(space))
         file = space.get("__file__")
         is_standard = type(file) is str and (file.startswith(STANDARD) and "-packages" not in file)
         is_given = name in GIVEN_NUMBERS
@@ -290,12 +290,12 @@ def _sites_in(space: dict) -> list:
 def _sites_of(f: Callable, has_sizes: bool) -> Iterator:
     """Sites in globals, closures, defaults, attributes of ``f``; of ``len`` if ``has_sizes``."""
     todo: list[Any] = [f]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while todo:
         function = todo.pop()
-        if id(function) in seen:
+        if id(function) in visited:
             continue
-        seen.add(id(function))
+        visited.add(id(function))
         kind = type(function)
         if kind is FunctionType:
             yield from _sites_of_function(function, todo, has_sizes)
@@ -346,10 +346,10 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
 
 def _names_in(code: CodeType) -> dict[str, Any]:
     """The stand-ins for the builtins whose names occur in code."""
-    known = _named_by.get(id(code))
-    if known is None:
-        known = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
-    return known[1]
+    entry = _named_by.get(id(code))
+    if entry is None:
+        entry = _named_by[id(code)] = code, LATE_BOUND["named_stand_ins"]([code])
+    return entry[1]
 
 
 def _sites_in_dict(space: Any, todo: list) -> Iterator:

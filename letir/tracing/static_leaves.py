@@ -80,8 +80,10 @@ def refuse_ambiguous_options(args: tuple, kwargs: dict, options: Collection[str]
     """Raise TraceError if an option given to ``trace`` is a parameter of the function, too."""
     f: Any = args[0] if args else kwargs.get("f")
     bound = f.keywords if isinstance(f, functools.partial) else ()
-    wanted = parameters_of(f) if callable(f) else ()
-    clash = [name for name in kwargs if name in options and name in wanted and name not in bound]
+    parameters = parameters_of(f) if callable(f) else ()
+    clash = [
+        name for name in kwargs if name in options and name in parameters and name not in bound
+    ]
     if clash:
         raise TraceError(
             f"{clash[0]!r} is an option of trace and a parameter of the function: "

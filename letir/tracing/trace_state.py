@@ -121,7 +121,7 @@ class Trace(ChangesArguments, LetBuilder):
         # id of an array -> (weak reference, frozen copy, local)
         self._frozen: dict[int, tuple] = {}
 
-    def parameter(self, aval: ArrayType | None, name: str | None, given: Any) -> "Tracer":
+    def parameter(self, aval: ArrayType | None, name: str | None, argument: Any) -> "Tracer":
         """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
         type.
         """
@@ -129,15 +129,15 @@ class Trace(ChangesArguments, LetBuilder):
         if aval is not None and Size in map(type, aval.shape):
             self.has_sizes = True
             LATE_BOUND["watch_size_reads"](self)
-        self.note_argument(local, given)
+        self.note_argument(local, argument)
         if self.mode is LAZY:
-            self.known[local] = given
+            self.known[local] = argument
             return self.make_tracer(self, local, ABSENT)
-        if isinstance(given, Value):
-            given = given.concrete_value()
-        elif isinstance(given, ShapeDtype):
-            given = ABSENT
-        return self.make_tracer(self, local, given if self.mode is EAGER else ABSENT)
+        if isinstance(argument, Value):
+            argument = argument.concrete_value()
+        elif isinstance(argument, ShapeDtype):
+            argument = ABSENT
+        return self.make_tracer(self, local, argument if self.mode is EAGER else ABSENT)
 
     # ---- recording ----
 
@@ -166,14 +166,14 @@ class Trace(ChangesArguments, LetBuilder):
         # 3: this frame and the next two belong to letir
         source, name = user_place(3)
         types = tuple(map(_type_of, args))
-        found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
-        if shows_memory and found is not None and is_read_number(op, attrs, found[0]):
+        avals = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
+        if shows_memory and avals is not None and is_read_number(op, attrs, avals[0]):
             shows_memory = False
-        if found is None or op.results is not None or shows_memory:
+        if avals is None or op.results is not None or shows_memory:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
         # the hot path, without avoidable calls: see benchmarks, rows "abstract" and "concrete"
-        aval = found[0]
+        aval = avals[0]
         local = Local(aval, name)
         self.binds.append(Bind((local,), op, args, attrs, source))  # computed() may undo it
         value = self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT

@@ -171,11 +171,11 @@ class Tracer(PythonProtocols):
             raise LATE_BOUND["no_index"](self)
         return self.guarded(int, "an index or a size")
 
-    def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
+    def guarded(self, convert: Callable[[Any], Any], needed: str) -> Any:
         """``convert(value)``, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
-            raise unanswered_error(self, asked)
+            raise unanswered_error(self, needed)
         try:
             answer = convert(value)
         except (ValueError, OverflowError):  # int() of nan or inf, which the function may catch
@@ -186,10 +186,10 @@ class Tracer(PythonProtocols):
 
     # ---- conversions that are refused, because the derivative would be lost ----
 
-    def refused(self, asked: str, remedy: str) -> TraceError:
+    def refused(self, needed: str, remedy: str) -> TraceError:
         """The error for a conversion that cannot be recorded."""
         error = TraceError(
-            f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
+            f"{needed} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
             f"  {remedy_in_library(remedy)}"
         )
         return note_refusal(of_unrecorded_code(error))
@@ -295,9 +295,9 @@ class Tracer(PythonProtocols):
 
     def __setitem__(self, item, new):
         if type(item) in (slice, tuple) and has_traced_slice(item):
-            found = LATE_BOUND["take_traced_slices"](self, item)
-            if found is not None:
-                part, item = found
+            slices = LATE_BOUND["take_traced_slices"](self, item)
+            if slices is not None:
+                part, item = slices
                 if not (isinstance(new, Tracer) and is_same_slice(new, part)):
                     part[... if item is None else item] = new
                 return
@@ -339,15 +339,15 @@ def _in_memory_order(base: Tracer, new: Tracer) -> Any:
 
     The rounding of sums, and which operations give views, depend on that order.
     """
-    old, found = base.held_value, new.held_value
-    if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(found):
+    old, value = base.held_value, new.held_value
+    if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(value):
         return new
     if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy has the same layout
         return base.at[...].set(new)
     result = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
     lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
     result.held_value = np.ndarray(old.shape, old.dtype, result.held_value, -lowest, old.strides)
-    result.held_value[...] = found
+    result.held_value[...] = value
     return result
 
 

@@ -93,17 +93,17 @@ class BatchCall:
 
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
-    def __init__(self, made: BatchKernel, body: Lambda):
-        self.made, self.ufunc = made, ufunc_of(made.kernel, made.signature)
+    def __init__(self, lowered: BatchKernel, body: Lambda):
+        self.made, self.ufunc = lowered, ufunc_of(lowered.kernel, lowered.signature)
         self.kinds = [param.type for param in body.params]
         self.ordered = [not _is_shared_factor(param, body) for param in body.params]
         self.results = [arg.type for arg in body.ret.args]
-        self.sizes = self.sizes_of(0, made.n)
+        self.sizes = self.sizes_of(0, lowered.n)
         # an ``InterpretedCall`` is not a ufunc; parts are added in the order of the items
-        is_cut = isinstance(self.ufunc, np.ufunc) and made.is_cut
-        self.cut = True if is_cut and made.n >= least_size(body) else None
+        is_cut = isinstance(self.ufunc, np.ufunc) and lowered.is_cut
+        self.cut = True if is_cut and lowered.n >= least_size(body) else None
         self.scratch = (np.dtype(np.uint8),)  # its columns are bytes, see ``plan_memory``
-        self.columns = sum([size * dtype.itemsize for size, dtype in made.scratch])
+        self.columns = sum([size * dtype.itemsize for size, dtype in lowered.scratch])
 
     def sizes_of(self, first: int, end: int) -> np.ndarray:
         """The kernel's operand that says which items to compute."""

@@ -50,21 +50,21 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     They differ if the function uses something that a recording cannot see: ``x is y``, ``str(x)``.
     """
-    given, spec = flatten((args, kwargs))
-    if any(isinstance(leaf, ShapeDtype) for leaf in given):
+    leaves, spec = flatten((args, kwargs))
+    if any(isinstance(leaf, ShapeDtype) for leaf in leaves):
         return
 
     def results_of(call: Callable) -> list:
         # on copies: both may write into their arguments, or draw from generators
-        own_args, own_kwargs = spec.unflatten(map(_copy_leaf, given))
+        own_args, own_kwargs = spec.unflatten(map(_copy_leaf, leaves))
         return flatten(call(*own_args, **own_kwargs))[0]
 
-    expected, found = results_of(f), results_of(fn)
-    alike = len(expected) == len(found) and all(map(_results_agree, expected, found))
+    expected, results = results_of(f), results_of(fn)
+    alike = len(expected) == len(results) and all(map(_results_agree, expected, results))
     if not alike:
         raise TraceError(
             "check: the program and the function give different results\n"
-            f"  the function: {expected!r:.300}\n  the program:  {found!r:.300}\n"
+            f"  the function: {expected!r:.300}\n  the program:  {results!r:.300}\n"
             "  it reads what a recording cannot see: the type, "
             "identity or text of an argument\n"
             "  use isinstance(x, numpy.ndarray), which answers as for an array"
@@ -78,13 +78,13 @@ def _copy_leaf(leaf):
     return copy.deepcopy(leaf) if is_changeable else leaf
 
 
-def _results_agree(expected, found) -> bool:
+def _results_agree(expected, result) -> bool:
     """Whether two arrays agree up to rounding; results that are not arrays always agree."""
-    if not is_array(expected) or not is_array(found):
+    if not is_array(expected) or not is_array(result):
         return True
     rtol = 1e3 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0.0
-    return np.shape(expected) == np.shape(found) and np.allclose(
-        expected, found, rtol=rtol, atol=rtol, equal_nan=expected.dtype.kind in "fc"
+    return np.shape(expected) == np.shape(result) and np.allclose(
+        expected, result, rtol=rtol, atol=rtol, equal_nan=expected.dtype.kind in "fc"
     )
 
 
@@ -179,12 +179,12 @@ def _baked_constant_error(
     f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]
 ) -> TraceError:
     """The error that shows the different bind, and both programs around it."""
-    asked, remedy = why
+    problem, remedy = why
     at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""
     lines = str(LATE_BOUND["diff"](f, g)).splitlines()
     shown = "\n".join([f"    {line}" for line in lines[:_MOST_LINES]])
     more = f"\n    ... {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
-    return TraceError(f"check: {asked}{at}\n{shown}{more}\n  {remedy}")
+    return TraceError(f"check: {problem}{at}\n{shown}{more}\n  {remedy}")
 
 
 LATE_BOUND.update(refuse_baked=refuse_baked, refuse_another_result=refuse_another_result)

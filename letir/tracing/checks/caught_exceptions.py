@@ -57,12 +57,12 @@ def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
         note_refusal(error)  # NumPy would not have raised it
     elif isinstance(error, Exception):
         trace.source = bind.source
-        given = tuple(dict.fromkeys(bind.locals()))
+        operands = tuple(dict.fromkeys(bind.locals()))
         name = error_name(error)
         if _is_in_try(trace.root, keeping=True):  # the text of ``except ValueError as error``
             name += f": {first_line(error)}"
-        attrs = Attrs(body=_program_of(bind, given), error=name)
-        trace.emit(PRIMITIVES["guard_raised"], given, attrs)
+        attrs = Attrs(body=_program_of(bind, operands), error=name)
+        trace.emit(PRIMITIVES["guard_raised"], operands, attrs)
 
 
 def note_error(trace: Trace, error: Exception) -> None:
@@ -84,11 +84,11 @@ def note_error(trace: Trace, error: Exception) -> None:
         trace.parent.refusal = f"{type(error).__name__}: {error}"
 
 
-def _program_of(bind: Bind, given: tuple[Local, ...]) -> Lambda:
-    """A program of one bind, whose parameters stand for the locals ``given``."""
+def _program_of(bind: Bind, operands: tuple[Local, ...]) -> Lambda:
+    """A program of one bind, whose parameters stand for the locals ``operands``."""
     builder = LetBuilder()
     builder.source = bind.source
-    places: dict[Any, Local] = {arg: builder.param(arg.type, arg.name).arg for arg in given}
+    places: dict[Any, Local] = {arg: builder.param(arg.type, arg.name).arg for arg in operands}
     args = tuple([places.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
     avals = tuple([binder.type for binder in bind.binders])
     return builder.build(builder.emit(bind.op, args, bind.attrs, avals))
@@ -104,8 +104,8 @@ def _is_in_try(root: CodeType | None, keeping: bool = False) -> bool:
     while frame is not None:
         code = frame.f_code
         if code.co_exceptiontable:
-            found = _protected.get(id(code)) or _look_up_ranges(code)
-            if any(frame.f_lasti in part for part in found[1]) and (found[2] or not keeping):
+            entry = _protected.get(id(code)) or _look_up_ranges(code)
+            if any(frame.f_lasti in part for part in entry[1]) and (entry[2] or not keeping):
                 return True
         if code is root:
             return False
@@ -117,13 +117,13 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range], bool]:
     """The code, the ranges of instructions whose exceptions a handler of the user catches, and
     whether a handler keeps the exception.
     """
-    found: list[range] = []
+    ranges: list[range] = []
     if is_users(code.co_filename):
         parse: Any = dis._parse_exception_table  # type: ignore[attr-defined]  # has no public name
         entries = parse(code)
         passing = _errstate_handlers(code, entries) if "errstate" in code.co_names else set()
-        found = [range(e.start, e.end) for e in entries if _is_caught(code, entries, e, passing)]
-    _protected[id(code)] = code, found, bool(found) and _keeps_errors(code)
+        ranges = [range(e.start, e.end) for e in entries if _is_caught(code, entries, e, passing)]
+    _protected[id(code)] = code, ranges, bool(ranges) and _keeps_errors(code)
     return _protected[id(code)]
 
 
@@ -140,14 +140,14 @@ def _keeps_errors(code: CodeType) -> bool:
 
 def _is_caught(code: CodeType, entries: list, entry: Any, passing: set[int]) -> bool:
     """Whether an exception in the range of ``entry`` gets to a handler other than ``passing``."""
-    seen = set()
-    while entry is not None and entry.target not in seen:
+    targets = set()
+    while entry is not None and entry.target not in targets:
         target = entry.target
         # the other handlers clean up after comprehensions, generators and handlers, and raise it
         # again
         if code.co_code[target] == _HANDLER and target not in passing:
             return True
-        seen.add(target)
+        targets.add(target)
         entry = next((outer for outer in entries if outer.start <= target < outer.end), None)
     return False
 

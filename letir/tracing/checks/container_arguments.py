@@ -46,8 +46,8 @@ def _other_values(call: Any, leaves: list, spec: optree.PyTreeSpec) -> list | No
     now, tree = flatten(call)
     if tree == spec and not any(map(operator.is_not, now, leaves)):
         return None
-    known = set(map(id, leaves))
-    return [leaf for leaf in now if id(leaf) not in known]
+    leaf_ids = set(map(id, leaves))
+    return [leaf for leaf in now if id(leaf) not in leaf_ids]
 
 
 LATE_BOUND["refuse_stored_values"] = refuse_stored_values

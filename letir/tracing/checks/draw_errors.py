@@ -31,42 +31,45 @@ _REPLACEMENTS = {
 }
 
 
-def drawn_by(what: str, f: Callable) -> TraceError:
+def drawn_by(origin: str, f: Callable) -> TraceError:
     """The error for draws from hidden state, with the draws that appear in the code of ``f``."""
     places = list(_draws_in(f))
     where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
-    return drawn_from(what, list(dict.fromkeys(name for _, name in places)), where)
+    return drawn_from(origin, list(dict.fromkeys(name for _, name in places)), where)
 
 
 def refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
     """The error for a draw that would be a constant of the program."""
     kind = type(generator)
     if is_own:
-        what = "a generator that the function makes without a seed"
+        source = "a generator that the function makes without a seed"
     elif generator is getattr(sys.modules.get("random"), "_inst", None):
-        what = "random"
+        source = "random"
     elif generator is getattr(sys.modules.get("numpy.random.mtrand"), "_rand", None):
-        what = "numpy.random"
+        source = "numpy.random"
     elif kind.__module__ == "random":
-        what = "a random.Random"
+        source = "a random.Random"
     else:
-        what = "a generator that is not an argument of the function"
-    return drawn_from(what, [name])
+        source = "a generator that is not an argument of the function"
+    return drawn_from(source, [name])
 
 
-def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceError:
+def drawn_from(source: str, names: list[str], where: str | None = None) -> TraceError:
     """The error for draws by methods of these names from a hidden state.
 
     ``where``: the lines of the draws, the user's line by default.
     """
-    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
+    replacements = [
+        f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS
+    ]
+    remedy = " or ".join(replacements[:3]) or "letir.random"
     if where is None:
         where = f"{at_user()}: {names[0]}"
     return of_outside_state(
         TraceError(
-            f"while the function was traced numbers were drawn from {what}: "
+            f"while the function was traced numbers were drawn from {source}: "
             f"they would be constants of the program{where}\n"
-            f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
+            f"  draw by a key that is an argument, {remedy}\n"
             "  or make a numpy.random.Generator an argument"
         )
     )
@@ -75,12 +78,12 @@ def drawn_from(what: str, names: list[str], where: str | None = None) -> TraceEr
 def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
     """(source, method) of each call on a global or captured generator in the code of ``f``."""
     todo: list[Any] = [f]
-    seen: set[FunctionType] = set()
-    while todo and len(seen) < MOST_FUNCTIONS:
+    visited: set[FunctionType] = set()
+    while todo and len(visited) < MOST_FUNCTIONS:
         function = plain_function(todo.pop())
-        if function is None or function in seen:
+        if function is None or function in visited:
             continue
-        seen.add(function)
+        visited.add(function)
         names = {**vars(sys.modules["builtins"]), **function.__globals__}
         names.update(closure_of(function))
         for source, value in _values_spelled(function.__code__, names):

@@ -79,35 +79,35 @@ def _generators_of(f: Callable) -> list:
     kinds = generator_types()
     if not kinds:
         return []
-    found: dict[int, Any] = {}
+    generators: dict[int, Any] = {}
     todo: list[Any] = [f]
-    seen: set[FunctionType] = set()
-    while todo and len(seen) < MOST_FUNCTIONS:
+    visited: set[FunctionType] = set()
+    while todo and len(visited) < MOST_FUNCTIONS:
         called = todo.pop()
         function = plain_function(called)
-        if function is None or function in seen:
+        if function is None or function in visited:
             continue
-        seen.add(function)
+        visited.add(function)
         values = [*_values_of(function), getattr(called, "__self__", None)]
         for value in _nested_values(values):
             kind = type(value)
             # other objects may answer each name, such as dicts with attributes
             owner = value.__self__ if kind in _BOUND else value
             if type(owner) in kinds:  # a generator, or a method of one
-                found[id(owner)] = owner
+                generators[id(owner)] = owner
             elif kind is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
     # ``random``'s state is compared anyway
     hidden = getattr(sys.modules.get("random"), "_inst", None)
-    return [generator for generator in found.values() if generator is not hidden]
+    return [generator for generator in generators.values() if generator is not hidden]
 
 
 def _nested_values(values: list) -> list:
     """``values``, with the items of containers and the attributes of users' objects among them."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     for value in values:  # the loop appends to the list
         kind = type(value)
-        if len(seen) >= _MOST_OBJECTS:
+        if len(visited) >= _MOST_OBJECTS:
             break
         if kind in (list, tuple, set, dict):
             inner: Any = value.values() if kind is dict else value
@@ -118,8 +118,8 @@ def _nested_values(values: list) -> list:
         else:
             inner = (attributes_of(value) or {}) if kind.__dictoffset__ else {}
             inner = inner.values() if type(inner) is dict else ()
-        if id(value) not in seen:
-            seen.add(id(value))
+        if id(value) not in visited:
+            visited.add(id(value))
             values += inner
     return values
 
@@ -249,10 +249,10 @@ class Watch:
     def note_seed(self, generator: Any) -> None:
         """Let ``generator`` draw, as the function gives it a seed, unless it has drawn before."""
         hidden = [_hidden_generators({name} & sys.modules.keys()) for name in _MODULES]
-        watched = [*(found[0] if found else None for found in hidden), *self.generators]
+        watched = [*(reference[0] if reference else None for reference in hidden), *self.generators]
         states: Any = zip(watched, self.before, self.states(), self.fresh_positions(), strict=True)
-        for i, (known, before, now, fresh) in enumerate(states):
-            if known is generator and not _was_drawn(before, now, fresh):
+        for i, (watched_generator, before, now, fresh) in enumerate(states):
+            if watched_generator is generator and not _was_drawn(before, now, fresh):
                 self.seeded.add(i)
         self.stand_ins.end()
         self.stand_ins = LATE_BOUND["draw_watch"](DRAW_AT_ONCE)  # for the functions of modules too

@@ -67,10 +67,10 @@ def argument_error(
     result = _misfit_of_callback(error, name, bound.arguments)
     if result is not None or is_inner or _passes_user(error):
         return result
-    given = [f"{key}: {describe_value(value)}" for key, value in bound.arguments.items()]
-    given = given[1:] if "self" in bound.arguments else given
+    values = [f"{key}: {describe_value(value)}" for key, value in bound.arguments.items()]
+    values = values[1:] if "self" in bound.arguments else values
     return _class_for(error)(
-        f"{name}: {error}, found {', '.join(given)}\n  it takes {parameters_text(signature)}"
+        f"{name}: {error}, found {', '.join(values)}\n  it takes {parameters_text(signature)}"
     )
 
 
@@ -78,8 +78,10 @@ def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str)
     """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
     signature, name = _signature_and_name(function)
     value, annotation = arguments[parameter], signature.parameters[parameter].annotation
-    taken = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
-    if not _fits_annotation(value, annotation) and parameter not in taken:  # else ``trace`` says so
+    own_names = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
+    if (
+        not _fits_annotation(value, annotation) and parameter not in own_names
+    ):  # else ``trace`` says so
         name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
         raise _misfit_error(name, parameter, value, annotation)
 
@@ -175,12 +177,14 @@ def _expectation_and_remedy(annotation: Any) -> tuple[str, str]:
     """(what an argument must be, what to do)."""
     parts = typing.get_args(annotation)
     if typing.get_origin(annotation) in (UnionType, typing.Union):
-        found = [_expectation_and_remedy(part) for part in parts if part is not type(None)]
-        remedies = dict.fromkeys([remedy for _, remedy in found])
-        return " or ".join([what for what, _ in found]), ", or ".join(remedies)
+        expectations = [_expectation_and_remedy(part) for part in parts if part is not type(None)]
+        remedies = dict.fromkeys([remedy for _, remedy in expectations])
+        return " or ".join([expectation for expectation, _ in expectations]), ", or ".join(remedies)
     if typing.get_origin(annotation) is Sequence:
-        what = _expectation_and_remedy(parts[0])[0]
-        plural = _PLURALS.get(typing.get_origin(parts[0]) or parts[0], f"which each item is {what}")
+        expectation = _expectation_and_remedy(parts[0])[0]
+        plural = _PLURALS.get(
+            typing.get_origin(parts[0]) or parts[0], f"which each item is {expectation}"
+        )
         return f"a sequence of {plural}", "several in a tuple"
     if annotation in _KINDS:
         return _KINDS[annotation]
@@ -235,16 +239,16 @@ def _misfit_of_operation(
         break
     for i, operand in enumerate(args[:1] if op.prepare else args):  # others may be attributes
         if not is_operand(operand):
-            told = f"{op.name}: operand {i} must be an array or a number"
+            problem = f"{op.name}: operand {i} must be an array or a number"
             remedy = "pass arrays as operands, the rest by keyword"
-            return DTypeError(f"{told}, found {describe_value(operand)}\n  {remedy}")
+            return DTypeError(f"{problem}, found {describe_value(operand)}\n  {remedy}")
     if is_inner or _passes_user(error):
         return None
-    given = [describe_value(x) for x in args] + [
+    values = [describe_value(x) for x in args] + [
         f"{k}={describe_value(x)}" for k, x in kwargs.items()
     ]
     return _class_for(error)(
-        f"{op.name}: {error}, found ({', '.join(given)})\n"
+        f"{op.name}: {error}, found ({', '.join(values)})\n"
         f"  its attributes are ({', '.join(op.attrs) or 'none'}): pass arrays as operands, "
         "the rest by keyword"
     )

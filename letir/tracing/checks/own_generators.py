@@ -15,11 +15,11 @@ from letir.tracing.checks.system_randomness import RANDOM_FILE
 from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
 
 
-def note_own(active: Trace, made: Any) -> None:
+def note_own(active: Trace, generator: Any) -> None:
     """Note a generator (or its lock) that the recorded function makes.
 
     The note shows later that it is the function's own, and whether it is still in use."""
-    reference = weakref.ref(made)
+    reference = weakref.ref(generator)
     active.__dict__.setdefault("own_generators", []).append(reference)
     while active.parent is not None:
         active = active.parent
@@ -52,11 +52,11 @@ def keeps_generator(root: Trace) -> bool:
 
     Then the function will find it at the next call, and does not make it again.
     """
-    made = root.__dict__["made_generators"]
-    if all(reference() is None for reference in made):
+    references = root.__dict__["made_generators"]
+    if all(reference() is None for reference in references):
         return False
     gc.collect()  # the generator of an object that refers to itself
-    return any(reference() is not None for reference in made)
+    return any(reference() is not None for reference in references)
 
 
 def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:

@@ -42,16 +42,16 @@ def reaches_draws(f: Callable) -> bool:
     True if it is not known, such as for methods of the user's objects.
     """
     todo: list[Any] = [f]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while todo:
         function = todo.pop()
         kind = type(function)
-        if kind in _WITHOUT_DRAWS or id(function) in seen:
+        if kind in _WITHOUT_DRAWS or id(function) in visited:
             continue
-        seen.add(id(function))
+        visited.add(id(function))
         if kind is MethodType:
             function = function.__func__
-        if type(function) is not FunctionType or len(seen) > _MOST:
+        if type(function) is not FunctionType or len(visited) > _MOST:
             return True
         space = function.__globals__
         for name in _unusual_names(function.__code__):
@@ -68,16 +68,16 @@ def reaches_draws(f: Callable) -> bool:
 
 def _unusual_names(code: CodeType) -> frozenset[str]:
     """The globals and attributes that code names, except harmless ones."""
-    known = _named_by.get(id(code))
-    if known is None:
+    entry = _named_by.get(id(code))
+    if entry is None:
         names: set[str] = set()
         todo = [code]
         while todo:
             inner = todo.pop()
             names.update(inner.co_names)
             todo += [constant for constant in inner.co_consts if type(constant) is CodeType]
-        known = _named_by[id(code)] = code, frozenset(names) - _harmless_names()
-    return known[1]
+        entry = _named_by[id(code)] = code, frozenset(names) - _harmless_names()
+    return entry[1]
 
 
 LATE_BOUND["reaches_draws"] = reaches_draws

@@ -57,8 +57,8 @@ def shorten_traceback(
 
 def _note_place(error: Exception, place: Source | None) -> None:
     """Add a note with the user's line, unless the error has one already."""
-    told = "\n".join([str(error), *getattr(error, "__notes__", ())])
-    if place is not None and "letir: in" not in told and str(place) not in told:
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())])
+    if place is not None and "letir: in" not in text and str(place) not in text:
         error.add_note(f"letir: at {place}")
 
 
@@ -81,12 +81,12 @@ def _shorten_chain(error: BaseException) -> None:
 
     Errors that letir raised and caught itself are removed from the chain.
     """
-    chain, seen = [error], set()
+    chain, visited = [error], set()
     while chain:
         link = chain.pop()
-        if id(link) in seen:
+        if id(link) in visited:
             continue
-        seen.add(id(link))
+        visited.add(id(link))
         context = link.__context__
         while context is not None and context is not link.__cause__ and _is_internal(context):
             context = context.__context__
@@ -117,15 +117,15 @@ def _is_raised_by_letir(error: BaseException) -> bool:
 
 def _without_letir(link: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of letir, and of the libraries that letir called."""
-    kept, inside = [], True
+    frames, inside = [], True
     while link is not None:
         file = link.tb_frame.f_code.co_filename
         inside = is_letirs(file) or (inside and not is_users(file))
         if not inside:
-            kept.append(link)
+            frames.append(link)
         link = link.tb_next
     result = None
-    for part in reversed(kept):  # new links: another thread may be reading the old ones
+    for part in reversed(frames):  # new links: another thread may be reading the old ones
         line = -1 if part.tb_lineno is None else part.tb_lineno  # as Python writes "without a line"
         result = TracebackType(result, part.tb_frame, part.tb_lasti, line)
     return result

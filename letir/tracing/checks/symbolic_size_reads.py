@@ -30,12 +30,12 @@ def watch_size_reads(trace: Trace) -> None:
         trace.watches_sizes = True
 
 
-def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
+def _refuse_size_read(trace, place: str, needed: str, is_decided: bool) -> None:
     """Raise TraceError for a read whose answer depends on the value of a symbolic size."""
     if is_decided:
         return
     error = TraceError(
-        f"{asked}: the size has a name but no value while this is traced\n"
+        f"{needed}: the size has a name but no value while this is traced\n"
         f"  at {place}\n"
         "  make the choice where the number is known, pass the number as a static argument,\n"
         "  or trace with concrete arrays"
@@ -83,8 +83,8 @@ def answer_by_guard(size: Size, compare: Callable[[Any, Any], Any], other: Any) 
 
 def _has_values(trace: Trace, size: Any) -> bool:
     """Whether parameters of a trace that have values determine a size."""
-    known = [p.type.shape for p in trace.params if not isinstance(trace.known.get(p), ShapeDtype)]
-    names = {name for shape in known for n in shape if type(n) is Size for name in n.names}
+    shapes = [p.type.shape for p in trace.params if not isinstance(trace.known.get(p), ShapeDtype)]
+    names = {name for shape in shapes for n in shape if type(n) is Size for name in n.names}
     return type(size) is not Size or size.names <= names
 
 

@@ -30,9 +30,13 @@ def end_region(trace: Trace, *, after_error: bool = False) -> bool:
     start = vars(trace).pop("region_start", None)
     if start is None:
         return False
-    made = {binder for bind in trace.binds[start:] for binder in bind.binders}
+    results = {binder for bind in trace.binds[start:] for binder in bind.binders}
     for bind in () if after_error else trace.binds[start:]:
-        if bind.op.update is not None and type(bind.args[0]) is Local and bind.args[0] not in made:
+        if (
+            bind.op.update is not None
+            and type(bind.args[0]) is Local
+            and bind.args[0] not in results
+        ):
             raise error_at_user_line(
                 TraceError(
                     f"a value from outside of no_grad() is changed in place inside of it: {bind.op}"
@@ -40,7 +44,7 @@ def end_region(trace: Trace, *, after_error: bool = False) -> bool:
                     "  write into a copy, or outside of no_grad() with letir.stop_gradient(value)"
                 )
             )
-    vars(trace)["stopped"].update(made)
+    vars(trace)["stopped"].update(results)
     return True
 
 

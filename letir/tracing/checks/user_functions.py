@@ -33,20 +33,20 @@ from letir.tracing.checks.misuse import (
 from letir.tracing.source_locations import at_user, is_users, place_of
 
 
-def call_rule(asked: str, rule: Callable, *args: Any) -> Any:
+def call_rule(caller: str, rule: Callable, *args: Any) -> Any:
     """The result of a rule that the user wrote; DTypeError if it does not take these arguments.
 
-    ``asked`` names the rule, as in "custom_vjp f: backward".
+    ``caller`` names the rule, as in "custom_vjp f: backward".
     """
     try:
         return rule(*args)
     except (TypeError, AttributeError) as error:
-        refuse_call(error, rule, args, {}, f"{asked}: ")
-        refuse_static(error, rule, args, {}, asked)
+        refuse_call(error, rule, args, {}, f"{caller}: ")
+        refuse_static(error, rule, args, {}, caller)
         raise
 
 
-def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: str = "") -> None:
+def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, caller: str = "") -> None:
     """Raise DTypeError if ``error`` says that ``f`` cannot be called with these arguments."""
     link = error.__traceback__
     # a ufunc has no frames: the frames below belong to its stand-in
@@ -56,7 +56,7 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
         return
     if not callable(f):
         raise DTypeError(
-            f"{asked}a function is expected, found {describe_value(f)}{at_user()}\n"
+            f"{caller}a function is expected, found {describe_value(f)}{at_user()}\n"
             f"  {FUNCTION_REMEDY}"
         )
     try:
@@ -66,10 +66,10 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: 
     try:
         signature.bind(*args, **kwargs)
     except TypeError as reason:
-        given = [_type_text(x) for x in args] + [f"{k}={_type_text(x)}" for k, x in kwargs.items()]
+        values = [_type_text(x) for x in args] + [f"{k}={_type_text(x)}" for k, x in kwargs.items()]
         raise DTypeError(
-            f"{asked}the function {getattr(f, '__name__', type(f).__name__)}"
-            f"{parameters_text(signature)} is called with ({', '.join(given)}): {reason}"
+            f"{caller}the function {getattr(f, '__name__', type(f).__name__)}"
+            f"{parameters_text(signature)} is called with ({', '.join(values)}): {reason}"
             f"{at_user()}\n  pass one argument for each of its parameters, or bind others with "
             "functools.partial"
         ) from None
@@ -91,12 +91,12 @@ _DESCRIPTOR = r"descriptor '(\w+)' .*(?:apply to|received) a '(?:Tracer|Buffer)'
 
 def _refuse_method(error: BaseException) -> None:
     """Raise TraceError if a method of ``numpy.ndarray`` was called as a function."""
-    found = re.match(_DESCRIPTOR, str(error))
-    if found is None:
+    match = re.match(_DESCRIPTOR, str(error))
+    if match is None:
         return
     raise TraceError(
-        f"numpy.ndarray.{found[1]} of a traced value is not recorded{_users_line(error)}\n"
-        f"  call the method of the value: x.{found[1]}(...)"
+        f"numpy.ndarray.{match[1]} of a traced value is not recorded{_users_line(error)}\n"
+        f"  call the method of the value: x.{match[1]}(...)"
     ) from None
 
 
@@ -138,10 +138,12 @@ def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:
         raise
 
 
-def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict, asked: str = "") -> None:
+def refuse_static(
+    error: BaseException, f: Any, args: tuple, kwargs: dict, caller: str = ""
+) -> None:
     """Raise DTypeError for a TypeError of Python in ``f`` about an argument that is not an array.
 
-    Such an argument is passed unchanged, and fails like ``f("a")`` without letir. ``asked`` names
+    Such an argument is passed unchanged, and fails like ``f("a")`` without letir. ``caller`` names
     a rule, as in "custom_vjp f: backward".
     """
     link = error.__traceback__
@@ -154,14 +156,14 @@ def refuse_static(error: BaseException, f: Any, args: tuple, kwargs: dict, asked
     frame = link.tb_frame.f_code
     if not is_users(frame.co_filename) or _is_at_raise(link):
         return
-    told = [_told_static(name, value) for name, value in _named_arguments(f, args, kwargs)]
-    told = [line for line in told if line]
-    if told:
+    lines = [_told_static(name, value) for name, value in _named_arguments(f, args, kwargs)]
+    lines = [line for line in lines if line]
+    if lines:
         place = place_of(frame, link.tb_lasti, link.tb_lineno)
-        name = asked or getattr(f, "__name__", type(f).__name__)
+        name = caller or getattr(f, "__name__", type(f).__name__)
         kind = NoAttributeError if type(error) is AttributeError else DTypeError
         raise kind(
-            f"{name}: {error}, where {', '.join(told)}{source_line(place)}\n"
+            f"{name}: {error}, where {', '.join(lines)}{source_line(place)}\n"
             "  letir records arrays and numbers, and passes other values unchanged: pass an array"
         ) from error
 
@@ -213,46 +215,46 @@ def _type_text(value: Any) -> str:
         return type(value).__name__
 
 
-def refuse_unless_function(asked: str, f: Any) -> None:
+def refuse_unless_function(caller: str, f: Any) -> None:
     """Raise DTypeError unless ``f`` is a function or a program."""
     if not callable(f):
         raise DTypeError(
-            f"{asked}: a function or a program is expected, found {describe_value(f)}{at_user()}\n"
+            f"{caller}: a function or a program is expected, found {describe_value(f)}{at_user()}\n"
             f"  {FUNCTION_REMEDY}"
         )
 
 
-def refuse_positions(asked: str, numbers: Sequence[int], count: int) -> None:
+def refuse_positions(caller: str, numbers: Sequence[int], count: int) -> None:
     """Raise BoundsError unless each of ``numbers`` is the position of one of ``count`` arguments.
 
-    ``asked`` names the option, as in "checkpoint: static_argnums".
+    ``caller`` names the option, as in "checkpoint: static_argnums".
     """
     for n in numbers:
         if not -count <= n < count:
             raise BoundsError(
-                f"{asked}: there is no positional argument {n} among {count}{at_user()}\n"
+                f"{caller}: there is no positional argument {n} among {count}{at_user()}\n"
                 "  count positional arguments from 0, or from -1 for the last one"
             )
 
 
-def not_a_program(asked: str, found: Any) -> DTypeError:
+def not_a_program(caller: str, value: Any) -> DTypeError:
     """The error for an object that must be a program."""
     return DTypeError(
-        f"{asked}: a program is expected, found {describe_value(found)}{at_user()}\n"
+        f"{caller}: a program is expected, found {describe_value(value)}{at_user()}\n"
         f"  {PROGRAM_REMEDY}"
     )
 
 
-def refuse_argnums(asked: str, argnums: Any, name: str = "argnums") -> None:
+def refuse_argnums(caller: str, argnums: Any, name: str = "argnums") -> None:
     """Raise DTypeError unless ``argnums`` is an int or a sequence of ints."""
     numbers = argnums if isinstance(argnums, list | tuple) else (argnums,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise DTypeError(
-                f"{asked}: {name} must be an int or a sequence of ints, "
+                f"{caller}: {name} must be an int or a sequence of ints, "
                 f"found {describe_value(argnums)}"
                 f"{at_user()}\n  count positional arguments from 0; the arguments themselves go to "
-                f"the function that {asked} returns"
+                f"the function that {caller} returns"
             )
 
 

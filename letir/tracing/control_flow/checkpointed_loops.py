@@ -52,15 +52,15 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | N
 def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
     """The test of a loop whose first carried value is the truth value of the test."""
     builder = LetBuilder()
-    given = [builder.param(v.type) for v in (goes_on, *values)]
-    return builder.build(given[:1])
+    params = [builder.param(v.type) for v in (goes_on, *values)]
+    return builder.build(params[:1])
 
 
 def _segment_body(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
     """The body of the outer loop: the iterations of one segment, or the remaining ones."""
     builder = LetBuilder()
-    given = [builder.param(goes_on.type), *_params_like(builder, body.params)]
-    return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), given))
+    params = [builder.param(goes_on.type), *_params_like(builder, body.params)]
+    return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), params))
 
 
 def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
@@ -74,9 +74,9 @@ def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lamb
     ask = asks.build([is_left & (goes if goes.dtype.kind == "b" else goes != 0)])
     number, _ = step.param(INDEX_AS_NUMBER), step.param(goes_on.type)
     carried = _params_like(step, body.params)
-    found = step.call(body, carried)
-    (goes,) = step.call(test, [*found, *carried[count:]])
-    one = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *found])
+    next_carry = step.call(body, carried)
+    (goes,) = step.call(test, [*next_carry, *carried[count:]])
+    one = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *next_carry])
     return builder.build(_apply_recorded(while_loop, [0, first, *values], test=ask, body=one)[1:])
 
 
@@ -112,9 +112,9 @@ def _even_segment(lower: int, body: Lambda, every: int) -> Lambda:
     start = convert_number(number * every + lower, INDEX_AS_NUMBER)
     inner = LetBuilder()
     first = inner.param(INDEX_AS_NUMBER)
-    given = _params_like(inner, body.params[1:])
+    params = _params_like(inner, body.params[1:])
     count = len(body.ret.args)
-    operands = [0, every, *given, first]
+    operands = [0, every, *params, first]
     step = _offset_body(body)
     loop = _apply_recorded(fori_loop, operands, body=step)[:count]
     return builder.build(_checkpoint_segment(inner.build(loop), [start, *values]))
@@ -141,13 +141,13 @@ def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> li
     start, end = (convert_number(b, INDEX_AS_NUMBER) for b in (lower, upper))
     count, outer = len(body.ret.args), LetBuilder()
     number = outer.param(INDEX_AS_NUMBER)
-    given = _params_like(outer, body.params[1:])
+    params = _params_like(outer, body.params[1:])
     low, high = outer.param(INDEX_AS_NUMBER), outer.param(INDEX_AS_NUMBER)
     begin = number * every + low
     stop = minimum(begin + every, high)
     inner = LetBuilder()
     bounds = [inner.param(begin.type), inner.param(stop.type)]
     loop = _apply_recorded(fori_loop, [*bounds, *_params_like(inner, body.params[1:])], body=body)
-    one = outer.build(_checkpoint_segment(inner.build(loop), [begin, stop, *given]))
+    one = outer.build(_checkpoint_segment(inner.build(loop), [begin, stop, *params]))
     segments = -((start - end) // every)  # rounded up
     return _apply_recorded(fori_loop, [0, segments, *values, start, end], body=one)[:count]

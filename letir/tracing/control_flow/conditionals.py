@@ -73,28 +73,28 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return tree.unflatten(results_of(switch_op, attrs, leaves, source))
 
 
-def _check_one_number(asked: str, value, kinds: str) -> None:
+def _check_one_number(caller: str, value, kinds: str) -> None:
     """Raise unless ``value`` is a scalar with one of these kinds of dtypes."""
     try:
         aval = type_of(value)
     except DTypeError as error:
         raise error_at_user_line(
             DTypeError(
-                f"{asked}: the branch must be chosen by a number: {error}\n"
+                f"{caller}: the branch must be chosen by a number: {error}\n"
                 "  pass a condition such as x.sum() > 0, or an integer for switch"
             )
         ) from None
     if aval is not None and aval.shape:
         raise error_at_user_line(
             ShapeError(
-                f"{asked}: the branch must be chosen by one number, found {aval!r}\n"
+                f"{caller}: the branch must be chosen by one number, found {aval!r}\n"
                 "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
             )
         )
     if aval is not None and aval.dtype.kind not in kinds:
         raise error_at_user_line(
             DTypeError(
-                f"{asked}: the branch must be chosen by an integer, found {aval!r}\n"
+                f"{caller}: the branch must be chosen by an integer, found {aval!r}\n"
                 "  round it explicitly: numpy.floor(x).astype(int)"
             )
         )
@@ -106,11 +106,11 @@ def _name_of_branch(f, otherwise: str) -> str:
     return otherwise if name == "<lambda>" else f"{otherwise} ({name})"
 
 
-def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
+def _branches_of(caller: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
     """(tree of the results, bodies, captured values) of functions with the same result types."""
-    examples = examples_of(operands, asked)
+    examples = examples_of(operands, caller)
     bodies = [
-        record_body(f"{asked.partition(':')[0]}: {name}", f, examples)
+        record_body(f"{caller.partition(':')[0]}: {name}", f, examples)
         for name, f in zip(names, functions, strict=True)
     ]
     first = bodies[0]
@@ -118,35 +118,35 @@ def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str]
         if body.tree != first.tree:
             raise error_at_user_line(
                 DTypeError(
-                    f"{asked}: the branches nest their results differently\n"
+                    f"{caller}: the branches nest their results differently\n"
                     f"  {names[0]}: {first.tree}\n  {name}: {body.tree}\n"
                     "  return the same containers from each"
                 )
             )
     avals = [common_type(avals) for avals in zip(*[body.types for body in bodies], strict=True)]
     if None in avals:
-        raise _branches_differ_error(asked, bodies, names, avals)
+        raise _branches_differ_error(caller, bodies, names, avals)
     programs, captured = close_bodies(bodies)
     return first.tree, [return_arrays(program, avals) for program in programs], captured
 
 
 def _branches_differ_error(
-    asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
+    caller: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
 ) -> Exception:
     """The error that lists the different results."""
     lines: list[str] = []
     error: type[ShapeError] | type[DTypeError] = ShapeError
     for place, aval in enumerate(kinds):
         if aval is None:
-            found: list[ArrayType] = [body.types[place] for body in bodies]
-            error = ShapeError if len({aval.dtype for aval in found}) == 1 else DTypeError
+            types: list[ArrayType] = [body.types[place] for body in bodies]
+            error = ShapeError if len({aval.dtype for aval in types}) == 1 else DTypeError
             path = leaf_path(bodies[0].tree, place)
-            pairs = zip(found, names, strict=True)
+            pairs = zip(types, names, strict=True)
             listed = ", ".join(f"{aval!r} in {name}" for aval, name in pairs)
             lines.append(f"\n  result{path}: {listed}")
     return error_at_user_line(
         error(
-            f"{asked}: its branches give results of different types{''.join(lines)}\n"
+            f"{caller}: its branches give results of different types{''.join(lines)}\n"
             "  give them the same shape and dtype: x.astype(...), numpy.broadcast_to(x, shape)"
         )
     )

@@ -86,8 +86,8 @@ class _Nested:
         self.out_spec: PyTreeSpec | None = None
 
     def __call__(self, *leaves):
-        found, self.out_spec = flatten(self.f(self.spec.unflatten(leaves)))
-        return tuple([carry_as_array(leaf, None) for leaf in found])
+        results, self.out_spec = flatten(self.f(self.spec.unflatten(leaves)))
+        return tuple([carry_as_array(leaf, None) for leaf in results])
 
 
 @frozen(eq=False)
@@ -102,8 +102,8 @@ class _Recorded:
         cls, f: Callable, avals: Sequence[ArrayType], names: Sequence = ()
     ) -> "_Recorded":
         """``f`` recorded on elements of these types."""
-        given = tuple([declare_argument(aval) for aval in avals])
-        recording = record(f, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
+        arguments = tuple([declare_argument(aval) for aval in avals])
+        recording = record(f, arguments, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
@@ -132,8 +132,8 @@ def _run_combinator(
 class _Binary:
     """A binary operation on pytrees as a function of leaves, with checked results."""
 
-    def __init__(self, f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], asked: str):
-        self.f, self.spec, self.kinds, self.asked = f, spec, avals, asked
+    def __init__(self, f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], caller: str):
+        self.f, self.spec, self.kinds, self.asked = f, spec, avals, caller
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -159,11 +159,11 @@ class _Binary:
 
 
 def _recorded_binary(
-    f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], asked: str
+    f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], caller: str
 ) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
     names = leaf_names(f, (spec.unflatten(avals), spec.unflatten(avals)), {})
-    return _Recorded.from_function(_Binary(f, spec, avals, asked), [*avals, *avals], names)
+    return _Recorded.from_function(_Binary(f, spec, avals, caller), [*avals, *avals], names)
 
 
 def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
@@ -172,24 +172,24 @@ def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
     return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
 
 
-def _element_types(tree, axis: int, asked: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
+def _element_types(tree, axis: int, caller: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
     """(arrays, their nesting, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
     if not rows:
-        raise ShapeError(f"{asked}: xs contains no arrays{at_user()}\n  pass at least one array")
+        raise ShapeError(f"{caller}: xs contains no arrays{at_user()}\n  pass at least one array")
     avals = [row_type(x) for x in rows]
     for i, aval in enumerate(avals):
         if aval is None or not -aval.ndim <= axis < aval.ndim:
             raise ShapeError(
-                f"{asked}: leaf {i} of xs, {aval}, has no axis {axis}{at_user()}\n"
+                f"{caller}: leaf {i} of xs, {aval}, has no axis {axis}{at_user()}\n"
                 "  pass arrays with this axis, or another axis="
             )
     avals = [_axis_in_front(aval, axis) for aval in avals]
     if any(aval.shape[0] != avals[0].shape[0] for aval in avals):
         listed = ", ".join(str(aval.shape[0]) for aval in avals)
         raise ShapeError(
-            f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}\n"
+            f"{caller}: the arrays have {listed} elements along axis {axis}{at_user()}\n"
             "  make the arrays equally long along the axis"
         )
     return rows, spec, avals
@@ -201,18 +201,18 @@ def _axis_in_front(aval: ArrayType, axis: int) -> ArrayType:
     return aval.with_shape((aval.shape[axis], *rest))
 
 
-def _initial_leaves(tree, spec: PyTreeSpec, asked: str, what: str) -> list:
+def _initial_leaves(tree, spec: PyTreeSpec, caller: str, role: str) -> list:
     """The leaves of an initial or neutral element, which has the nesting of the elements."""
-    leaves, found = flatten(tree)
-    if found != spec:
+    leaves, nesting = flatten(tree)
+    if nesting != spec:
         raise TraceError(
-            f"{asked}: {what} nests as {Tree(found)}, the elements as {Tree(spec)}{at_user()}\n"
+            f"{caller}: {role} nests as {Tree(nesting)}, the elements as {Tree(spec)}{at_user()}\n"
             "  nest it like an element of xs"
         )
     for leaf in leaves:
         if not (isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS):
             raise DTypeError(
-                f"{asked}: {what} has the leaf {leaf!r}, which is not an array{at_user()}\n"
+                f"{caller}: {role} has the leaf {leaf!r}, which is not an array{at_user()}\n"
                 "  pass arrays and numbers only"
             )
     return leaves
@@ -244,12 +244,12 @@ def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> 
     rows, spec, kinds = _element_types(xs, axis, "reduce")
     start = _initial_leaves(init, spec, "reduce", "init")
     dtypes = [result_dtype(type_of(a), k) for a, k in zip(start, kinds, strict=True)]
-    wanted = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
-    step = _recorded_binary(op, spec, wanted, "reduce")
+    element_types = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
+    step = _recorded_binary(op, spec, element_types, "reduce")
     k = len(rows)
 
     def arrange(values):
-        first = [_as_element(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
+        first = [_as_element(v, kind) for v, kind in zip(values[:k], element_types, strict=True)]
         arrays = [
             cast_cotangent(move_to_front(v, axis), d)
             for v, d in zip(values[k:], dtypes, strict=False)
@@ -293,7 +293,7 @@ def associative_scan(
 # ---- places ----
 
 
-def _row_of_indices(indices, asked: str):
+def _row_of_indices(indices, caller: str):
     """Indices as a 1-d array of integers."""
     result = as_row(indices)
     aval = row_type(result)
@@ -301,34 +301,34 @@ def _row_of_indices(indices, asked: str):
         if aval is not None and aval.shape == (0,) and not isinstance(result, Value):
             return result.astype(np.int64)  # [] is an array of floats
         raise DTypeError(
-            f"{asked}: indices must be a vector of integers, found {aval}{at_user()}\n"
+            f"{caller}: indices must be a vector of integers, found {aval}{at_user()}\n"
             "  convert them with .astype(int), and ravel them"
         )
     return result
 
 
-def _check_destinations(dest, values, indices, asked: str) -> tuple:
+def _check_destinations(dest, values, indices, caller: str) -> tuple:
     """(destinations, their nesting, indices, values), checked to fit each other."""
     dests, spec = flatten(dest)
-    arrays, found = flatten(values)
-    if found != spec:
+    arrays, nesting = flatten(values)
+    if nesting != spec:
         raise TraceError(
-            f"{asked}: values nest as {Tree(found)}, dest as {Tree(spec)}{at_user()}\n"
+            f"{caller}: values nest as {Tree(nesting)}, dest as {Tree(spec)}{at_user()}\n"
             "  nest the values like dest"
         )
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
-    places = _row_of_indices(indices, asked)
-    step_count([*arrays, places], None, asked)
+    places = _row_of_indices(indices, caller)
+    step_count([*arrays, places], None, caller)
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, aval = row_type(d), row_type(v)
         if not target.shape or target.shape[1:] != aval.shape[1:]:
             raise ShapeError(
-                f"{asked}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
+                f"{caller}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
         if not np.can_cast(aval.dtype, target.dtype, "same_kind"):
             raise DTypeError(
-                f"{asked}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
+                f"{caller}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
     return dests, spec, places, arrays

@@ -61,9 +61,9 @@ class ScanLoop:
             carry, xs, lifted = self._parts(params)
             rows = []
             for i in reversed(range(length)) if self.reverse else range(length):
-                found = builder.call(self.body, [*carry, *[x[i] for x in xs], *lifted])
-                carry = found[: self.n_carry]
-                rows.append(found[self.n_carry :])
+                results = builder.call(self.body, [*carry, *[x[i] for x in xs], *lifted])
+                carry = results[: self.n_carry]
+                rows.append(results[self.n_carry :])
             if self.reverse:
                 rows.reverse()
             return (*carry, *[PRIMITIVES["stack"](ys) for ys in zip(*rows, strict=True)])
@@ -99,8 +99,8 @@ class ScanLoop:
             parts.append([y.reshape((n - rest, *y.shape[2:])) for y in ys])
         if rest or not count:
             rows = [x[:rest] if self.reverse else x[n - rest :] for x in xs]
-            given = [*carry, *rows, *lifted]
-            outs = builder.call(segment(given, rest), given)
+            segment_operands = [*carry, *rows, *lifted]
+            outs = builder.call(segment(segment_operands, rest), segment_operands)
             carry = outs[: self.n_carry]
             parts.append(outs[self.n_carry :])
         if self.reverse:

@@ -86,55 +86,55 @@ def row_type(x: Any) -> ArrayType:
     return x.type if isinstance(x, Value) else type_of(as_row(x))
 
 
-def _whole_length(length: Any, asked: str) -> int:
+def _whole_length(length: Any, caller: str) -> int:
     """The number of steps as an int. Raises DTypeError unless it is an integer."""
     try:
         result = operator.index(length)
     except TypeError:
         raise DTypeError(
-            f"{asked}: length must be an integer, the number of steps, found "
+            f"{caller}: length must be an integer, the number of steps, found "
             f"{length!r}{at_user()}\n"
             "  pass a whole number"
         ) from None
     if result >= 1 << 63:
         raise ShapeError(
-            f"{asked}: length is {result}, which does not fit into 64 bits{at_user()}\n"
+            f"{caller}: length is {result}, which does not fit into 64 bits{at_user()}\n"
             "  pass a smaller number of steps"
         )
     return result
 
 
-def step_count(rows: Sequence, length: Any, asked: str) -> Size | int:
+def step_count(rows: Sequence, length: Any, caller: str) -> Size | int:
     """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
     sizes = []
     for i, x in enumerate(rows):
         aval = row_type(x)
         if aval is None:
             raise TraceError(
-                f"{asked}: the type of xs is not known{at_user()}\n  trace with concrete arrays"
+                f"{caller}: the type of xs is not known{at_user()}\n  trace with concrete arrays"
             )
         if not aval.shape:
             raise ShapeError(
-                f"{asked}: leaf {i} of xs is {aval}, which has no axis to scan over{at_user()}\n"
+                f"{caller}: leaf {i} of xs is {aval}, which has no axis to scan over{at_user()}\n"
                 "  close over what is the same in every step"
             )
         sizes.append(aval.shape[0])
     if length is not None:
-        sizes.append(length if type(length) is Size else _whole_length(length, asked))
+        sizes.append(length if type(length) is Size else _whole_length(length, caller))
     if not sizes:
         raise ShapeError(
-            f"{asked}: xs is empty, so length must be given{at_user()}\n  write length=n"
+            f"{caller}: xs is empty, so length must be given{at_user()}\n  write length=n"
         )
     if any(n != sizes[0] for n in sizes):
         listed = ", ".join(map(str, sizes))
-        what = "the leading axes of xs" + (" and length" if length is not None else "")
+        axes = "the leading axes of xs" + (" and length" if length is not None else "")
         raise ShapeError(
-            f"{asked}: {what} differ: {listed}{at_user()}\n"
+            f"{caller}: {axes} differ: {listed}{at_user()}\n"
             "  make the arrays equally long, or leave length out"
         )
     if type(sizes[0]) is int and sizes[0] < 0:
         raise ShapeError(
-            f"{asked}: length is {sizes[0]}{at_user()}\n  pass the number of steps, from 0"
+            f"{caller}: length is {sizes[0]}{at_user()}\n  pass the number of steps, from 0"
         )
     return sizes[0]
 
@@ -153,26 +153,28 @@ class _Step:
     y_spec: optree.PyTreeSpec
 
     @classmethod
-    def recorded(cls, f: Callable, init, rows: Sequence, spec, asked: str) -> "_Step":
+    def recorded(cls, f: Callable, init, rows: Sequence, spec, caller: str) -> "_Step":
         """``f`` recorded for this carry, again if Python numbers in the carry are promoted."""
         leaves, carry_spec = flatten(init)
         names = _leaf_paths(init)
-        init = [_initial_leaf(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
+        init = [_initial_leaf(leaf, name, caller) for leaf, name in zip(leaves, names, strict=True)]
         avals = [type_of(leaf) for leaf in init]
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
         for _ in range(_MOST_ROUNDS):
-            checked = _Returned(f, carry_spec, spec, avals, asked)
-            given = (*map(declare_argument, avals), *slices)
-            recording = record(checked, given, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
+            checked = _Returned(f, carry_spec, spec, avals, caller)
+            arguments = (*map(declare_argument, avals), *slices)
+            recording = record(
+                checked, arguments, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True
+            )
             results = [arg.type for arg in recording.fn.ret.args]
-            found = [
+            new_types = [
                 _promoted_carry_type(kind, out, leaf)
                 for kind, out, leaf in zip(avals, results, init, strict=False)
             ]
-            if found == avals:
+            if new_types == avals:
                 break
-            avals = found
-        _check_carry(avals, results, names, asked)
+            avals = new_types
+        _check_carry(avals, results, names, caller)
         labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
         init = [_initial_as_array(leaf, kind) for leaf, kind in zip(init, avals, strict=True)]
         body = as_body(recording.fn, labels)
@@ -192,14 +194,14 @@ def _leaf_paths(tree) -> list[str]:
     return ["".join(f"[{part!r}]" for part in path) for path in paths]
 
 
-def _initial_leaf(leaf, name: str, asked: str):
+def _initial_leaf(leaf, name: str, caller: str):
     """A leaf of the initial carry, with a Python bool as an array."""
     if type(leaf) is bool:
         return np.bool_(leaf)
     if isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS:
         return leaf
     raise DTypeError(
-        f"{asked}: init{name} is {leaf!r} of type {type(leaf).__name__}, which no step can pass "
+        f"{caller}: init{name} is {leaf!r} of type {type(leaf).__name__}, which no step can pass "
         f"on{at_user()}\n  carry arrays and numbers; close over other values"
     )
 
@@ -232,7 +234,7 @@ def _initial_as_array(leaf, aval: ArrayType):
     return leaf.astype(aval.dtype) if type_of(leaf).weak else leaf
 
 
-def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
+def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], caller: str) -> None:
     """Raise if a step returns a carry of another type than it got."""
     wrong = [
         (name, aval, out)
@@ -246,7 +248,7 @@ def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked
     )
     error = DTypeError if any(k.dtype != o.dtype for _, k, o in wrong) else ShapeError
     raise error(
-        f"{asked}: the carry that f returns differs in type from the carry that it gets{listed}"
+        f"{caller}: the carry that f returns differs in type from the carry that it gets{listed}"
         f"{at_user()}\n  convert one of them, as with .astype: the types must "
         "be the same in every step"
     )
@@ -255,9 +257,9 @@ def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked
 class _Returned:
     """``f`` on leaves: checks that it returns (carry, y), and stores their nesting."""
 
-    def __init__(self, f: Callable, carry_spec, x_spec, avals: list[ArrayType], asked: str):
+    def __init__(self, f: Callable, carry_spec, x_spec, avals: list[ArrayType], caller: str):
         self.f, self.carry_spec, self.x_spec = f, carry_spec, x_spec
-        self.kinds, self.asked, self.y_spec = avals, asked, None
+        self.kinds, self.asked, self.y_spec = avals, caller, None
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -285,8 +287,8 @@ class _Returned:
 def carry_as_array(leaf: Any, aval: ArrayType | None) -> Any:
     """A result of a step as an array; numbers take the dtype of the carry if it fits."""
     if type(leaf) in PYTHON_NUMBERS:
-        known = aval is not None and not aval.weak and _can_become(type_of(leaf), aval)
-        return np.asarray(leaf, aval.dtype if known else None)[()]
+        has_type = aval is not None and not aval.weak and _can_become(type_of(leaf), aval)
+        return np.asarray(leaf, aval.dtype if has_type else None)[()]
     if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and aval is None:
         return leaf.astype(leaf.dtype)
     if isinstance(leaf, str | bytes):

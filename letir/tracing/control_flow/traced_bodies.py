@@ -49,13 +49,13 @@ class Body:
         return self.fn.params[: len(self.fn.params) - len(self.lifted)]
 
 
-def record_body(asked: str, f: Callable, args: tuple) -> Body:
+def record_body(caller: str, f: Callable, args: tuple) -> Body:
     """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s.
 
-    ``asked``: the words for ``f`` in errors, such as "fori_loop: body".
+    ``caller``: the words for ``f`` in errors, such as "fori_loop: body".
     """
     # here, because the recording would not name the loop
-    LATE_BOUND["refuse_call"](TypeError(), f, args, {}, f"{asked}: ")
+    LATE_BOUND["refuse_call"](TypeError(), f, args, {}, f"{caller}: ")
     recording = record(f, args, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
     fn = recording.fn
     tree = fn.out_tree
@@ -116,26 +116,26 @@ def _user_name(leaf) -> str | None:
 # ---- types ----
 
 
-def example_of(leaf: Any, what: str) -> ShapeDtype:
+def example_of(leaf: Any, caller: str) -> ShapeDtype:
     """The abstract stand-in for ``leaf`` while a body is recorded."""
     try:
         aval = type_of(leaf)
     except DTypeError as error:
-        raise error_at_user_line(DTypeError(f"{what}: {error}")) from None
+        raise error_at_user_line(DTypeError(f"{caller}: {error}")) from None
     if aval is None:
         raise error_at_user_line(
             DTypeError(
-                f"{what}: its type is known only when the program runs\n"
+                f"{caller}: its type is known only when the program runs\n"
                 "  give it a shape that does not depend on values"
             )
         )
     return ShapeDtype(aval.shape, aval.dtype, aval.weak)
 
 
-def examples_of(tree: Any, what: str) -> Any:
+def examples_of(tree: Any, caller: str) -> Any:
     """The types of the leaves of ``tree``, with the same nesting."""
     leaves, spec = flatten(tree)  # not tree_map: errors would name its line as the user's
-    return spec.unflatten([example_of(leaf, what) for leaf in leaves])
+    return spec.unflatten([example_of(leaf, caller) for leaf in leaves])
 
 
 def common_type(avals: Sequence[ArrayType]) -> ArrayType | None:
@@ -172,11 +172,11 @@ def return_arrays(fn: Lambda, avals: Sequence[ArrayType]) -> Lambda:
         return fn
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in fn.params]
-    found = builder.call(fn, params)
+    results = builder.call(fn, params)
     return builder.build(
         [
             _number_in_dtype(value, aval.dtype) if _is_recast(arg, aval) else value
-            for value, arg, aval in zip(found, args, avals, strict=True)
+            for value, arg, aval in zip(results, args, avals, strict=True)
         ]
     )
 

@@ -107,8 +107,8 @@ def fori_loop(
         every = positive_int(every, "fori_loop: checkpoint_every")
     if every is not None and carry:
         program = fori_in_segments(bounds[0], bounds[1], body, every, source)
-        given = [b for b in bounds if type(b) is not int]
-        return tree.unflatten(run_program(program, [*given, *carry, *captured]))
+        traced_bounds = [b for b in bounds if type(b) is not int]
+        return tree.unflatten(run_program(program, [*traced_bounds, *carry, *captured]))
     leaves = [*bounds, *carry, *captured]
     return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
 
@@ -140,21 +140,21 @@ def _check_bound(value):
 # ---- carried values ----
 
 
-def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
+def _record_carried(caller: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
     """(initial leaves, their nesting, body), with the leaves in the dtypes that the body preserves.
 
     Python numbers take the dtype that the body returns, by NumPy's promotion.
     """
     leaves, spec = flatten(init)
     tree = Tree(spec)
-    avals = [example_of(leaf, asked).type for leaf in leaves]
+    avals = [example_of(leaf, caller).type for leaf in leaves]
     for _ in range(_MOST_TIMES):
         examples = [ShapeDtype(aval.shape, aval.dtype, aval.weak) for aval in avals]
-        body = record_body(f"{asked}: body", f, (*before, tree.unflatten(examples)))
+        body = record_body(f"{caller}: body", f, (*before, tree.unflatten(examples)))
         if body.tree != tree:
             raise error_at_user_line(
                 DTypeError(
-                    f"{asked}: the body returns its results nested in another way than its "
+                    f"{caller}: the body returns its results nested in another way than its "
                     "arguments\n"
                     f"  carried: {tree}\n  returned: {body.tree}\n"
                     "  return every carried value, in the same containers"
@@ -164,7 +164,7 @@ def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list,
         if wider == avals:
             break
         avals = wider
-    _check_kept(asked, tree, avals, body)
+    _check_kept(caller, tree, avals, body)
     fn = return_arrays(body.fn, avals)
     return list(map(as_type, leaves, avals)), tree, Body(fn, tree, body.lifted)
 
@@ -176,7 +176,7 @@ def _wider_carry_type(aval: ArrayType, returned: ArrayType) -> ArrayType:
     return ArrayType(result_dtype(aval, returned), (), returned.weak)
 
 
-def _check_kept(asked: str, tree: Tree, avals: list[ArrayType], body: Body) -> None:
+def _check_kept(caller: str, tree: Tree, avals: list[ArrayType], body: Body) -> None:
     """Raise ShapeError or DTypeError that lists the leaves whose type the body changes."""
     lines: list[str] = []
     error: type[ShapeError] | type[DTypeError] = ShapeError
@@ -189,7 +189,7 @@ def _check_kept(asked: str, tree: Tree, avals: list[ArrayType], body: Body) -> N
     if lines:
         raise error_at_user_line(
             error(
-                f"{asked}: the body changes the type of a carried value{''.join(lines)}\n"
+                f"{caller}: the body changes the type of a carried value{''.join(lines)}\n"
                 "  begin with an array of the type that the body returns, or convert in the body: "
                 "x.astype(...)"
             )

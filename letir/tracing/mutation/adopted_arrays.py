@@ -54,20 +54,20 @@ def adopt_item_write(value: Any, frame: FrameType) -> np.ndarray | None:
     if value.dtype.kind in "iub" and (_lists_traced(key) or _is_part_of(value, key)):
         # NumPy converts masks and indices like written values
         return np.array(value.guarded(np.copy, "an index") if value.shape else value.item())
-    known = _known_key(key)
-    if known is _UNKNOWN:
+    concrete_key = _known_key(key)
+    if concrete_key is _UNKNOWN:
         return None
-    made = new_buffer(trace, array.copy("K"))
-    if array[known].shape != value.shape and not is_value_written_alone(frame):
+    buffer = new_buffer(trace, array.copy("K"))
+    if array[concrete_key].shape != value.shape and not is_value_written_alone(frame):
         return None  # the user may write a list that holds ``value``
     sample = _SLICES if instruction_name(frame) == "STORE_SLICE" else _ITEMS
-    base = _measure_references(sample, array.copy, known)
+    base = _measure_references(sample, array.copy, concrete_key)
     places = _only_places(array, frame, trace, base)
     if not places:
         return None
-    made[key] = value
+    buffer[key] = value
     for owner, variable in places:
-        _set_local(owner, variable, made)
+        _set_local(owner, variable, buffer)
     return np.zeros(value.shape, array.dtype)
 
 
@@ -164,10 +164,10 @@ def _local_places(array: np.ndarray, frame: FrameType | None, trace: Any) -> lis
     while frame is not None and frame.f_code is not trace.root:
         code = frame.f_code
         if not is_letirs(code.co_filename):
-            found = [name for name, value in frame.f_locals.items() if value is array]
-            if found and (frame.f_locals is frame.f_globals or not _are_fast(found, code)):
+            names = [name for name, value in frame.f_locals.items() if value is array]
+            if names and (frame.f_locals is frame.f_globals or not _are_fast(names, code)):
                 return None
-            places += [(frame, name) for name in found]
+            places += [(frame, name) for name in names]
         frame = frame.f_back
     return places
 

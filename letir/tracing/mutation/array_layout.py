@@ -42,9 +42,9 @@ def layout_of(a: Any) -> np.ndarray:
     trace, value = a.emitter, a.known_value() if isinstance(a, Tracer) else None
     value = a.concrete_value() if value is None else value  # a copy, if it is a buffer's
     if not isinstance(value, np.ndarray):
-        known = hasattr(trace, "orders") and is_static_shape(a.shape)
-        value = array_like(trace, a, a.arg) if known and a.shape else np.zeros((), a.dtype)
-        if not known or value is None:
+        has_layout = hasattr(trace, "orders") and is_static_shape(a.shape)
+        value = array_like(trace, a, a.arg) if has_layout and a.shape else np.zeros((), a.dtype)
+        if not has_layout or value is None:
             raise TraceError(
                 f"the memory layout of {a.type} is not known while it is recorded{at_user()}\n"
                 "  trace with concrete arrays, or compute with the elements"
@@ -138,8 +138,8 @@ def _let_views_refer(a: Any, parent: Any) -> None:
     if type(memory) is not Memory:
         return
     # stale views are in no list; searching all objects is slow, but such programs are rare
-    found = gc.get_referrers(a) if memory.has_stale else [ref() for ref in memory.fresh]
-    for holder in found:
+    referrers = gc.get_referrers(a) if memory.has_stale else [ref() for ref in memory.fresh]
+    for holder in referrers:
         view = holder if type(holder) is SharedView else getattr(holder, "sharing", None)
         if type(view) is SharedView and view.parent is a:
             view.parent = parent
@@ -171,8 +171,8 @@ def _base_in_a_row(x, old: np.ndarray) -> tuple[Any, int | None]:
     base = view_base(x)
     if base is not x and base.dtype == x.dtype:  # not the real part of complex numbers
         above, value = layout_of(base), x.concrete_value()
-        known = isinstance(value, np.ndarray) and np.may_share_memory(value, above)
-        if known and (above.flags.c_contiguous or above.flags.f_contiguous):
+        shares_memory = isinstance(value, np.ndarray) and np.may_share_memory(value, above)
+        if shares_memory and (above.flags.c_contiguous or above.flags.f_contiguous):
             offset = value.ctypes.data - above.ctypes.data
             return (base if above.flags.c_contiguous else base.T), offset // x.itemsize
     if old.flags.c_contiguous:

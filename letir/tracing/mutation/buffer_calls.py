@@ -73,11 +73,11 @@ def call_with_buffers(traced: Tracer, func: Callable[..., Any], args: tuple, kwa
     return wrap_known(result, buffers, traced.emitter)
 
 
-def _is_view_of_buffer(found: Any, buffer: Buffer) -> bool:
+def _is_view_of_buffer(result: Any, buffer: Buffer) -> bool:
     """Whether a result, or an element of a sequence of results, is a view of a buffer."""
-    if isinstance(found, tuple | list):
-        return any(_is_view_of_buffer(item, buffer) for item in found)
-    return isinstance(found, np.ndarray) and in_one_memory(found, buffer.held_value)
+    if isinstance(result, tuple | list):
+        return any(_is_view_of_buffer(item, buffer) for item in result)
+    return isinstance(result, np.ndarray) and in_one_memory(result, buffer.held_value)
 
 
 # ---- operations ----

@@ -46,10 +46,10 @@ class Recipe:
     local: Local | None = None
 
 
-def as_buffer(trace: Trace, found: Any) -> Any:
+def as_buffer(trace: Trace, result: Any) -> Any:
     """A new array as a buffer of ``trace``; objects that are not arrays of numbers unchanged."""
-    is_array = type(found) is np.ndarray and found.dtype.char in NUMBERS
-    return new_buffer(trace, found) if is_array else found
+    is_array = type(result) is np.ndarray and result.dtype.char in NUMBERS
+    return new_buffer(trace, result) if is_array else result
 
 
 def new_buffer(trace: Trace, array: np.ndarray, recipe: Recipe | None = None) -> "Buffer":
@@ -134,7 +134,7 @@ class Buffer(Tracer):
 
     # ---- conversions: without guards, because the contents do not depend on arguments ----
 
-    def guarded(self, convert: Callable[[Any], Any], asked: str) -> Any:
+    def guarded(self, convert: Callable[[Any], Any], needed: str) -> Any:
         """The converted contents, without a guard."""
         return convert(self.held_value)
 
@@ -330,23 +330,23 @@ def unwrap_buffers(value: Any) -> Any:
     return value
 
 
-def wrap_known(found: Any, arguments: Iterable, trace: Trace) -> Any:
+def wrap_known(result: Any, arguments: Iterable, trace: Trace) -> Any:
     """A result of NumPy, with new arrays as buffers, and arrays of buffers as these buffers."""
-    kind = type(found)
+    kind = type(result)
     if kind in (tuple, list):
-        return kind([wrap_known(item, arguments, trace) for item in found])
+        return kind([wrap_known(item, arguments, trace) for item in result])
     if issubclass(kind, tuple) and hasattr(kind, "_make"):  # the results of numpy.linalg
-        return kind._make([wrap_known(item, arguments, trace) for item in found])
+        return kind._make([wrap_known(item, arguments, trace) for item in result])
     if kind is not np.ndarray:
-        return found
+        return result
     active = ACTIVE.get()
     for argument in arguments:
         array = argument.held_value if type(argument) is Buffer else argument
-        if array is found:
+        if array is result:
             return argument
-        if isinstance(array, np.ndarray) and in_one_memory(found, array):
-            return found
-    return as_buffer(active, found) if isinstance(active, Trace) else found
+        if isinstance(array, np.ndarray) and in_one_memory(result, array):
+            return result
+    return as_buffer(active, result) if isinstance(active, Trace) else result
 
 
 LATE_BOUND["as_buffer"] = as_buffer

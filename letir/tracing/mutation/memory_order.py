@@ -48,10 +48,14 @@ def fix_order(trace: "Trace", local: Local) -> None:
         trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
 
 
-def given_order(given: Any) -> "str | tuple":
+def given_order(argument: Any) -> "str | tuple":
     """The memory order of an argument; C for an abstract one."""
-    given = given.known_value() if hasattr(given, "known_value") else getattr(given, "array", given)
-    return order_of(given) if isinstance(given, np.ndarray) else "C"
+    argument = (
+        argument.known_value()
+        if hasattr(argument, "known_value")
+        else getattr(argument, "array", argument)
+    )
+    return order_of(argument) if isinstance(argument, np.ndarray) else "C"
 
 
 def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | None":
@@ -70,16 +74,16 @@ def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | No
 
 def _is_in_c_order(trace, local: Local) -> bool:
     """Whether a value certainly has C order if all arguments do."""
-    made = {b: bind for bind in trace.binds for b in bind.binders}
+    makers = {b: bind for bind in trace.binds for b in bind.binders}
     todo = [local]
-    seen = set()
+    visited = set()
     while todo:
         local = todo.pop()
         local = trace.as_another.get(local, local)
-        if local in seen:
+        if local in visited:
             continue
-        seen.add(local)
-        deciding = _values_that_decide(made.get(local), local)
+        visited.add(local)
+        deciding = _values_that_decide(makers.get(local), local)
         if deciding is None:
             return False
         todo += deciding
@@ -114,37 +118,39 @@ def _takes_rows(item) -> bool:
     return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))
 
 
-def ordered_like(made: Any, like: Any, order: str = "K") -> Any:
-    """``made`` with the memory order of NumPy's ``zeros_like``."""
-    trace = made.emitter
+def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
+    """``value`` with the memory order of NumPy's ``zeros_like``."""
+    trace = value.emitter
     if not hasattr(trace, "orders"):  # the value is a Variable
-        return made
-    if not made.shape:
-        made.sharing = Memory(made.arg)  # certainly an array, not a scalar, also in abstract traces
-    if made.ndim < 2 or order == "C" or made.shape != like.shape:
-        return made
+        return value
+    if not value.shape:
+        value.sharing = Memory(
+            value.arg
+        )  # certainly an array, not a scalar, also in abstract traces
+    if value.ndim < 2 or order == "C" or value.shape != like.shape:
+        return value
     if order == "F":
-        return PRIMITIVES["copy"](made, "F")
+        return PRIMITIVES["copy"](value, "F")
     # it has no operand that would determine the order
-    trace.orders[0][made.arg] = _order_sources(trace, like.arg)
+    trace.orders[0][value.arg] = _order_sources(trace, like.arg)
     array = like.known_value()
     if array is None:
-        trace.as_another[made.arg] = like.arg  # the order is determined when it matters
-        return made
+        trace.as_another[value.arg] = like.arg  # the order is determined when it matters
+        return value
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
-        return made
+        return value
     axes = _axes_in_memory(np.empty_like(array))
-    return made if axes == sorted(axes) else _transposed_to(made, axes, like.arg)
+    return value if axes == sorted(axes) else _transposed_to(value, axes, like.arg)
 
 
-def ordered_as(made: Any, sample: np.ndarray) -> Any:
-    """``made`` with the memory order of ``sample``, NumPy's own result."""
-    value = made.concrete_value()
-    if not hasattr(made.emitter, "orders") or not isinstance(value, np.ndarray):
-        return made  # a Variable, or a value of an abstract trace, where C order is assumed
+def ordered_as(result: Any, sample: np.ndarray) -> Any:
+    """``result`` with the memory order of ``sample``, NumPy's own result."""
+    value = result.concrete_value()
+    if not hasattr(result.emitter, "orders") or not isinstance(value, np.ndarray):
+        return result  # a Variable, or a value of an abstract trace, where C order is assumed
     if order_of(value) == order_of(sample):
-        return made
-    return _transposed_to(made, _axes_in_memory(sample), made.arg)
+        return result
+    return _transposed_to(result, _axes_in_memory(sample), result.arg)
 
 
 def _axes_in_memory(array: np.ndarray) -> list[int]:
@@ -152,27 +158,27 @@ def _axes_in_memory(array: np.ndarray) -> list[int]:
     return sorted(range(array.ndim), key=lambda i: -array.strides[i])
 
 
-def _transposed_to(made: Any, axes: list[int], source: Local) -> Any:
-    """A copy of ``made`` with its axes in this order in memory, for arguments in the memory order
+def _transposed_to(value: Any, axes: list[int], source: Local) -> Any:
+    """A copy of ``value`` with its axes in this order in memory, for arguments in the memory order
     of the recording, if they decide that of ``source``.
     """
-    fix_order(made.emitter, source)
-    rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
-    return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
+    fix_order(value.emitter, source)
+    rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](value, tuple(axes)), "C")
+    return PRIMITIVES["transpose"](rows, tuple(sorted(range(value.ndim), key=axes.__getitem__)))
 
 
-def made_in_c_order(made: Any) -> Any:
-    """A new array in C order: ``made``, or a copy if its operands have another memory order."""
-    trace = made.emitter
-    if made.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is no argument of a trace
-        return made
-    if trace.in_c_order and _is_in_c_order(trace, made.arg):
-        return made
-    value = made.concrete_value()  # none in an abstract trace, where C order is assumed
+def made_in_c_order(result: Any) -> Any:
+    """A new array in C order: ``result``, or a copy if its operands have another memory order."""
+    trace = result.emitter
+    if result.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is no argument of a trace
+        return result
+    if trace.in_c_order and _is_in_c_order(trace, result.arg):
+        return result
+    value = result.concrete_value()  # none in an abstract trace, where C order is assumed
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
-        return made
-    fix_order(trace, made.arg)
-    return PRIMITIVES["copy"](made, "C")
+        return result
+    fix_order(trace, result.arg)
+    return PRIMITIVES["copy"](result, "C")
 
 
 def raveled_as_it_lies(a: Any, order: str = "C") -> Any:

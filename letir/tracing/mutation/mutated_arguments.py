@@ -34,10 +34,10 @@ class ChangesArguments:
         self.in_c_order = True  # whether all arguments have C order
         self.as_another: dict[Local, Local] = {}  # value -> value with the same memory layout
 
-    def note_argument(self, local: Local, given: Any) -> None:
-        """Remember the memory order of the argument ``given``."""
-        is_plain = type(given) is np.ndarray and given.flags.c_contiguous
-        order = "C" if is_plain else given_order(given)
+    def note_argument(self, local: Local, argument: Any) -> None:
+        """Remember the memory order of the argument ``argument``."""
+        is_plain = type(argument) is np.ndarray and argument.flags.c_contiguous
+        order = "C" if is_plain else given_order(argument)
         self.arguments[local], self.orders[0][local] = order, frozenset([local])
         self.in_c_order = self.in_c_order and order == "C"
 

@@ -86,10 +86,10 @@ class StructuredBuffer:
             if len(new) != len(names):
                 raise ValueError(f"could not assign tuple of length {len(new)} to structure")
             return dict(zip(names, new, strict=True))
-        theirs = getattr(getattr(new, "dtype", None), "names", None)
-        if theirs:
+        new_names = getattr(getattr(new, "dtype", None), "names", None)
+        if new_names:
             # by position, like NumPy; read all before any is written
-            return {a: new[b].copy() for a, b in zip(names, theirs, strict=True)}
+            return {a: new[b].copy() for a, b in zip(names, new_names, strict=True)}
         if isinstance(new, list):
             raise _unsupported_error("writing a list into a structured array")
         return dict.fromkeys(names, new)
@@ -207,10 +207,10 @@ def _as_arrays(tree: Any) -> Any:
     return type(tree)(map(_as_arrays, tree)) if type(tree) in (list, tuple) else tree
 
 
-def _unsupported_error(what: str) -> TraceError:
+def _unsupported_error(operation: str) -> TraceError:
     """The error for an operation on structured arrays that cannot be recorded."""
     return TraceError(
-        f"{what} is not recorded\n"
+        f"{operation} is not recorded\n"
         "  read and write the fields: z['field'][i] = x, or make an array for each field"
     )
 
@@ -220,8 +220,8 @@ def structured_buffer(trace: Trace, array: np.ndarray) -> StructuredBuffer:
     fields: dict[str, Any] = {}
     for name in array.dtype.names or ():
         part = np.array(array[name])
-        made = structured_buffer if part.dtype.names else new_buffer
-        fields[name] = made(trace, part)
+        maker = structured_buffer if part.dtype.names else new_buffer
+        fields[name] = maker(trace, part)
     return StructuredBuffer(array.dtype, array.shape, fields)
 
 

@@ -51,10 +51,10 @@ def item_target(frame: FrameType) -> tuple[str, Callable[[FrameType], Any]] | No
     if not is_item_write(frame):
         return None
     code, at = frame.f_code, instruction_at(frame)
-    known = _targets.get((id(code), at))
-    if known is None:
-        known = _targets[(id(code), at)] = code, _parsed_target(frame, at)
-    return known[1]
+    entry = _targets.get((id(code), at))
+    if entry is None:
+        entry = _targets[(id(code), at)] = code, _parsed_target(frame, at)
+    return entry[1]
 
 
 _targets: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # with the code, so that ids stay valid

@@ -98,9 +98,9 @@ def _write_by_place(parent, new, view: SharedView):
     For operations that only move elements.
     """
     places = np.arange(parent.size).reshape(parent.shape)
-    taken = compute(view.op, (places, *view.extra), view.attrs)
+    part = compute(view.op, (places, *view.extra), view.attrs)
     flat = PRIMITIVES["reshape"](parent, -1)
-    arrays, item = item_with_places(taken)
+    arrays, item = item_with_places(part)
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
@@ -119,9 +119,9 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     if op.part is not None:
         op, part_attrs = op.part(parent.type, place, **attrs)
         attrs = Attrs(part_attrs)
-    known = _gives_view(result, parent, op, attrs, operands[1:])
+    is_view = _gives_view(result, parent, op, attrs, operands[1:])
     certain = _is_certain(op, parent.shape, result.shape)
-    if known is False:
+    if is_view is False:
         if not certain:
             _note_doubtful_reshape(result, parent)
         elif op.role == "index" and not result.shape and ... in items_of(attrs["item"]):
@@ -215,11 +215,11 @@ def shorten_views(view: SharedView) -> SharedView:
     return view
 
 
-def mark_as_array(made: Any) -> Any:
-    """``made``, marked as an array that ``+=`` changes in place, even if 0-d and abstract."""
-    if not made.shape and getattr(made, "sharing", made) is None:
-        made.sharing = Memory(made.arg)
-    return made
+def mark_as_array(value: Any) -> Any:
+    """``value``, marked as an array that ``+=`` changes in place, even if 0-d and abstract."""
+    if not value.shape and getattr(value, "sharing", value) is None:
+        value.sharing = Memory(value.arg)
+    return value
 
 
 def _note_doubtful_reshape(result, parent) -> None:

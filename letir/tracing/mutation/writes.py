@@ -51,10 +51,10 @@ def whole_place(target: "Tracer", item: Any) -> tuple:
         type(target.sharing) is SharedView and getattr(target.sharing.op, "role", None) == "index"
     ):
         above = target.sharing
-        found = compose_items(above.parent.shape, above.attrs["item"], place)
-        if found is None:
+        composed = compose_items(above.parent.shape, above.attrs["item"], place)
+        if composed is None:
             break
-        target, place = above.parent, found
+        target, place = above.parent, composed
     entries = item if isinstance(item, tuple) else (item,)
     if any(e is ... for e in entries) and type(place) is tuple and set(map(type, place)) == {int}:
         place = (*place, ...)  # a 0-d view, into which NumPy also writes arrays of one element
@@ -176,13 +176,13 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
     return None
 
 
-def unwritable_error(what: str, remedy: str) -> Exception:
+def unwritable_error(array_words: str, remedy: str) -> Exception:
     """The error for a write into an array that ``why_unwritable`` describes; NumPy's, if NumPy too
     refuses it.
     """
-    if what == READ_ONLY[0]:
+    if array_words == READ_ONLY[0]:
         return with_hint(ValueError("assignment destination is read-only"), remedy)
-    return TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
+    return TraceError(f"{array_words} cannot be changed in place{at_user()}\n  {remedy}")
 
 
 # ---- reshapes that may be copies ----

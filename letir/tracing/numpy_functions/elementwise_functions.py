@@ -48,9 +48,9 @@ def _is_complex(x):
     return result if x.ndim else result[()]
 
 
-def _as_python_bool(found):
+def _as_python_bool(result):
     """A traced boolean that behaves as a Python bool, where NumPy returns one."""
-    return weaken_result(found) if isinstance(found, Value) else bool(found)
+    return weaken_result(result) if isinstance(result, Value) else bool(result)
 
 
 def allclose(
@@ -107,10 +107,10 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # NumPy's message
-    given, filt = filt, traced_or_array(filt)
-    wanted = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
+    original, filt = filt, traced_or_array(filt)
+    axes = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
     item = [slice(None)] * filt.ndim
-    for a in map(int, wanted):
+    for a in map(int, axes):
         others = tuple(i for i in range(filt.ndim) if i != a)
         there = np.any(filt != 0, axis=others)
         if not filt.size or not bool(np.any(there)):
@@ -119,8 +119,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
         start = int(np.argmax(there)) if "f" in trim else None
         stop = filt.shape[a] - int(np.argmax(there[::-1])) if "b" in trim else None
         item[a] = slice(start, stop)
-    if isinstance(given, list | tuple) and filt.ndim == 1:  # then NumPy returns a part of it
-        return given[item[0]]
+    if isinstance(original, list | tuple) and filt.ndim == 1:  # then NumPy returns a part of it
+        return original[item[0]]
     return filt[tuple(item)] if item else filt
 
 

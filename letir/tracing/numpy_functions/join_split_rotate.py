@@ -308,11 +308,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         return np.concatenate([arr[(*front, slice(a, b))] for a, b in parts], axis)
     place = _traced_place(obj, arr.shape[axis])
     if place is not None:
-        kept = np.arange(arr.shape[axis] - 1)
-        return arr[(*front, kept + (kept >= place))]
+        remaining = np.arange(arr.shape[axis] - 1)
+        return arr[(*front, remaining + (remaining >= place))]
     obj = _known_places(obj)
-    kept = _take_places(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
-    return _ordered_as_numpy(kept, lambda x: np.delete(x, obj, axis), arr)
+    remaining = _take_places(arr, np.delete(np.arange(arr.shape[axis]), obj), axis)
+    return _ordered_as_numpy(remaining, lambda x: np.delete(x, obj, axis), arr)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -349,12 +349,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return _ordered_as_numpy(result, lambda x: np.insert(x, obj, 0, axis), arr)
 
 
-def _ordered_as_numpy(made: Any, function: Callable[[np.ndarray], np.ndarray], arr: Any) -> Any:
-    """``made`` with the memory order of NumPy's result for ``arr``, which depends on the kind of
+def _ordered_as_numpy(result: Any, function: Callable[[np.ndarray], np.ndarray], arr: Any) -> Any:
+    """``result`` with the memory order of NumPy's result for ``arr``, which depends on the kind of
     the indices: it takes rows, or writes into an array in C or Fortran order.
     """
     value = arr.concrete_value() if arr.ndim > 1 else None
-    return ordered_as(made, function(value)) if isinstance(value, np.ndarray) else made
+    return ordered_as(result, function(value)) if isinstance(value, np.ndarray) else result
 
 
 FUNCTIONS = {

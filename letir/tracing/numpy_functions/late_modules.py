@@ -23,12 +23,12 @@ assert_equal"""
 _SEEDED = "SeedSequence MT19937 PCG64 PCG64DXSM Philox SFC64"
 
 
-def loaded_modules(known: list[LibraryModule]) -> list[LibraryModule]:
-    """The modules of libraries that are loaded, except the ``known`` ones."""
-    result = list(LATE_BOUND["loaded_scipy_modules"](known)) if "scipy" in sys.modules else []
+def loaded_modules(libraries: list[LibraryModule]) -> list[LibraryModule]:
+    """The modules of libraries that are loaded, except the ``libraries`` ones."""
+    result = list(LATE_BOUND["loaded_scipy_modules"](libraries)) if "scipy" in sys.modules else []
     for name, library_of in _MODULES.items():
         module = None if name in LOADING else sys.modules.get(name)
-        if module is not None and all(library.module is not module for library in known):
+        if module is not None and all(library.module is not module for library in libraries):
             result.append(library_of(module))
     return result
 
@@ -103,8 +103,8 @@ copyreg.pickle(_SeededClass, _pickled)
 def _call_seeded(original: Callable, args: tuple, kwargs: dict) -> Any:
     if not is_recording() or first_traced((*args, *kwargs.values())) is None:
         return original(*args, **kwargs)
-    known = {name: _guarded_integers(value) for name, value in kwargs.items()}
-    return original(*map(_guarded_integers, args), **known)
+    keywords = {name: _guarded_integers(value) for name, value in kwargs.items()}
+    return original(*map(_guarded_integers, args), **keywords)
 
 
 def _guarded_integers(seed: Any) -> Any:

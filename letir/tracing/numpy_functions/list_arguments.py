@@ -88,11 +88,11 @@ def note_function_of_lists(called: str, frame: FrameType | None) -> None:
     if type(trace) is not Trace or not trace.intercepts or not _DOTTED.fullmatch(called):
         return
     if frame is None:
-        found = _defined_in_numpy(*called.rpartition(".")[::2])
+        called_object = _defined_in_numpy(*called.rpartition(".")[::2])
     else:
-        found = _object_named(called.split("."), frame)
-    owner = getattr(found, "__self__", None)
-    function = owner if isinstance(owner, np.ufunc) else found
+        called_object = _object_named(called.split("."), frame)
+    owner = getattr(called_object, "__self__", None)
+    function = owner if isinstance(owner, np.ufunc) else called_object
     is_numpys = isinstance(function, _KINDS) and any(
         getattr(module, function.__name__, None) is function for module in _MODULES
     )
@@ -182,10 +182,10 @@ def learn_function_of_lists(trace: Trace, f: Callable) -> None:
 
     Raises ``RecordAgain`` if the next recording of ``f`` has stand-ins that this one lacked.
     """
-    found = vars(trace).pop("takes_lists", None)
-    if found is not None:
-        (give_numbers if type(found) is dict else take_lists)(found)
-    if found is not None or LATE_BOUND["learn_held_functions"](f):
+    functions = vars(trace).pop("takes_lists", None)
+    if functions is not None:
+        (give_numbers if type(functions) is dict else take_lists)(functions)
+    if functions is not None or LATE_BOUND["learn_held_functions"](f):
         raise RecordAgain(trace.mode, trace.refusal) from None
     if "refused_write" in vars(trace):
         LATE_BOUND["record_again_owning"](trace, f)

@@ -136,10 +136,10 @@ def roots(p: Any) -> Any:
     below = np.eye(len(inner) - 1, dtype=inner.dtype)[:-1]
     first = (-inner[1:] / inner[0])[None]
     companion: Any = np.concatenate([first, below])
-    found = eigvals_real_where_possible(companion)
-    if companion.dtype.kind == "f" and found.dtype.kind == "c" and not found.imag.any():
-        found = found.real  # a guard: at other coefficients all roots may be real
-    return np.concatenate([found, np.zeros(at_zero, found.dtype)])
+    values = eigvals_real_where_possible(companion)
+    if companion.dtype.kind == "f" and values.dtype.kind == "c" and not values.imag.any():
+        values = values.real  # a guard: at other coefficients all roots may be real
+    return np.concatenate([values, np.zeros(at_zero, values.dtype)])
 
 
 # ---- least squares ----

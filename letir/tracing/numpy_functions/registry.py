@@ -76,10 +76,10 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
     kind: Any = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
     # np.can_cast takes no Python numbers since NumPy 2:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
-    found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
-    if not np.can_cast(found, dst.dtype, casting):
+    dtype = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
+    if not np.can_cast(dtype, dst.dtype, casting):
         raise DTypeError(
-            f"numpy.copyto: cannot cast {found} to {dst.dtype} with "
+            f"numpy.copyto: cannot cast {dtype} to {dst.dtype} with "
             f"casting={casting!r}{at_user()}\n"
             "  write casting='unsafe' if the loss is intended"
         )

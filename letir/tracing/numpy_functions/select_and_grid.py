@@ -51,10 +51,10 @@ def ix_(*args: Any) -> tuple[Any, ...]:
         places = traced_or_array(arg)
         if places.ndim != 1:
             raise ShapeError(f"ix_: indices must have one axis, found {places.ndim}\n  ravel them")
-        kept = places.nonzero()[0] if places.dtype == bool else places
-        if not kept.size and isinstance(arg, list | tuple):
-            kept = kept.astype(np.intp)
-        result.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
+        indices = places.nonzero()[0] if places.dtype == bool else places
+        if not indices.size and isinstance(arg, list | tuple):
+            indices = indices.astype(np.intp)
+        result.append(indices.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
     return tuple(result)
 
 
@@ -180,10 +180,10 @@ def _replace_where(out, x, condition, piece, args: tuple, kw: dict):
         inside = x.reshape(-1)[np.argmax(condition)]
         selected = np.where(condition, x, inside)
         before = len(binds)
-        found = piece(selected, *args, **kw)
+        values = piece(selected, *args, **kw)
         # a trial: if the function is not elementwise, the recorded binds stay unused
         if all(map(_is_elementwise, binds[before:])):
-            return np.where(condition, traced_or_array(found).astype(x.dtype), out)
+            return np.where(condition, traced_or_array(values).astype(x.dtype), out)
     out = out.copy()
     out[condition] = piece(x[condition], *args, **kw)
     return out
@@ -215,27 +215,27 @@ def apply_along_axis(
         if issubclass(type(result), np.ndarray):  # a masked array would lose its mask
             check_array_type(result)
     arrays = [traced_or_array(result) for result in results]
-    found = np.stack([array.astype(arrays[0].dtype, copy=False) for array in arrays])  # as NumPy
-    found = found.reshape(outer + found.shape[1:])
-    n, more = len(outer), found.ndim - len(outer)
-    return np.moveaxis(found, list(range(n, n + more)), list(range(axis, axis + more)))
+    stacked = np.stack([array.astype(arrays[0].dtype, copy=False) for array in arrays])  # as NumPy
+    stacked = stacked.reshape(outer + stacked.shape[1:])
+    n, more = len(outer), stacked.ndim - len(outer)
+    return np.moveaxis(stacked, list(range(n, n + more)), list(range(axis, axis + more)))
 
 
 def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
     """np.apply_over_axes."""
-    found = traced_or_array(a)
+    operand = traced_or_array(a)
     for axis in map(operator.index, axes if np.ndim(axes) else (axes,)):
-        at = axis + found.ndim if axis < 0 else axis
-        result = func(found, at)
-        if result.ndim != found.ndim:
+        at = axis + operand.ndim if axis < 0 else axis
+        result = func(operand, at)
+        if result.ndim != operand.ndim:
             result = np.expand_dims(result, at)
-        if result.ndim != found.ndim:
+        if result.ndim != operand.ndim:
             raise ShapeError(
                 "apply_over_axes: the function returns a result of the wrong rank\n"
                 "  return the array reduced along the axis, with or without it"
             )
-        found = result
-    return found
+        operand = result
+    return operand
 
 
 # ---- queries ----

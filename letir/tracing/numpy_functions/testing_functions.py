@@ -63,14 +63,16 @@ def assertion_stand_in(original: Callable) -> Callable:
     @functools.wraps(original)
     def stand_in(*args, **kwargs):
         leaves: list[Any] = []
-        known = _each_traced((args, kwargs), lambda x: leaves.append(x) or x.concrete_value())
+        concrete_call = _each_traced(
+            (args, kwargs), lambda x: leaves.append(x) or x.concrete_value()
+        )
         if not is_recording() or not leaves:
             return original(*args, **kwargs)
         if any(x.concrete_value() is ABSENT for x in leaves):
-            known = _each_traced((args, kwargs), concrete)  # raises: there is no value
+            concrete_call = _each_traced((args, kwargs), concrete)  # raises: there is no value
         failure = None
         try:
-            original(*known[0], **known[1])
+            original(*concrete_call[0], **concrete_call[1])
         except AssertionError as error:
             failure = error
         if condition is None or not _is_guarded(condition, args, kwargs, failure is None):

@@ -27,8 +27,8 @@ def choose_texts(func: Callable, args: tuple, kwargs: dict) -> Any:
     kinds = [x.dtype.kind for x in conditions if isinstance(x, Value)]
     if not set(kinds).issubset("iub") or _is_traced_among(args[1:]):
         return NOT_COMPUTED
-    known = [_known_condition(x) if isinstance(x, Value) else x for x in conditions]
-    return func(known if type(args[0]) is list else known[0], *args[1:])
+    concrete = [_known_condition(x) if isinstance(x, Value) else x for x in conditions]
+    return func(concrete if type(args[0]) is list else concrete[0], *args[1:])
 
 
 def _known_condition(x: Any) -> Any:

@@ -108,8 +108,10 @@ def unique_values(x: Any, /) -> Any:
 
 def _unique_parts(function, **flags):
     """np.unique_all and similar functions, with NumPy's named tuples as results."""
-    made = functools.cache(lambda: type(function(np.zeros(1))))  # not called while importing
-    return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
+    result_class = functools.cache(
+        lambda: type(function(np.zeros(1)))
+    )  # not called while importing
+    return lambda x, /: result_class()(*unique(x, equal_nan=False, **flags))
 
 
 def _values_where(values, mask):

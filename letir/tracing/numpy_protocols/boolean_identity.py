@@ -45,14 +45,14 @@ def known_boolean(x: Any) -> Any:
 
 def _tests_identity(space: dict, code: CodeType) -> bool:
     """Whether code with these globals compares values with True or False by ``is``."""
-    found = _modules.get(id(space))
-    if found is None or found[1] != len(space):
+    module_entry = _modules.get(id(space))
+    if module_entry is None or module_entry[1] != len(space):
         is_any = any(map(_compares_identity, codes_in([*space.values()], space)))
-        found = _modules[id(space)] = space, len(space), is_any
-    known = _codes.get(id(code))
-    if known is None:
-        known = _codes[id(code)] = code, _compares_identity(code)
-    return found[2] or known[1]
+        module_entry = _modules[id(space)] = space, len(space), is_any
+    code_entry = _codes.get(id(code))
+    if code_entry is None:
+        code_entry = _codes[id(code)] = code, _compares_identity(code)
+    return module_entry[2] or code_entry[1]
 
 
 def _compares_identity(code: CodeType) -> bool:

@@ -67,12 +67,12 @@ def _derive_tables() -> None:
     """Fill the tables from records added since the last time, or from all if one was removed."""
     with _filling:
         records = list(PRIMITIVES.values())
-        known = len(_derived)
-        if known and (len(records) < known or records[known - 1] is not _derived[-1]):
-            known = 0
+        count = len(_derived)
+        if count and (len(records) < count or records[count - 1] is not _derived[-1]):
+            count = 0
             _table.clear()
             ufunc_records.clear()
-        for op in records[known:]:
+        for op in records[count:]:
             table: Any = op.numpy  # the record has converted the field to a dict
             for function, prepare in table.items():
                 # users' operations replace letir's, also letir's operations that are loaded later
@@ -106,15 +106,15 @@ def is_keyword_given(value: Any) -> bool:
 
 def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
     """The recorded result of a NumPy function on traced values."""
-    found = recorder_of(func)
+    recorder = recorder_of(func)
     # of a condition alone np.where is np.nonzero
-    if found is None or (func is _WHERE and len(args) + len(kwargs) == 1):
+    if recorder is None or (func is _WHERE and len(args) + len(kwargs) == 1):
         return _call_without_record(func, args, kwargs)
-    op, prepare = found
+    op, prepare = recorder
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
     if func is _MEAN and isinstance(out, Value):
-        found = LATE_BOUND["mean_into_out"](*args[:3], *args[4:], out=out, **kwargs)
-        return found[()] if _is_strong_scalar(args[0] if args else kwargs["a"]) else found
+        recorder = LATE_BOUND["mean_into_out"](*args[:3], *args[4:], out=out, **kwargs)
+        return recorder[()] if _is_strong_scalar(args[0] if args else kwargs["a"]) else recorder
     try:
         operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     except SeveralBinds as call:
@@ -203,8 +203,10 @@ def prepare_call(
     try:
         return prepare(*args, **kwargs)
     except AttributeError as error:
-        found, given = error.obj, (*args, *kwargs.values())
-        if not isinstance(found, list | tuple | range) or all(x is not found for x in given):
+        sequence, arguments = error.obj, (*args, *kwargs.values())
+        if not isinstance(sequence, list | tuple | range) or all(
+            x is not sequence for x in arguments
+        ):
             raise
     except LetirError as error:
         raise error_at_user_line(error) from None
@@ -215,7 +217,7 @@ def prepare_call(
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None
         raise
-    arrays = [traced_or_array(x) if x is found else x for x in given]
+    arrays = [traced_or_array(x) if x is sequence else x for x in arguments]
     named = dict(zip(kwargs, arrays[len(args) :], strict=True))
     return prepare_call(func, prepare, tuple(arrays[: len(args)]), named)
 
@@ -259,8 +261,8 @@ def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
     called = name if method is None else f"{name}.{method}"
     reason = LATE_BOUND["refusal_reason"](function)
     if reason is not None:
-        told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
-        return note_refusal(of_unrecorded_code(MissingRule(told)))
+        message = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
+        return note_refusal(of_unrecorded_code(MissingRule(message)))
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
     error = MissingRule(

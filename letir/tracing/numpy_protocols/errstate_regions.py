@@ -51,16 +51,16 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
             "or 'print'"
         )
     operands = [np.asarray(x) if isinstance(x, list | tuple) else x for x in operands]
-    builder, given, args = LetBuilder(), [], []
+    builder, sources, args = LetBuilder(), [], []
     for operand in operands:
         if isinstance(operand, Value) or is_array(operand):
             aval = operand.type if isinstance(operand, Value) else type_of(operand)
-            given.append(operand)
+            sources.append(operand)
             args.append(builder.param(aval).arg)
         else:
             args.append(builder.enter(operand))
     body = builder.build(builder.emit(op, tuple(args), attrs))
-    results = trace.apply(PRIMITIVES["errstate"], given, Attrs(body=body, **state))
+    results = trace.apply(PRIMITIVES["errstate"], sources, Attrs(body=body, **state))
     return unwrap_results(op, results)
 
 

@@ -20,15 +20,15 @@ def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
     cores = [part.split(",") if part else [] for part in re.findall(r"\((.*?)\)", ufunc.signature)]
     if axes is None:
         return [(axis,) * len(core) for core in cores]
-    found = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
-    if len(found) < ufunc.nin or len(found) > len(cores):
+    entries = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
+    if len(entries) < ufunc.nin or len(entries) > len(cores):
         raise ShapeError(
             f"numpy.{ufunc.__name__}: axes must have an entry for each operand, and "
             "for each result that "
             f"has axes, found {axes}\n"
             "  write axes=[(-2, -1), ...], one tuple of axes each"
         )
-    return found + [()] * (len(cores) - len(found))
+    return entries + [()] * (len(cores) - len(entries))
 
 
 def move_core_axes(
@@ -49,8 +49,8 @@ def move_core_axes(
         place = places[-1]
         if keepdims:
             # NumPy keeps them last if ``axes`` has no entry for the result
-            kept = places[0] if axes is None else tuple(range(-len(places[0]), 0))
-            return PRIMITIVES["expand_dims"](result, place or kept)
+            positions = places[0] if axes is None else tuple(range(-len(places[0]), 0))
+            return PRIMITIVES["expand_dims"](result, place or positions)
         return np.moveaxis(result, tuple(range(-len(place), 0)), place) if place else result
 
     return inputs, placed

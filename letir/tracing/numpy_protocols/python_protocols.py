@@ -38,8 +38,8 @@ class ArrayAttribute:
 
     __slots__ = ("found", "name")
 
-    def __init__(self, name: str, found: Any) -> None:
-        self.name, self.found = name, found
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.found = name, value
 
     def __get__(self, x, owner=None):
         if x is not None and x.type is not None and x.type.weak:
@@ -185,9 +185,9 @@ class PythonProtocols(ArrayValue):
             error = TypeError(f"{name!r} object is not subscriptable")
             raise with_hint(error, "it is a Python number: pass an array")
         if type(item) in (slice, tuple) and has_traced_slice(item):
-            found = LATE_BOUND["take_traced_slices"](self, item)
-            if found is not None:
-                part, rest = found
+            slices = LATE_BOUND["take_traced_slices"](self, item)
+            if slices is not None:
+                part, rest = slices
                 return part if rest is None else part[rest]
         return super().__getitem__(item)
 
@@ -219,11 +219,11 @@ class PythonProtocols(ArrayValue):
             _refuse_attribute(self, name)
         return super().__getattr__(name)
 
-    def known_number(self, asked: str) -> Any:
+    def known_number(self, needed: str) -> Any:
         """This number as an ordinary one, with a guard: for results that are no numbers."""
         if (value := self.paused()) is not None:
             return value
-        number = self.guarded(copy, asked)
+        number = self.guarded(copy, needed)
         return _PYTHON_NUMBERS[self.type.dtype.kind](number) if self.type.weak else number
 
     def __pow__(self, other, modulus=None):
@@ -323,10 +323,10 @@ def with_known_keys(tree: Any) -> Any:
         items = [(_known_key(key), with_known_keys(item)) for key, item in tree.items()]
         if kind in (dict, OrderedDict):
             return kind(items)
-        known = copy(tree)  # a defaultdict keeps its factory
-        known.clear()
-        known.update(items)
-        return known
+        result = copy(tree)  # a defaultdict keeps its factory
+        result.clear()
+        result.update(items)
+        return result
     return tree
 
 

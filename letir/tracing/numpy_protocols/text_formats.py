@@ -152,13 +152,13 @@ def _asking_frame() -> FrameType | None:
 def _is_printed(frame: FrameType) -> bool:
     """Whether a frame is computing an argument of ``print``, or of a method that writes text."""
     code = frame.f_code
-    found = _printed.get(id(code))
-    if found is None:
-        found = _printed[id(code)] = code, list(_printing_calls(code))
+    entry = _printed.get(id(code))
+    if entry is None:
+        entry = _printed[id(code)] = code, list(_printing_calls(code))
     line, last_line, start, end = _instruction_span(code, frame.f_lasti)
     if line is None or last_line is None:
         return False
-    return any(a <= (line, start) and (last_line, end) <= b for a, b in found[1])
+    return any(a <= (line, start) and (last_line, end) <= b for a, b in entry[1])
 
 
 def _instruction_span(code: CodeType, instruction: int) -> tuple:

@@ -73,10 +73,10 @@ def _axes_taken(entry: Any) -> int | None:
 def _guarded_size(entry: slice, n: Any) -> int | None:
     """The length of a slice inside of an axis of ``n`` elements, with its guards; else None."""
     start, stop, step = entry.start, entry.stop, 1 if entry.step is None else entry.step
-    known = start.concrete_value(), stop.concrete_value()
-    if type(n) is not int or type(step) is not int or not step or ABSENT in known:
+    bounds = start.concrete_value(), stop.concrete_value()
+    if type(n) is not int or type(step) is not int or not step or ABSENT in bounds:
         return None
-    first, end = map(int, known)
+    first, end = map(int, bounds)
     inside = 0 <= first < end <= n if step > 0 else 0 <= end < first < n
     if not inside:
         return None

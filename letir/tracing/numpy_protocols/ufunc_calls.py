@@ -28,14 +28,14 @@ from letir.tracing.source_locations import at_user
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
     """The recorded result of ``ufunc`` (or one of its methods) on traced values."""
-    found = recorder_of(ufunc)
-    if found is None:
+    recorder = recorder_of(ufunc)
+    if recorder is None:
         raise unsupported_error(ufunc, None if method == "__call__" else method)
     if method == "at":
         target, item, *new = inputs
         # a tuple of indices is one index for each axis, not one array of indices
         item = tuple(map(stack_traced, item)) if isinstance(item, tuple) else stack_traced(item)
-        return _update_in_place(ufunc, found[0], target, item, *map(stack_traced, new))
+        return _update_in_place(ufunc, recorder[0], target, item, *map(stack_traced, new))
     outs = kwargs.pop("out", ())  # NumPy always passes `out` as a tuple
     if len(outs) == 1 and type(outs[0]) is np.ndarray:
         adopted = LATE_BOUND["adopt_result_array"](inputs, outs[0])
@@ -45,10 +45,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any
     if method == "outer":
         method, inputs = "__call__", _cross_operands(*inputs)
     if method == "__call__":
-        return _call_with_keywords(ufunc, found[0], inputs, outs, **kwargs)
+        return _call_with_keywords(ufunc, recorder[0], inputs, outs, **kwargs)
     if ufunc.signature or ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError(f"{method} only supported for binary functions")  # as NumPy says it
-    return _call_fold(ufunc, found[0], method, inputs, outs, kwargs)
+    return _call_fold(ufunc, recorder[0], method, inputs, outs, kwargs)
 
 
 # ---- calls ----
@@ -67,13 +67,13 @@ def _call_with_keywords(
         inputs = _operands_in_domain(ufunc, op, inputs, where)
     results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
-    found = tuple(
+    written = tuple(
         _zero_elsewhere(result, where)
         if out is None
         else _write_where(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
     )
-    return found if ufunc.nout > 1 else found[0]
+    return written if ufunc.nout > 1 else written[0]
 
 
 def _called_on_stacks(
@@ -122,16 +122,16 @@ def _convert_operands(
     # a Python integer may not fit the dtype: comparisons accept it, other ufuncs raise
     stays = "iu" if dtype is None and signature is None else ""
     return tuple(
-        x if kind is int and found.kind in stays else _cast_to(x, found)
-        for x, kind, found in zip(inputs, avals, dtypes, strict=False)
+        x if kind is int and target.kind in stays else _cast_to(x, target)
+        for x, kind, target in zip(inputs, avals, dtypes, strict=False)
     )
 
 
 def _asked_dtypes(ufunc, dtype, signature) -> tuple:
     """The requested dtypes of operands and results, None for those left open."""
     if signature is None:
-        wanted = None if dtype is None else np.dtype(dtype)
-        return (*[None] * ufunc.nin, *[wanted] * ufunc.nout)
+        result_dtype = None if dtype is None else np.dtype(dtype)
+        return (*[None] * ufunc.nin, *[result_dtype] * ufunc.nout)
     if isinstance(signature, str):
         signature = tuple(signature.replace("->", ""))
     if not isinstance(signature, tuple):
@@ -162,8 +162,8 @@ def _cross_operands(a, b) -> tuple:
 def _write_where(ufunc, result: Value, out, mask, casting: Casting):
     """A result written into ``out`` where the mask is true."""
     if isinstance(out, Value) and out.is_scalar():
-        known = out.concrete_value()  # none in an abstract trace, where it may be an array
-        if isinstance(known, np.generic | int | float | complex):
+        concrete = out.concrete_value()  # none in an abstract trace, where it may be an array
+        if isinstance(concrete, np.generic | int | float | complex):
             raise TypeError(f"return arrays must be of ArrayType{at_user()}")  # as NumPy says it
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -226,18 +226,18 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
     if not isinstance(x, Value):
         emitter = _emitter_of(*inputs, *outs, *kwargs.values())
         x = emitter.apply(PRIMITIVES["copy"], (np.asarray(x),), PRIMITIVES["copy"].complete({}))
-    given = {name: value for name, value in kwargs.items() if is_keyword_given(value)}
+    options = {name: value for name, value in kwargs.items() if is_keyword_given(value)}
     # np.add.reduce reduces axis 0, np.sum all axes; None means all axes, not "not given":
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
-    given["axis"] = kwargs.get("axis", 0)
+    options["axis"] = kwargs.get("axis", 0)
     (out,) = outs or (None,)
     if out is not None and not _is_test(op):
-        given.setdefault("dtype", _dtype_into_out(ufunc, op, x, out))
-    if kwargs.get("initial", 0) is None and "where" in given:
+        options.setdefault("dtype", _dtype_into_out(ufunc, op, x, out))
+    if kwargs.get("initial", 0) is None and "where" in options:
         raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
-    if isinstance(given.get("initial"), Value):
+    if isinstance(options.get("initial"), Value):
         raise unsupported_arguments(ufunc, "a traced initial value given")
-    result = _FOLDS[method](ufunc, op, x, *indices, **given)
+    result = _FOLDS[method](ufunc, op, x, *indices, **options)
     if out is None:
         return result
     casting: Casting = "same_kind"
@@ -270,20 +270,26 @@ def _dtype_into_out(ufunc, op: Primitive, x: Value, out) -> np.dtype:
 
 
 def _reduce(
-    ufunc: np.ufunc, op: Primitive, x: Value, *, dtype: Any = None, where: Any = True, **given: Any
+    ufunc: np.ufunc,
+    op: Primitive,
+    x: Value,
+    *,
+    dtype: Any = None,
+    where: Any = True,
+    **options: Any,
 ) -> Value:
     """``ufunc.reduce``."""
     reduction = _reduction_of(op)
     if reduction is not None and "dtype" in reduction.attrs:
-        return reduction(x, dtype=dtype, where=where, **given)
+        return reduction(x, dtype=dtype, where=where, **options)
     if reduction is not None and not _is_test(op):
         x = x if dtype is None else x.astype(dtype)
-        return reduction(x, where=where, **given)
-    if reduction is not None and dtype is None and "initial" not in given:
-        return reduction(x, where=where, **given)
-    axis, operands = reduced_axis(x, given.pop("axis")), (x,) if where is True else (x, where)
+        return reduction(x, where=where, **options)
+    if reduction is not None and dtype is None and "initial" not in options:
+        return reduction(x, where=where, **options)
+    axis, operands = reduced_axis(x, options.pop("axis")), (x,) if where is True else (x, where)
     dtype = None if dtype is None else np.dtype(dtype)
-    attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **given}
+    attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **options}
     return _emitter_of(*operands).apply(
         PRIMITIVES["ufunc_reduce"], operands, PRIMITIVES["ufunc_reduce"].complete(attrs)
     )
