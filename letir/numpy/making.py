@@ -60,15 +60,11 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
         op = PRIMITIVES[name]
         operands, attrs = op.prepare(*args, **kwargs)
         if has_sizes(attrs, op.sizes_in):
-            new_array = LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
+            new = LATE_BOUND["sized_call"](op, operands, op.complete(attrs))
         else:
-            new_array = trace.apply(op, operands, op.complete(attrs))
-        new_array = mark_as_array(new_array)
-        return (
-            PRIMITIVES["copy"](new_array, "F")
-            if _is_in_columns(new_array, args, kwargs)
-            else new_array
-        )
+            new = trace.apply(op, operands, op.complete(attrs))
+        new = mark_as_array(new)
+        return PRIMITIVES["copy"](new, "F") if _is_in_columns(new, args, kwargs) else new
     make = functools.partial(function, *unwrap_buffers(args), **unwrap_buffers(kwargs))
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
@@ -315,18 +311,16 @@ def asarray(
     trace = _unpaused_trace()
     if trace is None and first_traced(a) is None:
         return np.asarray(a, dtype, order, copy=copy)
-    result: Any = array(a, dtype, copy=copy)
-    if trace is None or not issubclass(type(result), Value):  # a structured array
-        return result
-    if order in ("C", "F") and isinstance(result, Value) and result.ndim:
+    value: Any = array(a, dtype, copy=copy)
+    if trace is None or not issubclass(type(value), Value):  # a structured array
+        return value
+    if order in ("C", "F") and isinstance(value, Value) and value.ndim:
         # whether a row is contiguous is decided when the program runs
-        result = in_memory_order(result, order) if result.ndim > 1 else result.ravel()
+        value = in_memory_order(value, order) if value.ndim > 1 else value.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
-    if is_ordinary and a.dtype == result.dtype and not copy:
-        result.sharing = Memory(
-            result.arg, reason=(f"{result.type} of an ordinary array", _ORDINARY)
-        )
-    return result
+    if is_ordinary and a.dtype == value.dtype and not copy:
+        value.sharing = Memory(value.arg, reason=(f"{value.type} of an ordinary array", _ORDINARY))
+    return value
 
 
 def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
