@@ -101,30 +101,30 @@ def _number_second(*kinds: str) -> Callable:
     """
     may_swap = frozenset("".join(kinds))
 
-    def rule(bind: Bind, known: ValueFacts) -> Bind | None:
+    def rule(bind: Bind, facts: ValueFacts) -> Bind | None:
         x, y = bind.args
         if type(y) is Const or x.type is None or y.type is None:
             return None
         if type(x) is Const:
             return None if x.value != x.value else replace_operation(bind, bind.op, y, x)  # no nan
         if x.type.dtype.kind in may_swap and y.type.dtype.kind in may_swap:
-            return replace_operation(bind, bind.op, y, x) if known.is_before(y, x) else None
+            return replace_operation(bind, bind.op, y, x) if facts.is_before(y, x) else None
         return None
 
     return rule
 
 
-def _real_number_second(bind: Bind, known: ValueFacts) -> Bind | None:
+def _real_number_second(bind: Bind, facts: ValueFacts) -> Bind | None:
     """A number becomes the second operand, except in complex products: order affects bits."""
-    return None if bind.binders[0].type.dtype.kind == "c" else _number_second("biu")(bind, known)
+    return None if bind.binders[0].type.dtype.kind == "c" else _number_second("biu")(bind, facts)
 
 
-def _extremum_number_second(bind: Bind, known: ValueFacts) -> Bind | None:
+def _extremum_number_second(bind: Bind, facts: ValueFacts) -> Bind | None:
     """A number becomes the second operand, except of floats: order affects signs of zeros."""
-    return _number_second("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
+    return _number_second("biu")(bind, facts) if bind.binders[0].type.dtype.kind in "biu" else None
 
 
-def _number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
+def _number_on_the_right(bind: Bind, facts: ValueFacts) -> Bind | None:
     """A number becomes the second operand, and ``greater`` of two arrays becomes ``less``."""
     x, y = bind.args
     if any(arg.type is None or arg.type.dtype.kind == "c" for arg in bind.args):
@@ -139,7 +139,7 @@ def _number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- synonyms ----
 
 
-def _negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
+def _negation_of_product(bind: Bind, facts: ValueFacts) -> Bind | None:
     """x * -1, x / -1, -0.0 - x and, for integers, 0 - x become -x."""
     (y,), (x, n) = bind.binders, bind.args
     kind = y.type.dtype.kind
@@ -155,32 +155,32 @@ def _negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_operation(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None
 
 
-def _square_as_product(bind: Bind, known: ValueFacts) -> Bind | None:
+def _square_as_product(bind: Bind, facts: ValueFacts) -> Bind | None:
     """square(x) becomes x * x."""
     (x,) = bind.args
     is_real = type(x) is Local and bind.binders[0].type.dtype.kind != "c" and not x.type.weak
     return replace_operation(bind, mul, x, x) if is_real else None
 
 
-def _reciprocal_as_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
+def _reciprocal_as_quotient(bind: Bind, facts: ValueFacts) -> Bind | None:
     """reciprocal(x) becomes 1 / x, except for integers."""
     is_float = bind.binders[0].type.dtype.kind == "f"
     return replace_operation(bind, div, Const(1), *bind.args) if is_float else None
 
 
-def _logical_for_bitwise(bind: Bind, known: ValueFacts) -> Bind | None:
+def _logical_for_bitwise(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Bitwise operations on booleans become logical operations."""
     is_bool = all(arg.type is not None and arg.type.dtype.kind == "b" for arg in bind.args)
     return replace_operation(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
 
 
-def _negated_condition(bind: Bind, known: ValueFacts) -> Bind | None:
+def _negated_condition(bind: Bind, facts: ValueFacts) -> Bind | None:
     """where(not c, x, y) becomes where(c, y, x)."""
     condition, x, y = bind.args
-    if known.op_of(condition) is not logical_not:
+    if facts.op_of(condition) is not logical_not:
         return None
-    (c,) = known.made[condition].args
-    is_same = c.type is condition.type and known.has_order_of_copy(c)
+    (c,) = facts.made[condition].args
+    is_same = c.type is condition.type and facts.has_order_of_copy(c)
     return replace_operation(bind, where, c, y, x) if is_same else None
 
 
@@ -193,7 +193,7 @@ def _nonnegative_axes(added: Callable[[Bind], int], several: bool = False) -> Ca
     With ``several``, a tuple of all axes becomes None.
     """
 
-    def rule(bind: Bind, known: ValueFacts) -> Bind | None:
+    def rule(bind: Bind, facts: ValueFacts) -> Bind | None:
         axis, x = bind.attrs["axis"], bind.args[0]
         if axis is None or x.type is None:
             return None
@@ -223,16 +223,16 @@ def _added_axes(bind: Bind) -> int:
     return len(axis) if type(axis) is tuple else 1
 
 
-def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
+def _squeezed_axes(bind: Bind, facts: ValueFacts) -> Bind | None:
     """The axes of length 1 that ``squeeze`` removes, as numbers."""
     x = bind.args[0]
     if bind.attrs["axis"] is not None or x.type is None or not is_static_shape(x.type.shape):
-        return _nonnegative_axes(_operand_axes)(bind, known)
+        return _nonnegative_axes(_operand_axes)(bind, facts)
     axes = tuple([i for i, n in enumerate(x.type.shape) if n == 1])
     return replace_attrs(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
 
 
-def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
+def _transposed_axes(bind: Bind, facts: ValueFacts) -> Bind | None:
     """The axes of ``transpose`` as non-negative numbers; None for the reverse order."""
     if bind.attrs["axes"] is None:
         return None
@@ -241,7 +241,7 @@ def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_attrs(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
 
 
-def _known_shape(bind: Bind, known: ValueFacts) -> Bind | None:
+def _known_shape(bind: Bind, facts: ValueFacts) -> Bind | None:
     """The shape of ``reshape`` with -1 replaced by its size."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
@@ -250,7 +250,7 @@ def _known_shape(bind: Bind, known: ValueFacts) -> Bind | None:
     )
 
 
-def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
+def _counted_parts(bind: Bind, facts: ValueFacts) -> Bind | None:
     """``split`` into equal parts given by their number, along a non-negative axis."""
     x, attrs = bind.args[0], bind.attrs
     if x.type is None or not bind.binders:

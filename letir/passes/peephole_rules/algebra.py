@@ -84,12 +84,12 @@ def _has_all_bits(n, kind: str) -> bool:
 def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
     """The rule for an operation that returns one operand if the other is neutral."""
 
-    def rule(bind: Bind, known: ValueFacts) -> Arg | None:
+    def rule(bind: Bind, facts: ValueFacts) -> Arg | None:
         (y,), (a, b) = bind.binders, bind.args
         aval = y.type.dtype.kind
         for x, n in ((a, b), (b, a)) if first else ((a, b),):
-            value = known.number(n)
-            if value is not None and is_neutral(value, aval) and known.may_be_replaced(y, x, n):
+            value = facts.number(n)
+            if value is not None and is_neutral(value, aval) and facts.may_be_replaced(y, x, n):
                 return x
         return None
 
@@ -99,13 +99,13 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
 # ---- involutions and idempotent operations ----
 
 
-def _drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _drop_inverse_pair(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     """The rule for an involution applied twice."""
     (y,), (inner,) = bind.binders, bind.args
-    if known.op_of(inner) is not bind.op:
+    if facts.op_of(inner) is not bind.op:
         return None
-    x = known.made[inner].args[0]
-    if known.may_be_replaced(y, x):
+    x = facts.made[inner].args[0]
+    if facts.may_be_replaced(y, x):
         return x
     # the result must be a new array: one operation makes it
     return None if y.type.dtype.kind == "b" else replace_operation(bind, positive, x)
@@ -114,52 +114,52 @@ def _drop_inverse_pair(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
 def _drop_repeated(*ops: Primitive) -> Callable:
     """The rule for an operation that does nothing on results of these operations."""
 
-    def rule(bind: Bind, known: ValueFacts) -> Arg | None:
+    def rule(bind: Bind, facts: ValueFacts) -> Arg | None:
         (y,), (x,) = bind.binders, bind.args
-        is_done = known.op_of(x) in ops and y.type.dtype.kind != "c"
-        return x if is_done and known.may_be_replaced(y, x) else None
+        is_done = facts.op_of(x) in ops and y.type.dtype.kind != "c"
+        return x if is_done and facts.may_be_replaced(y, x) else None
 
     return rule
 
 
-def _rounded_already(bind: Bind, known: ValueFacts) -> Arg | None:
+def _rounded_already(bind: Bind, facts: ValueFacts) -> Arg | None:
     """Rounding of integers, and conjugation of real numbers, do nothing."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
-    return x if y.type.dtype.kind in kinds and known.may_be_replaced(y, x) else None
+    return x if y.type.dtype.kind in kinds and facts.may_be_replaced(y, x) else None
 
 
-def _copied_already(bind: Bind, known: ValueFacts) -> Arg | None:
+def _copied_already(bind: Bind, facts: ValueFacts) -> Arg | None:
     """``positive`` of a new array."""
-    return bind.args[0] if known.may_be_replaced(bind.binders[0], bind.args[0]) else None
+    return bind.args[0] if facts.may_be_replaced(bind.binders[0], bind.args[0]) else None
 
 
 # ---- signs ----
 
 
-def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
+def _negated_operand(arg: Arg, bind: Bind, facts: ValueFacts) -> Arg | None:
     """The value whose negative is an operand of ``bind``."""
-    if known.op_of(arg) is not neg:
+    if facts.op_of(arg) is not neg:
         return None
-    (x,) = known.made[arg].args
+    (x,) = facts.made[arg].args
     # the negative of an integer may change when its width changes
     is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
-    return x if is_same and known.has_order_of_copy(x) else None
+    return x if is_same and facts.has_order_of_copy(x) else None
 
 
-def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
+def _signed_sum(bind: Bind, facts: ValueFacts) -> Bind | None:
     """x + -y = x - y, and similar rules."""
     x, y = bind.args
-    negative = _negated_operand(y, bind, known)
+    negative = _negated_operand(y, bind, facts)
     if negative is not None:
         return replace_operation(bind, sub if bind.op is add else add, x, negative)
-    negative = _negated_operand(x, bind, known) if bind.op is add else None
+    negative = _negated_operand(x, bind, facts) if bind.op is add else None
     return None if negative is None else replace_operation(bind, sub, y, negative)
 
 
-def _signed_product(bind: Bind, known: ValueFacts) -> Bind | None:
+def _signed_product(bind: Bind, facts: ValueFacts) -> Bind | None:
     """-x * -y = x * y; not for quotients of integers: the least integer is its own negative."""
-    x, y = [_negated_operand(arg, bind, known) for arg in bind.args]
+    x, y = [_negated_operand(arg, bind, facts) for arg in bind.args]
     kinds = "f" if bind.op is div else "iuf"
     if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
         return None
@@ -168,14 +168,14 @@ def _signed_product(bind: Bind, known: ValueFacts) -> Bind | None:
     return replace_operation(bind, bind.op, x, y)
 
 
-def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
+def _without_sign(bind: Bind, facts: ValueFacts) -> Bind | None:
     """abs(-x) = abs(x), abs(conj(z)) = abs(z), square(-x) = square(x)."""
     (arg,) = bind.args
-    if known.op_of(arg) is conj and bind.op is abs_:
-        return replace_operation(bind, abs_, *known.made[arg].args)
-    if known.op_of(arg) is not neg:
+    if facts.op_of(arg) is conj and bind.op is abs_:
+        return replace_operation(bind, abs_, *facts.made[arg].args)
+    if facts.op_of(arg) is not neg:
         return None
-    (x,) = known.made[arg].args
+    (x,) = facts.made[arg].args
     kinds = "if" if bind.op is square else "ifc"  # unsigned integers wrap around in -x
     return replace_operation(bind, bind.op, x) if x.type.dtype.kind in kinds else None
 
@@ -183,7 +183,7 @@ def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- powers and quotients ----
 
 
-def power_of(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def power_of(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x, if NumPy computes them in this way."""
     (y,), (x, n) = bind.binders, bind.args
     if type(n) is not Const or type(x) is not Local or type(n.value) not in (int, float):
@@ -195,7 +195,7 @@ def power_of(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
     if not is_whole and not is_power(dtype, float(exponent)):
         return None
     if exponent == 1:
-        return x if known.may_be_replaced(y, x) else None
+        return x if facts.may_be_replaced(y, x) else None
     if exponent == 2:
         return replace_operation(bind, mul, x, x)
     return (
@@ -230,7 +230,7 @@ def is_power(dtype: np.dtype, exponent: float) -> bool:
     )
 
 
-def _division_by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
+def _division_by_power_of_two(bind: Bind, facts: ValueFacts) -> Bind | None:
     """x / 8 = x * 0.125: both round the same exact result once."""
     x, n = bind.args
     if type(n) is not Const or type(n.value) not in (int, float) or not n.value:

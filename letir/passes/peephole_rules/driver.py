@@ -74,35 +74,35 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     A rule ``(bind, known)`` returns a bind with the same binders, a replacement for the only
     result, or None. Results of unknown type stay as they are.
     """
-    known = ValueFacts(fn)
+    facts = ValueFacts(fn)
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     changed = has_written = False
     for bind in fn.binds:
         found = bind.substitute(names) if names else bind
         if has_written and bind.op is not write_back:
-            known.forget()
+            facts.forget()
         has_written = bind.op is write_back
         if bind.op.name in rules and is_typed(bind):
-            known.current = bind
-            simple = _simplify_bind(found, rules, known)
+            facts.current = bind
+            simple = _simplify_bind(found, rules, facts)
             if type(simple) is Local:
                 names[bind.binders[0]] = simple
                 continue
             found = simple
         changed = changed or found is not bind
         binds.append(found)
-        known.note(found)
+        facts.note(found)
     if not (changed or names):
         return fn
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
-def _simplify_bind(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
+def _simplify_bind(bind: Bind, rules: dict, facts: ValueFacts) -> Bind | Local:
     """``bind`` after applying rules until none matches."""
     for _ in range(_MOST_REWRITES):
         for rule in rules.get(bind.op.name, ()):
-            result = rule(bind, known)
+            result = rule(bind, facts)
             if result is not None and has_types_of(result, bind):
                 break
         else:

@@ -37,19 +37,19 @@ def _is_any_one(n, kind: str) -> bool:
     return n == 1
 
 
-def _times_zero(bind: Bind, known: ValueFacts) -> Bind | None:
+def _times_zero(bind: Bind, facts: ValueFacts) -> Bind | None:
     """x * 0 = 0."""
-    numbers = [known.number(arg) for arg in bind.args]
+    numbers = [facts.number(arg) for arg in bind.args]
     return _zeros_instead(bind) if any(n is not None and n == 0 for n in numbers) else None
 
 
-def _zero_divided(bind: Bind, known: ValueFacts) -> Bind | None:
+def _zero_divided(bind: Bind, facts: ValueFacts) -> Bind | None:
     """0 / x = 0."""
-    n = known.number(bind.args[0])
+    n = facts.number(bind.args[0])
     return _zeros_instead(bind) if n is not None and n == 0 else None
 
 
-def _minus_itself(bind: Bind, known: ValueFacts) -> Bind | None:
+def _minus_itself(bind: Bind, facts: ValueFacts) -> Bind | None:
     """x - x = 0."""
     x, y = bind.args
     return _zeros_instead(bind) if x is y and type(x) is Local else None

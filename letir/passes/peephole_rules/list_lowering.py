@@ -52,28 +52,28 @@ def lower_tuples(fn: Lambda) -> Lambda:
 def _lower_lists(fn: Lambda) -> Lambda:
     if not any(bind.op in _LOWERED for bind in fn.binds):
         return fn
-    known, counts = ValueFacts(fn), use_counts(fn)
+    facts, counts = ValueFacts(fn), use_counts(fn)
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
         one = bind.substitute(names) if names else bind
-        for each in _replacement_binds(one, known, names, counts):
+        for each in _replacement_binds(one, facts, names, counts):
             binds.append(each)
-            known.note(each)
+            facts.note(each)
     if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):
         return fn
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 def _replacement_binds(
-    bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict
+    bind: Bind, facts: ValueFacts, names: dict[Local, Arg], counts: dict
 ) -> list[Bind]:
     """The binds that replace one; replacements of its results are entered into ``names``."""
     if bind.op not in _LOWERED or any(binder.type is None for binder in bind.binders):
         return [bind]
     if bind.op is split:
-        return _unpacked_split(bind, known, names, counts)
-    x = _LOWERED[bind.op](bind, known)
+        return _unpacked_split(bind, facts, names, counts)
+    x = _LOWERED[bind.op](bind, facts)
     if x is None:
         return [bind]
     names[bind.binders[0]] = x
@@ -83,44 +83,44 @@ def _replacement_binds(
 # ---- a part of a packed array ----
 
 
-def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
+def _may_stand_for(y: Local, x: Arg, facts: ValueFacts) -> bool:
     """Whether ``x`` may replace ``y``, a view of its copy in a packed array."""
-    if type(x) is not Local or (known.may_be_result(y) and y.type.shape):
+    if type(x) is not Local or (facts.may_be_result(y) and y.type.shape):
         return False  # a result shares memory with the packed value
-    return (not y.type.shape or known.is_c_contiguous(x)) and known.may_be_replaced(y, x)
+    return (not y.type.shape or facts.is_c_contiguous(x)) and facts.may_be_replaced(y, x)
 
 
-def _stacked_part(bind: Bind, known: ValueFacts) -> Arg | None:
+def _stacked_part(bind: Bind, facts: ValueFacts) -> Arg | None:
     """x of stack(..., x, ...)[i]."""
     (y,), item = bind.binders, bind.attrs["item"]
-    packed = known.made.get(bind.args[0]) if known.op_of(bind.args[0]) is stack else None
+    packed = facts.made.get(bind.args[0]) if facts.op_of(bind.args[0]) is stack else None
     if packed is None or type(item) is not int or packed.attrs["axis"] != 0:
         return None
     if not -len(packed.args) <= item < len(packed.args):
         return None
     x = packed.args[item]
-    in_rows = not y.type.shape or known.is_c_contiguous(bind.args[0])
-    return x if in_rows and _may_stand_for(y, x, known) else None
+    in_rows = not y.type.shape or facts.is_c_contiguous(bind.args[0])
+    return x if in_rows and _may_stand_for(y, x, facts) else None
 
 
 def _unpacked_split(
-    bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict[Local, int]
+    bind: Bind, facts: ValueFacts, names: dict[Local, Arg], counts: dict[Local, int]
 ) -> list[Bind]:
     """The binds that replace a ``split``: none for packed parts, indices for few used parts."""
     whole = bind.args[0]
     if type(whole) is not Local or whole.type is None:
         return [bind]
     (axis,) = normalize_axes(bind.attrs["axis"], whole.type.ndim)
-    packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
+    packed = facts.made.get(whole) if facts.op_of(whole) is concatenate else None
     # parts along another axis are not contiguous
     if (
         packed is not None
         and axis == 0
-        and known.is_c_contiguous(whole)
+        and facts.is_c_contiguous(whole)
         and _fits_parts(packed, bind)
     ):
         pairs = list(zip(bind.binders, packed.args, strict=True))
-        if all(y not in counts or _may_stand_for(y, x, known) for y, x in pairs):
+        if all(y not in counts or _may_stand_for(y, x, facts) for y, x in pairs):
             names.update(pairs)
             return []
     used = [i for i, binder in enumerate(bind.binders) if binder in counts]
@@ -163,20 +163,20 @@ def _part_as_index(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind
 # ---- all parts packed again ----
 
 
-def _packed_again(bind: Bind, known: ValueFacts) -> Arg | None:
+def _packed_again(bind: Bind, facts: ValueFacts) -> Arg | None:
     """x of concatenate(split(x)), and of stack(x[0], x[1], ...)."""
     (y,) = bind.binders
-    first = known.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+    first = facts.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
     if first is None or first.op is not (split if bind.op is concatenate else index):
         return None
     x = first.args[0]
-    if type(x) is not Local or x.type is not y.type or not known.is_c_contiguous(x):
+    if type(x) is not Local or x.type is not y.type or not facts.is_c_contiguous(x):
         return None
     whole = _is_split_of if bind.op is concatenate else _is_stack_of
-    return x if whole(bind, first, known) and known.may_be_replaced(y, x) else None
+    return x if whole(bind, first, facts) and facts.may_be_replaced(y, x) else None
 
 
-def _is_split_of(bind: Bind, parts: Bind, known: ValueFacts) -> bool:
+def _is_split_of(bind: Bind, parts: Bind, facts: ValueFacts) -> bool:
     """Whether the operands are all parts of one ``split``, in order, along its axis."""
     axis, sections, ndim = bind.attrs["axis"], parts.attrs["sections"], bind.binders[0].type.ndim
     if axis is None or normalize_axes(axis, ndim) != normalize_axes(parts.attrs["axis"], ndim):
@@ -185,13 +185,13 @@ def _is_split_of(bind: Bind, parts: Bind, known: ValueFacts) -> bool:
     return in_order and bind.args == parts.binders
 
 
-def _is_stack_of(bind: Bind, first: Bind, known: ValueFacts) -> bool:
+def _is_stack_of(bind: Bind, first: Bind, facts: ValueFacts) -> bool:
     """Whether the operands are x[0], x[1] and so on, all of one x."""
     x = first.args[0]
     if bind.attrs["axis"] != 0 or len(bind.args) != x.type.shape[0]:
         return False
     for i, arg in enumerate(bind.args):
-        row = known.made.get(arg) if type(arg) is Local else None
+        row = facts.made.get(arg) if type(arg) is Local else None
         if row is None or row.op is not index or row.args != first.args[:1]:
             return False
         if type(row.attrs["item"]) is not int or row.attrs["item"] != i:

@@ -31,12 +31,12 @@ def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs: Any) -> Bind:
     return bind.replace(args=args, attrs=Attrs({**bind.attrs, **attrs}))
 
 
-def _producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
+def _producer_of_first(bind: Bind, op: Primitive, facts: ValueFacts) -> Bind | None:
     """The bind that makes the first operand, if it is this operation, with a known type and an
     operand.
     """
     x = bind.args[0]
-    result = known.made.get(x) if type(x) is Local and x.type is not None else None
+    result = facts.made.get(x) if type(x) is Local and x.type is not None else None
     if result is None or result.op is not op or type(result.args[0]) is not Local:
         return None
     return result if result.args[0].type is not None else None
@@ -51,28 +51,28 @@ def transpose_order(bind: Bind) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
-def _merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _merge_transposes(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """Drop an identity transpose, merge two transposes."""
     (y,), (x,) = bind.binders, bind.args
     order, base = transpose_order(bind), x
-    inner = _producer_of_first(bind, transpose, known)
+    inner = _producer_of_first(bind, transpose, facts)
     if inner is not None:
         (base,), first = inner.args, transpose_order(inner)
         order = tuple([first[i] for i in order])
-    if order == tuple(range(len(order))) and known.view_may_be_replaced(y, base):
+    if order == tuple(range(len(order))) and facts.view_may_be_replaced(y, base):
         return base
     return None if inner is None else replace_attrs(bind, (base,), axes=order)
 
 
-def _merge_flips(bind: Bind, known: ValueFacts) -> Arg | None:
+def _merge_flips(bind: Bind, facts: ValueFacts) -> Arg | None:
     """Two flips along the same axes cancel."""
-    inner = _producer_of_first(bind, flip, known)
+    inner = _producer_of_first(bind, flip, facts)
     if inner is None or _axes_as_set(bind.attrs["axis"], bind) != _axes_as_set(
         inner.attrs["axis"], bind
     ):
         return None
     x = inner.args[0]
-    return x if known.view_may_be_replaced(bind.binders[0], x) else None
+    return x if facts.view_may_be_replaced(bind.binders[0], x) else None
 
 
 def _axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
@@ -81,34 +81,34 @@ def _axes_as_set(axis: Any, bind: Bind) -> frozenset[int]:
     return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
 
 
-def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Arg | None:
+def _undo_expand_dims(bind: Bind, facts: ValueFacts) -> Arg | None:
     """``squeeze`` of the axes that ``expand_dims`` has just added."""
-    inner = _producer_of_first(bind, expand_dims, known)
+    inner = _producer_of_first(bind, expand_dims, facts)
     if inner is None or bind.attrs["axis"] is None:
         return None
     ndim = bind.args[0].type.ndim
     made, taken = (normalize_axes(b.attrs["axis"], ndim) for b in (inner, bind))
     x = inner.args[0]
-    return x if set(made) == set(taken) and known.view_may_be_replaced(bind.binders[0], x) else None
+    return x if set(made) == set(taken) and facts.view_may_be_replaced(bind.binders[0], x) else None
 
 
-def _undo_squeeze(bind: Bind, known: ValueFacts) -> Arg | None:
+def _undo_squeeze(bind: Bind, facts: ValueFacts) -> Arg | None:
     """``expand_dims`` of the axes that ``squeeze`` has just removed, for a C-contiguous array: in
     other views, axes of length 1 may have any stride.
     """
-    inner = _producer_of_first(bind, squeeze, known)
+    inner = _producer_of_first(bind, squeeze, facts)
     if inner is None:
         return None
     x = inner.args[0]
     return (
-        x if known.is_c_contiguous(x) and known.view_may_be_replaced(bind.binders[0], x) else None
+        x if facts.is_c_contiguous(x) and facts.view_may_be_replaced(bind.binders[0], x) else None
     )
 
 
 # ---- reshape, broadcast_to, sum_to_size ----
 
 
-def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
+def _without_sizes(bind: Bind, facts: ValueFacts) -> Bind | None:
     """A known shape as an attribute instead of an operand."""
     aval = bind.binders[0].type
     if len(bind.args) == 1 or not is_static_shape(aval.shape):
@@ -128,32 +128,32 @@ def has_private_names(shape: tuple) -> bool:
     return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
 
 
-def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _merge_reshapes(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """Drop a reshape to the same shape, merge two reshapes."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local:
         return None
     if _same_shape(bind):
-        return x if known.view_may_be_replaced(y, x) else None
-    inner = _producer_of_first(bind, reshape, known)
+        return x if facts.view_may_be_replaced(y, x) else None
+    inner = _producer_of_first(bind, reshape, facts)
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
         return None
     base, shape = inner.args[0], y.type.shape
     if not is_static_shape(shape) or not is_static_shape(x.type.shape) or not base.type.shape:
         return None
     # if the first reshape copies, two results may be views of the same copy
-    is_view = only_splits_axes(shape, x.type.shape) and not known.may_be_result(y)
+    is_view = only_splits_axes(shape, x.type.shape) and not facts.may_be_result(y)
     return (
         replace_attrs(bind, (base,), shape=shape)
-        if is_view or known.is_c_contiguous(base)
+        if is_view or facts.is_c_contiguous(base)
         else None
     )
 
 
-def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
+def _ravel_as_reshape(bind: Bind, facts: ValueFacts) -> Bind | None:
     """``ravel`` of a contiguous array as a reshape, which other rules know."""
     (y,), x = bind.binders, bind.args[0]
-    if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_c_contiguous(x):
+    if bind.attrs["order"] != "C" or type(x) is not Local or not facts.is_c_contiguous(x):
         return None
     # a NumPy scalar has no memory to view; a symbolic size may have any value
     if y.type is None or not x.type.shape or not is_static_shape(y.type.shape):
@@ -176,30 +176,30 @@ def only_splits_axes(shape: tuple, finer: tuple) -> bool:
     return all(n == 1 for n in rest)
 
 
-def _merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _merge_broadcasts(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """Drop a ``broadcast_to`` to the same shape, merge two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's broadcast views are read-only: a result that is such a view has to stay one
-    if type(x) is Local and _same_shape(bind) and not known.may_be_result(y):
-        return x if known.view_may_be_replaced(y, x) else None
-    inner = _producer_of_first(bind, broadcast_to, known)
-    if inner is None or (not inner.args[0].type.shape and known.may_be_result(y)):
+    if type(x) is Local and _same_shape(bind) and not facts.may_be_result(y):
+        return x if facts.view_may_be_replaced(y, x) else None
+    inner = _producer_of_first(bind, broadcast_to, facts)
+    if inner is None or (not inner.args[0].type.shape and facts.may_be_result(y)):
         return None  # NumPy allocates new memory for each view of a scalar
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
 
-def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _drop_sum_to_size(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """Drop a ``sum_to_size`` to the same shape; merge two for integers, with exact sums."""
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
-        return x if known.identity_may_be_replaced(y, x) else None
-    return summed_at_once(bind, known) if y.type.dtype.kind in "biu" else None
+        return x if facts.identity_may_be_replaced(y, x) else None
+    return summed_at_once(bind, facts) if y.type.dtype.kind in "biu" else None
 
 
-def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
+def summed_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Merge two ``sum_to_size``, with another order of summation."""
-    inner = _producer_of_first(bind, sum_to_size, known)
-    if inner is None or not known.has_order_of_copy(inner.args[0]):
+    inner = _producer_of_first(bind, sum_to_size, facts)
+    if inner is None or not facts.has_order_of_copy(inner.args[0]):
         return None
     return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
@@ -207,12 +207,12 @@ def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- casts and copies ----
 
 
-def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Arg | None:
+def _cast_again(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     """Drop a cast to the same dtype, merge two casts."""
     (y,), (x,) = bind.binders, bind.args
-    if type(x) is Local and x.type is y.type and y.type.shape and known.may_be_replaced(y, x):
+    if type(x) is Local and x.type is y.type and y.type.shape and facts.may_be_replaced(y, x):
         return x
-    inner = _producer_of_first(bind, cast, known)
+    inner = _producer_of_first(bind, cast, facts)
     if inner is None or inner.args[0].type.weak:
         return None
     first, second, third = inner.args[0].type.dtype, x.type.dtype, y.type.dtype
@@ -243,7 +243,7 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
     return second.kind != "b" and np.can_cast(first, second, "safe")
 
 
-def _drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
+def _drop_copy(bind: Bind, facts: ValueFacts) -> Arg | None:
     """Drop a copy of a new array, or of an argument, that has the requested order.
 
     If the array or its copy is updated while the other one is needed, ``in_place_check`` copies.
@@ -252,30 +252,30 @@ def _drop_copy(bind: Bind, known: ValueFacts) -> Arg | None:
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
         return None
     has_order = bind.attrs["order"] == "K" or (
-        bind.attrs["order"] == "C" and known.is_c_contiguous(x)
+        bind.attrs["order"] == "C" and facts.is_c_contiguous(x)
     )
     return (
         x
-        if has_order and (known.may_be_replaced(y, x) or known.copy_may_be_replaced(y, x))
+        if has_order and (facts.may_be_replaced(y, x) or facts.copy_may_be_replaced(y, x))
         else None
     )
 
 
-def _real_already(bind: Bind, known: ValueFacts) -> Arg | None:
+def _real_already(bind: Bind, facts: ValueFacts) -> Arg | None:
     """The real part of a real array is the array itself."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or y.type.dtype.kind == "c" or y.type.weak:
         return None
-    return x if known.identity_may_be_replaced(y, x) else None
+    return x if facts.identity_may_be_replaced(y, x) else None
 
 
 _ALL = slice(None)
 
 
-def _write_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
+def _write_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Write new values into all elements of an argument, without a copy of it in between."""
     x, new = bind.args
-    inner = known.made.get(new)
+    inner = facts.made.get(new)
     if inner is None or inner.op.name != "index_set":
         return None
     entries = inner.attrs["item"]
@@ -286,7 +286,7 @@ def _write_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
     if type(values) is not Local or values.type is None or aval is None or aval.shape == ():
         return None
     # other values may be views of an array that is written to before
-    is_own = known.is_new(values)
+    is_own = facts.is_new(values)
     is_same = (values.type.dtype, values.type.shape) == (aval.dtype, aval.shape)
     return bind.replace(args=(x, values)) if is_own and is_same and not values.type.weak else None
 

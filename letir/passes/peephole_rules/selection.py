@@ -39,64 +39,64 @@ def array_instead(bind: Bind, value: Any) -> Bind:
 # ---- where ----
 
 
-def _merge_choices(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _merge_choices(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     """``where`` with equal branches, or nested with the same condition."""
     (y,), (condition, a, b) = bind.binders, bind.args
     if not y.type.shape or any(arg.type is None for arg in bind.args):
         return None
     if a is b:
-        return a if known.may_be_replaced(y, a, condition) else None
-    decided = known.number(condition)
+        return a if facts.may_be_replaced(y, a, condition) else None
+    decided = facts.number(condition)
     if type(decided) is bool:
         taken, left = (a, b) if decided else (b, a)
-        return taken if known.may_be_replaced(y, taken, left) else None
-    return _nested_choice(bind, known)
+        return taken if facts.may_be_replaced(y, taken, left) else None
+    return _nested_choice(bind, facts)
 
 
-def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
+def _nested_choice(bind: Bind, facts: ValueFacts) -> Bind | None:
     """where(c, where(c, a, _), b) = where(c, a, b), and likewise in the other branch."""
     condition, *branches = bind.args
     if type(condition) is not Local:
         return None
-    found = [_inner_choice(condition, branch, i, known) for i, branch in enumerate(branches)]
+    found = [_inner_choice(condition, branch, i, facts) for i, branch in enumerate(branches)]
     if found == [None, None]:
         return None
     kept = [new or old for new, old in zip(found, branches, strict=True)]
     return replace_operation(bind, where, condition, *kept)
 
 
-def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Arg | None:
+def _inner_choice(condition: Local, branch: Arg, i: int, facts: ValueFacts) -> Arg | None:
     """The selected value of a branch that is a ``where`` with the same condition."""
-    inner = known.made.get(branch) if known.op_of(branch) is where else None
+    inner = facts.made.get(branch) if facts.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
         return None
     taken = inner.args[1 + i]
     # equal types, or ``where`` would cast; C order, or the result's memory order may change
     is_same = type(taken) is Local and taken.type is branch.type
-    in_rows = len(branch.type.shape) < 2 or known.is_c_contiguous(taken)
+    in_rows = len(branch.type.shape) < 2 or facts.is_c_contiguous(taken)
     return taken if is_same and in_rows else None
 
 
 # ---- logic ----
 
 
-def _double_not(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _double_not(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     """not not x is x for booleans, otherwise x != 0."""
     (y,), (inner,) = bind.binders, bind.args
-    if known.op_of(inner) is not logical_not:
+    if facts.op_of(inner) is not logical_not:
         return None
-    (x,) = known.made[inner].args
+    (x,) = facts.made[inner].args
     if x.type is y.type:
-        return x if known.may_be_replaced(y, x) else None
+        return x if facts.may_be_replaced(y, x) else None
     return (
         None if x.type is None or x.type.weak else replace_operation(bind, not_equal, x, Const(0))
     )
 
 
-def _idempotent_logic(bind: Bind, known: ValueFacts) -> Arg | None:
+def _idempotent_logic(bind: Bind, facts: ValueFacts) -> Arg | None:
     """x and x, x or x, and the larger of x and x."""
     x, y = bind.args
-    return x if x is y and known.may_be_replaced(bind.binders[0], x) else None
+    return x if x is y and facts.may_be_replaced(bind.binders[0], x) else None
 
 
 def _is_false(n, kind: str) -> bool:
@@ -109,7 +109,7 @@ def _is_true(n, kind: str) -> bool:
     return n is True
 
 
-def _compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
+def _compare_with_itself(bind: Bind, facts: ValueFacts) -> Bind | None:
     """An integer, such as a size, compared with itself."""
     (y,), (a, b) = bind.binders, bind.args
     if a is not b or y.type.shape or type(a) is not Local or a.type.dtype.kind not in "biu":
@@ -117,7 +117,7 @@ def _compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     return array_instead(bind, np.bool_(bind.op in (equal, less_equal, greater_equal)))
 
 
-def _single_bound(bind: Bind, known: ValueFacts) -> Bind | None:
+def _single_bound(bind: Bind, facts: ValueFacts) -> Bind | None:
     """``clip`` with one bound as ``maximum`` or ``minimum``, which ``np.clip`` calls itself."""
     x, low, high = bind.args
     if x.type is None or x.type.dtype.kind != "f":  # Python integers out of an integer's range
@@ -133,7 +133,7 @@ def _single_bound(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- sizes ----
 
 
-def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
+def _known_size(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     """A known size as a constant; else the size of the first value that has the same shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:
@@ -143,16 +143,16 @@ def _known_size(bind: Bind, known: ValueFacts) -> Arg | Bind | None:
         return array_instead(bind, np.array(shape, np.int64))
     if has_private_names(shape):
         return None
-    first = known.sizes.setdefault(shape, y)
-    return first if first is not y and known.new_memory_may_be_replaced(y, first) else None
+    first = facts.sizes.setdefault(shape, y)
+    return first if first is not y and facts.new_memory_may_be_replaced(y, first) else None
 
 
-def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:
+def _single_size(bind: Bind, facts: ValueFacts) -> Bind | None:
     """One element of a known size."""
     x, axis = bind.args[0], bind.attrs["item"]
-    if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
+    if facts.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
         return None
-    aval = known.made[x].args[0].type
+    aval = facts.made[x].args[0].type
     n = None if aval is None else aval.shape[axis]
     return array_instead(bind, np.int64(n)) if type(n) is int else None
 
@@ -160,7 +160,7 @@ def _single_size(bind: Bind, known: ValueFacts) -> Bind | None:
 # ---- sums ----
 
 
-def _sum_of_equal_integers(bind: Bind, known: ValueFacts) -> Bind | None:
+def _sum_of_equal_integers(bind: Bind, facts: ValueFacts) -> Bind | None:
     """A sum of floats that are one known whole number, as in the gradient of a sum: all orders of
     summation give the same number.
     """
@@ -170,7 +170,7 @@ def _sum_of_equal_integers(bind: Bind, known: ValueFacts) -> Bind | None:
     dtype, shape = y.type.dtype, y.type.shape
     if x.type.dtype != dtype or dtype.kind != "f" or dtype.itemsize not in MANTISSA:
         return None
-    n = known.number(x) if is_static_shape((*x.type.shape, *shape)) else None
+    n = facts.number(x) if is_static_shape((*x.type.shape, *shape)) else None
     if not n or n != n // 1 or not x.type.size:
         return None
     total = n * (x.type.size // y.type.size)
