@@ -64,10 +64,10 @@ class _Forward(ExprVisitor):
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
         self.builder.source = bind.source
-        found = rule.emit(
+        tangents_of_results = rule.emit(
             self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]
         )
-        for position, tangent in zip(rule.results, found, strict=True):
+        for position, tangent in zip(rule.results, tangents_of_results, strict=True):
             if carries_derivative(bind.binders[position]):
                 tangents[bind.binders[position]] = tangent
 
@@ -87,16 +87,20 @@ class _Interleaving(_Forward):
         """Replace ``bind`` by one loop or branch that computes values and tangents."""
         builder, builder.source = self.builder, bind.source
         args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
-        given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
+        operand_tangents = [
+            Value(builder, tangents[a]) if a in tangents else None for a in bind.args
+        ]
         try:
-            outs, found = bind.op.fused_jvp(given, *args, **bind.attrs, transform=_push_forward)
+            outs, new_tangents = bind.op.fused_jvp(
+                operand_tangents, *args, **bind.attrs, transform=_push_forward
+            )
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
         last = builder.binds.pop()
         binders = tuple([names.get(b, b) for b in last.binders])
         builder.binds.append(Bind(binders, last.op, last.args, last.attrs, bind.source))
-        pairs = zip(bind.binders, found, strict=True)
+        pairs = zip(bind.binders, new_tangents, strict=True)
         tangents.update({b: t.arg for b, t in pairs if t is not None and carries_derivative(b)})
 
 
@@ -139,10 +143,10 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
             loops[id(bind)] = bind.op.with_tangent_residuals(bind, mask, linear_program)
             return loops[id(bind)]
 
-        found = _Forward(builder, captures.capture, with_residuals).visit(f.body, tangents)
-        outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
+        results = _Forward(builder, captures.capture, with_residuals).visit(f.body, tangents)
+        outputs = tuple(i for i, tangent in enumerate(results) if tangent is not None)
         builder.params = [*params, *captures.params()]
-        linear = builder.build([found[i] for i in outputs])
+        linear = builder.build([results[i] for i in outputs])
         primal = captures.primal()
         if loops:
             primal = primal.with_binds([loops.get(id(bind), bind) for bind in primal.binds])
@@ -169,16 +173,16 @@ def jvp_program(
     builder = LetBuilder()
     apart = not any(bind.op.fused_jvp for bind in f.binds)
     builder.binds = list(f.binds) if apart else []  # tangents come after all values
-    given = [Local(strong_type(f.params[i].type)) for i in inputs]
-    tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
+    directions = [Local(strong_type(f.params[i].type)) for i in inputs]
+    tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], directions, strict=True))
     with paused_gc():
         kind = _Forward if apart else _Interleaving
         wanted = None if count is None else _ancestors(f, f.ret.args[:count])
         # nothing is captured
-        found = kind(builder, lambda local: local, wanted=wanted).visit(f.body, tangents)[:count]
-    builder.params = [*f.params, *given]
-    outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
-    return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
+        results = kind(builder, lambda local: local, wanted=wanted).visit(f.body, tangents)[:count]
+    builder.params = [*f.params, *directions]
+    outputs = tuple(i for i, tangent in enumerate(results) if tangent is not None)
+    return builder.build([*f.ret.args, *(results[i] for i in outputs)]), outputs
 
 
 def _ancestors(f: Lambda, results: Sequence[Arg]) -> set[Local]:
@@ -198,8 +202,8 @@ def _push_forward(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     program, outputs = jvp_program(fn, inputs)
     builder = next(v.emitter for v in (*args, *tangents) if isinstance(v, Value))
-    found = builder.call(program, [*args, *(tangents[i] for i in inputs)])
-    by_output = dict(zip(outputs, found[len(fn.ret.args) :], strict=True))
+    results = builder.call(program, [*args, *(tangents[i] for i in inputs)])
+    by_output = dict(zip(outputs, results[len(fn.ret.args) :], strict=True))
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 

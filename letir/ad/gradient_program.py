@@ -125,10 +125,10 @@ class Gradient:
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
         # residuals may be the only arrays, if all cotangents are None
         xp = array_module(arg for arg in args if arg is not Undef)
-        found = evaluator_of(args).call(self.df, args)
+        cotangents = evaluator_of(args).call(self.df, args)
         return tuple(
             zeros_for(self.f.params[i], ct, xp)
-            for i, ct in zip(self.df_output_vjps, found, strict=True)
+            for i, ct in zip(self.df_output_vjps, cotangents, strict=True)
         )
 
     @paused_gc()
@@ -152,22 +152,26 @@ class Gradient:
         # the cotangents of temporaries are undefined: callers have none
         names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
         cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]  # positions increase
-        given = {param: Local(param.type, param.name) for param in cts}
-        names |= given
+        cotangent_params = {param: Local(param.type, param.name) for param in cts}
+        names |= cotangent_params
         # in one program, the captured parameters of df become the locals of f
         captured: list[Arg] = [f.params[i] for i in self.df_input_captured_inputs]
         captured += [f.ret.args[i] for i in self.df_input_captured_outputs]
         names |= zip(df.params[len(vjps) :], captured, strict=True)
         undefined = {param: False for param in vjps if names[param] is UNDEFINED}
-        found = Specializer(builder, names, undefined).run(df)
+        results = Specializer(builder, names, undefined).run(df)
         inputs = [f.params[i] for i in self.df_output_vjps]
-        found = [
+        results = [
             zeros_of_type(builder, p) if a is UNDEFINED else a
-            for p, a in zip(inputs, found, strict=True)
+            for p, a in zip(inputs, results, strict=True)
         ]
         in_tree, out_tree, positional = self._joined_trees(len(cts))
-        builder.params = [*f.params[:positional], *given.values(), *f.params[positional:]]
-        return builder.build([*f.ret.args[: self.f_real_outputs], *found], in_tree, out_tree)
+        builder.params = [
+            *f.params[:positional],
+            *cotangent_params.values(),
+            *f.params[positional:],
+        ]
+        return builder.build([*f.ret.args[: self.f_real_outputs], *results], in_tree, out_tree)
 
     def _joined_trees(self, n_cts: int) -> tuple[Tree, Tree, int]:
         """(tree of the arguments of ``joined``, tree of its results, number of parameters of ``f``
@@ -177,23 +181,27 @@ class Gradient:
         args, kwargs = ((LEAF,) * len(f.params), {}) if f.in_tree is None else f.in_tree.example()
         out = LEAF if real == 1 else (LEAF,) * real
         out = out if self.out_tree is None else self.out_tree.example()
-        found = (LEAF,) * len(self.df_output_vjps)
-        trees = Tree.from_pytree(((*args, *[LEAF] * n_cts), kwargs)), Tree.from_pytree((out, found))
+        arguments = (LEAF,) * len(self.df_output_vjps)
+        trees = (
+            Tree.from_pytree(((*args, *[LEAF] * n_cts), kwargs)),
+            Tree.from_pytree((out, arguments)),
+        )
         return *trees, Tree.from_pytree(args).arrays
 
     def df_text(self) -> str:
         """``df`` as text, with the role of each parameter."""
         numbers = number_locals(self.f)
-        made = {binder: bind for bind in self.f.binds for binder in bind.binders}
+        definitions = {binder: bind for bind in self.f.binds for binder in bind.binders}
         roles = [
-            f"vjp of {_describe_value(self.f.ret.args[i], numbers, made)}"
+            f"vjp of {_describe_value(self.f.ret.args[i], numbers, definitions)}"
             for i in self.df_input_vjps
         ]
         roles += [
-            _describe_value(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs
+            _describe_value(self.f.params[i], numbers, definitions)
+            for i in self.df_input_captured_inputs
         ]
         roles += [
-            _describe_value(self.f.ret.args[i], numbers, made)
+            _describe_value(self.f.ret.args[i], numbers, definitions)
             for i in self.df_input_captured_outputs
         ]
         return LATE_BOUND["untyped_text"](self.df, "df", roles)
@@ -233,13 +241,13 @@ def number_locals(fn: Lambda) -> dict[Local, str]:
     return {local: f"%{i}" for i, local in enumerate(locals_)}
 
 
-def _describe_value(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
+def _describe_value(arg: Arg, numbers: dict[Local, str], definitions: dict[Local, Bind]) -> str:
     """A short text for a value: its name, a simple expression for it, or its number."""
     if type(arg) is not Local:
         return repr(arg)
     if arg.name:
         return arg.name
-    bind = made.get(arg)
+    bind = definitions.get(arg)
     symbol = bind.op.symbol if bind else None
     # a*b as in D5 of semantics.md; nested expressions get their number
     if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):

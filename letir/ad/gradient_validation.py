@@ -39,24 +39,26 @@ def check_gradient(gradient: Gradient) -> Gradient:
     return gradient
 
 
-def _check_positions(name: str, found: Sequence, count: int) -> None:
+def _check_positions(name: str, positions: Sequence, count: int) -> None:
     """Raise ShapeError unless these are increasing positions below ``count``."""
-    is_positions = type(found) is tuple and all(type(i) is int and 0 <= i < count for i in found)
-    if not is_positions or any(i >= j for i, j in pairwise(found)):
+    is_positions = type(positions) is tuple and all(
+        type(i) is int and 0 <= i < count for i in positions
+    )
+    if not is_positions or any(i >= j for i, j in pairwise(positions)):
         raise ShapeError(
-            f"{name} is {_short_repr(found)}, expected increasing positions below {count}"
+            f"{name} is {_short_repr(positions)}, expected increasing positions below {count}"
         )
 
 
-def _check_type(what: str, arg: Arg, param: Local) -> None:
+def _check_type(role: str, arg: Arg, param: Local) -> None:
     """Raise ShapeError unless a parameter of df has dtype and shape of the value in f."""
     if type(arg) is not Local:
-        raise ShapeError(f"{what} stands for a value of f, which is the number {arg!r}")
-    given, expected = arg.type, param.type
-    if given is None or expected is None:
+        raise ShapeError(f"{role} stands for a value of f, which is the number {arg!r}")
+    actual, expected = arg.type, param.type
+    if actual is None or expected is None:
         return
-    if (given.dtype, given.shape) != (expected.dtype, expected.shape):
-        raise ShapeError(f"{what} is {expected}, the value in f is {given}")
+    if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
+        raise ShapeError(f"{role} is {expected}, the value in f is {actual}")
 
 
 def _short_repr(value: Any) -> str:

@@ -29,9 +29,9 @@ class Linearity:
     the transform that asks, ``remedy`` the advice in the error.
     """
 
-    def __init__(self, fn: Lambda, params: Collection[Local], asked: str, remedy: str):
+    def __init__(self, fn: Lambda, params: Collection[Local], caller: str, remedy: str):
         # without dead binds, which need not be linear
-        self.fn, self.asked, self.remedy = dead_code(fn), asked, remedy
+        self.fn, self.asked, self.remedy = dead_code(fn), caller, remedy
         self.linear: set[Local] = set(params)
         self.zero: set[Local] = set()
         for bind in self.fn.binds:
@@ -39,7 +39,7 @@ class Linearity:
         for arg in self.fn.ret.args:
             if not self.vanishes(arg):
                 same = "is the same for all arguments, but not zero"
-                raise LetirError(f"{asked}: the result {arg!r} {same}\n  {remedy}")
+                raise LetirError(f"{caller}: the result {arg!r} {same}\n  {remedy}")
 
     def vanishes(self, arg: Arg) -> bool:
         """Whether ``arg`` is zero if the linear parameters are zero."""
@@ -53,13 +53,13 @@ class Linearity:
             self.zero.update(bind.binders)
             return
         # one test for both sets: an operation that is linear in operands of zero has zero results
-        for known in (self.linear, self.zero):
-            chosen = {arg for arg in bind.locals() if arg in known}
+        for locals_ in (self.linear, self.zero):
+            chosen = {arg for arg in bind.locals() if arg in locals_}
             if chosen and not bind.op.reads_sizes_only:
                 why = self.obstacle(bind, chosen)
                 if why is None:
-                    known.update(_dependent_results(bind, chosen))
-                elif known is self.linear:
+                    locals_.update(_dependent_results(bind, chosen))
+                elif locals_ is self.linear:
                     raise self.nonlinear_error(bind, why)
                 return
         if any(type(arg) is not Local and self.vanishes(arg) for arg in bind.args):
@@ -107,9 +107,9 @@ class Linearity:
         avals = [arg.type for arg in bind.args]
         if bind.op.decompose is None or None in avals:
             return None
-        known = tuple([aval if isinstance(aval, ArrayType) else None for aval in avals])
-        inside = decomposition(bind.op.decompose, known, dict(bind.attrs))
-        there = [arg for arg, aval in zip(bind.args, known, strict=True) if aval is not None]
+        types = tuple([aval if isinstance(aval, ArrayType) else None for aval in avals])
+        inside = decomposition(bind.op.decompose, types, dict(bind.attrs))
+        there = [arg for arg, aval in zip(bind.args, types, strict=True) if aval is not None]
         params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
         try:
             Linearity(inside, params, self.asked, self.remedy)
@@ -186,9 +186,9 @@ def _reads_values(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> boo
     """Whether the rule reads elements of any of these locals, and not only their sizes."""
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
-    asked = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}
+    chosen = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}
     terms: tuple[Bind | Ret, ...] = (*rule.body.binds, rule.body.ret)
-    return any(arg in asked for term in terms if not _is_size(term) for arg in term.locals())
+    return any(arg in chosen for term in terms if not _is_size(term) for arg in term.locals())
 
 
 def _is_size(term) -> bool:

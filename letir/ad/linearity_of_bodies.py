@@ -61,8 +61,8 @@ def obstacle_in_bodies(
     if any(_test_depends(test, params) for test in tests):
         return "is not linear"
     inside = [layout.steps + i for i in params]
-    wanted = sorted({*results, *moving})
-    return None if _is_linear(body, inside, wanted, check) else "is not linear"
+    positions = sorted({*results, *moving})
+    return None if _is_linear(body, inside, positions, check) else "is not linear"
 
 
 def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
@@ -71,17 +71,17 @@ def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     flags = [arg in chosen for arg in bind.args[layout.ahead :]]
     if layout.loop is None:
         rows = [results_requiring_grad(body, flags) for body in _fitted_bodies(bind)]
-        found = [any(row) for row in zip(*rows, strict=True)]
-        return [binder for binder, there in zip(bind.binders, found, strict=True) if there]
+        dependent = [any(row) for row in zip(*rows, strict=True)]
+        return [binder for binder, there in zip(bind.binders, dependent, strict=True) if there]
     n_carry, leading = layout.n_carry(bind), layout.steps
     body = bodies_of(bind)[-1]
     body = Lambda([*body.params[leading:], *body.params[:leading]], body.binds, body.ret)
     flags = carry_requiring_grad(body, [*flags, *[False] * leading], n_carry)
-    found = results_requiring_grad(body, flags)
-    found[n_carry:n_carry] = [False] * layout.own(bind)
+    dependent = results_requiring_grad(body, flags)
+    dependent[n_carry:n_carry] = [False] * layout.own(bind)
     return [
         binder
-        for i, (binder, there) in enumerate(zip(bind.binders, found, strict=True))
+        for i, (binder, there) in enumerate(zip(bind.binders, dependent, strict=True))
         if there or (i < n_carry and flags[i])
     ]
 

@@ -35,14 +35,14 @@ def pull(
     gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
     operands = [builder.enter(arg) for arg in args]  # Python numbers become constants
-    primal, given = _with_known_results(gradient.f, known or {})
-    outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
+    primal, lifted = _with_known_results(gradient.f, known or {})
+    outs = builder.inline(primal, [*operands, *map(builder.enter, lifted)])
     captured = [operands[i] for i in gradient.df_input_captured_inputs]
     captured += [outs[i] for i in gradient.df_input_captured_outputs]
-    found = builder.inline(
+    cotangents = builder.inline(
         gradient.df, [builder.enter(cts[i]) for i in gradient.df_input_vjps] + captured
     )
-    by_input = dict(zip(gradient.df_output_vjps, found, strict=True))
+    by_input = dict(zip(gradient.df_output_vjps, cotangents, strict=True))
     return tuple(
         Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None
         for i in range(len(args))
@@ -78,12 +78,12 @@ def _with_known_results(fn: Lambda, known: dict) -> tuple[Lambda, list]:
     if not known:
         return fn, []
     values = {fn.ret.args[i]: value for i, value in known.items()}
-    made = {b: bind for bind in fn.binds for b in bind.binders if b in values}
+    makers = {b: bind for bind in fn.binds for b in bind.binders if b in values}
     # a bind with an unknown result stays, and computes the known ones too
-    dropped = {id(bind) for bind in made.values() if all(b in values for b in bind.binders)}
-    given = {b: values[b] for b, bind in made.items() if id(bind) in dropped}
+    dropped = {id(bind) for bind in makers.values() if all(b in values for b in bind.binders)}
+    lifted = {b: values[b] for b, bind in makers.items() if id(bind) in dropped}
     binds = tuple([bind for bind in fn.binds if id(bind) not in dropped])
-    return Lambda([*fn.params, *given], binds, fn.ret), list(given.values())
+    return Lambda([*fn.params, *lifted], binds, fn.ret), list(lifted.values())
 
 
 pull.program = differentiate_body  # type: ignore[attr-defined]  # used by the rules of loops

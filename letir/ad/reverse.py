@@ -48,9 +48,9 @@ class Reverse(ExprVisitor):
             # a loop, not any(...): a generator would be a Python frame for every bind
             for arg in bind.args:
                 if type(arg) is Local and arg in needed:
-                    made = list(filter(carries_derivative, bind.binders))
-                    if made:
-                        needed.update(made)
+                    results = list(filter(carries_derivative, bind.binders))
+                    if results:
+                        needed.update(results)
                         tape.append(bind)
                     break
         return TailCall(let.body, needed, tape, seeds)
@@ -81,9 +81,9 @@ class Reverse(ExprVisitor):
         if not rule.results:  # all cotangents of operands that require grad are zero
             return
         self.emitter.source = bind.source
-        found = self.emit(rule, bind, self.captured(rule, bind))
+        cotangents = self.emit(rule, bind, self.captured(rule, bind))
         args, needed = bind.args, self.needed
-        for position, ct in zip(rule.results, found, strict=True):
+        for position, ct in zip(rule.results, cotangents, strict=True):
             arg = args[position]
             if arg in needed:
                 self.contribute(arg, ct)

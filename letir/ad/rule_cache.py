@@ -154,14 +154,14 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
     known_as = tuple(key)
     result = _bodies.get(known_as)
     if result is None:
-        wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
-        result = _record_rule(kind, bind, mask, wanted)
+        needed_args = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
+        result = _record_rule(kind, bind, mask, needed_args)
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
             _bodies[known_as] = result
     return result
 
 
-def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBody:
+def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
@@ -179,17 +179,19 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> Rul
     outs = [values[b] for b in bind.binders]
     if mask_unknown and bind.op.results is not None:
         directions = [instantiate_like(ct, out) for ct, out in zip(directions, outs, strict=True)]
-    keywords = _rule_keywords(bind.op, kind, wanted)
-    found = _run_rule(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
+    keywords = _rule_keywords(bind.op, kind, needed)
+    rule_results = _run_rule(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
     results = {
-        i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
+        i: v
+        for i, v in enumerate(rule_results)
+        if isinstance(v, Value) and (kind == "jvp" or needed[i])
     }
     fn = dead_code(builder.build(results.values()))
     # where Undef is possible, the text of a grad_of shows the rule as it was written
     fn = fn if mask_unknown else merge_equal_binds(fn, _is_repeatable)
     # only what the rule reads is captured, so that other values can be freed
-    given = set(fn.params[:count])
-    used = [p for p in _first_uses(fn) if p not in given]
+    directions_set = set(fn.params[:count])
+    used = [p for p in _first_uses(fn) if p not in directions_set]
     places: dict = {}  # local -> its first position
     for i, local in enumerate((*bind.args, *bind.binders)):
         places.setdefault(local, i)
@@ -198,7 +200,7 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> Rul
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
     captured = tuple(origin[p] for p in used)
-    missing = tuple((i, v.reason) for i, v in enumerate(found) if type(v) is Absent)
+    missing = tuple((i, v.reason) for i, v in enumerate(rule_results) if type(v) is Absent)
     return RuleBody(*compile_steps(body), body, captured, tuple(results), attrs, types, missing)
 
 
@@ -207,17 +209,17 @@ def _is_repeatable(op: Primitive) -> bool:
     return not (op.random or op.effect)
 
 
-def _rule_keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
+def _rule_keywords(op: Primitive, kind: str, needed: list[bool]) -> dict:
     """Extra keyword arguments for the rule of an operation with bodies.
 
-    ``transform``: ``pull`` or ``push``, to differentiate the bodies. ``wanted``: which operands
+    ``transform``: ``pull`` or ``push``, to differentiate the bodies. ``needed``: which operands
     require grad; for vjp rules that have this keyword.
     """
     if not op.holds_lambdas:
         return {}
     transform = LATE_BOUND["pull" if kind == "vjp" else "push"]
     asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())  # keyword-only
-    return {"transform": transform, "wanted": wanted} if asks else {"transform": transform}
+    return {"transform": transform, "wanted": needed} if asks else {"transform": transform}
 
 
 def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
@@ -229,8 +231,8 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
     elif kind == "vjp":
         directions = tuple(directions)
     try:
-        given = outs[0] if single else tuple(outs)
-        result = op.rule(kind)(directions, given, *args, **attrs, **keywords)
+        out_or_outs = outs[0] if single else tuple(outs)
+        result = op.rule(kind)(directions, out_or_outs, *args, **attrs, **keywords)
     except (LetirError, RecursionError, MemoryError):
         raise
     except Exception as error:
@@ -264,21 +266,21 @@ def _is_any_unknown(values: tuple) -> bool:
     return any(isinstance(value, Value) and value.type is None for value in values)
 
 
-def _check_direction(op: Primitive, what: str, found: Any, value: Any) -> None:
+def _check_direction(op: Primitive, role: str, direction: Any, value: Any) -> None:
     """Raise unless a cotangent or tangent has the type of the value that it belongs to."""
-    if not isinstance(found, Value):
-        is_array = hasattr(found, "dtype") or type(found) in PYTHON_NUMBERS
-        if found is not None and type(found) is not Absent and not is_array:
+    if not isinstance(direction, Value):
+        is_array = hasattr(direction, "dtype") or type(direction) in PYTHON_NUMBERS
+        if direction is not None and type(direction) is not Absent and not is_array:
             raise DTypeError(
-                f"{op.name}: its {what} of {found!r}\n  return arrays, or None for a zero"
+                f"{op.name}: its {role} of {direction!r}\n  return arrays, or None for a zero"
             )
         return
-    if not isinstance(value, Value) or found.type is None or value.type is None:
+    if not isinstance(value, Value) or direction.type is None or value.type is None:
         return
     expected = strong_type(value.type)
-    if value.type.inexact and strong_type(found.type) is not expected:  # is: types are interned
+    if value.type.inexact and strong_type(direction.type) is not expected:  # is: types are interned
         raise ShapeError(
-            f"{op.name}: its {what} of {found.type}, not {expected}\n"
+            f"{op.name}: its {role} of {direction.type}, not {expected}\n"
             "  it has the type of its value: sum over axes that were broadcast, cast with astype"
         )
 

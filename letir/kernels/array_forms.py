@@ -65,8 +65,8 @@ def _reduction_form(finish: Callable[[Builder, list], Any]) -> ArrayForm:
         _expect_plain(attrs)
         axes = range(x.ndim) if axis is None else axis if type(axis) is tuple else (axis,)
         reduced = tuple([n % x.ndim for n in axes]) if x.ndim else ()
-        kept = tuple([n for n in range(x.ndim) if n not in reduced])
-        rows = x.transpose(kept + reduced).reshape([x.shape[n] for n in kept] + [-1])
+        remaining = tuple([n for n in range(x.ndim) if n not in reduced])
+        rows = x.transpose(remaining + reduced).reshape([x.shape[n] for n in remaining] + [-1])
         out = np.empty(rows.shape[:-1], object)
         for index in np.ndindex(out.shape):
             out[index] = finish(b, list(rows[index]))
@@ -96,9 +96,9 @@ def _place_of_extreme(name: str) -> Callable[[Builder, list], Any]:
         for n, x in enumerate(row[1:], start=1):
             is_better = b.let(name, x, best)
             if x.dtype.kind == "f":
-                known = b.let("ne", best, best)
+                is_nan = b.let("ne", best, best)
                 is_better = b.let("or", is_better, b.let("ne", x, x))
-                is_better = b.select(known, b.number(False, "?"), is_better)
+                is_better = b.select(is_nan, b.number(False, "?"), is_better)
             best, place = (
                 b.select(is_better, x, best),
                 b.select(is_better, b.number(n, "i8"), place),

@@ -106,9 +106,9 @@ def _output_array(body: Lambda, n: int, arg: Arg, shape: tuple) -> Array:
         expect_known(arg.type)
     if not shape and any(map(is_complex, [x.type for x in (*body.params, arg)])):
         raise NoKernel  # of a single number, NumPy rounds products otherwise
-    made = [bind for bind in body.binds if arg in bind.binders]
-    if not made or arg.type.weak:
+    makers = [bind for bind in body.binds if arg in bind.binders]
+    if not makers or arg.type.weak:
         raise NoKernel
-    if not shape and getattr(made[0].op.impl, "ufunc", None) is None:
+    if not shape and getattr(makers[0].op.impl, "ufunc", None) is None:
         raise NoKernel  # a ufunc gives a scalar, other functions a 0-d array
     return Array(f"y{n}", arg.type.dtype, ("n",), is_written=True)

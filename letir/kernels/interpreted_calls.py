@@ -39,42 +39,42 @@ class InterpretedCall:
         InternalError for an index outside of an array.
         """
         inputs = [a for a in self.kernel.arrays if not a.is_written]
-        given = [np.asarray(x, a.dtype) for x, a in zip(operands, inputs, strict=True)]
+        converted = [np.asarray(x, a.dtype) for x, a in zip(operands, inputs, strict=True)]
         # the axes before the core axes of the signature are one axis of the kernel
-        own = [x.ndim + 1 - len(a.extents) for x, a in zip(given, inputs, strict=True)]
-        outer = np.broadcast_shapes(*[x.shape[:n] for x, n in zip(given, own, strict=True)])
+        own = [x.ndim + 1 - len(a.extents) for x, a in zip(converted, inputs, strict=True)]
+        outer = np.broadcast_shapes(*[x.shape[:n] for x, n in zip(converted, own, strict=True)])
         arrays = []
-        for x, n in zip(given, own, strict=True):
+        for x, n in zip(converted, own, strict=True):
             full = np.array(np.broadcast_to(x, outer + x.shape[n:]))  # may be written: scratch
             arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
-        made = self.compute_results(arrays, [None if y is None else y[None] for y in out])
-        results = [y.reshape(outer + y.shape[1:]) for y in made]
+        computed = self.compute_results(arrays, [None if y is None else y[None] for y in out])
+        results = [y.reshape(outer + y.shape[1:]) for y in computed]
         shaped = [y if y.shape else y[()] for y in results]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
-    def compute_results(self, arrays: list, made: list) -> list:
-        """The results of the kernel; ``made``: existing arrays for them, None for a new array."""
+    def compute_results(self, arrays: list, outs: list) -> list:
+        """The results of the kernel; ``outs``: existing arrays for them, None for a new array."""
         written = [a for a in self.kernel.arrays if a.is_written]
-        made = made or [None] * len(written)
+        outs = outs or [None] * len(written)
         extents = {n: int(n) for a in self.kernel.arrays for n in a.extents if n.isdigit()}
         extents[self.kernel.extents[0].name] = len(arrays[0]) if arrays else 1
-        for x, a in zip([*arrays, *made], self.kernel.arrays, strict=True):
+        for x, a in zip([*arrays, *outs], self.kernel.arrays, strict=True):
             if x is not None:
                 extents |= dict(zip(a.extents[1:], x.shape[1:], strict=True))
         for n, a in enumerate(written):
             shape = [extents[name] if name else 1 for name in a.extents]
-            made[n] = np.empty(shape, a.dtype) if made[n] is None else made[n]
-        self.run([*arrays, *made], extents)
-        return made
+            outs[n] = np.empty(shape, a.dtype) if outs[n] is None else outs[n]
+        self.run([*arrays, *outs], extents)
+        return outs
 
     def run(self, arrays: list, extents: dict[str, int]) -> None:
         """Run the kernel, with floating-point errors handled as in ``np.errstate``."""
         errors: list[str] = []
-        wanted = {name: one for name, one in np.geterr().items() if name != "under"}
-        calls: Any = dict.fromkeys(wanted, "call")
+        modes = {name: one for name, one in np.geterr().items() if name != "under"}
+        calls: Any = dict.fromkeys(modes, "call")
         with np.errstate(**calls, under="ignore", call=lambda name, _: errors.append(name)):
             interpret(self.kernel, arrays, extents)
-        raised = [name for name in errors if wanted[_ERRORS[name]] != "ignore"]
+        raised = [name for name in errors if modes[_ERRORS[name]] != "ignore"]
         if raised:
             raise FloatingPointError(f"{raised[0]} encountered in {self.kernel.name}")
 

@@ -148,8 +148,8 @@ class _Run:
 
     def run_call(self, one: FunctionCall) -> Any:
         """The result of a call of a kernel's function."""
-        given = [self.value(x) for x in one.operands]
-        self.values.update(zip(one.function.params, given, strict=True))
+        values = [self.value(x) for x in one.operands]
+        self.values.update(zip(one.function.params, values, strict=True))
         function = one.function
         self.run(function.test)
         if function.condition is None:
@@ -157,6 +157,6 @@ class _Run:
             return self.value(function.result)
         is_rare = self.value(function.condition)
         if not np.any(is_rare):
-            return given[0]
+            return values[0]
         self.run(function.body)
-        return np.where(is_rare, self.value(function.result), given[0])
+        return np.where(is_rare, self.value(function.result), values[0])

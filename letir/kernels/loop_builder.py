@@ -76,9 +76,9 @@ class Builder:
             return self.quiet_comparison(name, *operands)
         kind = instruction_dtype(name, tuple([x.dtype for x in operands]), dtype)
         key = (name, tuple([_expression_key(x) for x in operands]), kind, reassociates)
-        for known in reversed(self.known):
-            if key in known:
-                return known[key]
+        for scope in reversed(self.known):
+            if key in scope:
+                return scope[key]
         result = self.known[-1][key] = self.scalar(kind)
         self.bodies[-1].append(Let(result, name, operands, reassociates))
         return result
@@ -93,10 +93,10 @@ class Builder:
         zero = self.hidden(self.number(0, x.dtype))
         x, y = [one if type(one) is Number else self.select(unordered, zero, one) for one in (x, y)]
         self.is_quiet = False
-        found = self.let(name, x, y)
+        result = self.let(name, x, y)
         self.is_quiet = True
         ordered = self.let("xor", unordered, self.number(True, np.dtype("?")))
-        return self.let("and", found, self.hidden(ordered))
+        return self.let("and", result, self.hidden(ordered))
 
     def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
         """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""
@@ -136,9 +136,9 @@ class Builder:
     def call_function(self, function: Function, operands: tuple[Operand, ...]) -> Operand:
         """The result of a function of the kernel."""
         key = (function, tuple([_expression_key(x) for x in operands]))
-        for known in reversed(self.known):
-            if key in known:
-                return known[key]
+        for scope in reversed(self.known):
+            if key in scope:
+                return scope[key]
         result = self.known[-1][key] = self.scalar(function.result.dtype)
         self.bodies[-1].append(FunctionCall(result, function, operands))
         return result

@@ -334,8 +334,8 @@ class _LoopLowering(Unrolling):
         for bind in test.binds:
             self.add(bind)
         (arg,) = test.ret.args
-        found = self.element(int(self.as_param(arg, arg)))
-        return self.builder.let("ne", found, self.builder.number(0, found.dtype))
+        condition = self.element(int(self.as_param(arg, arg)))
+        return self.builder.let("ne", condition, self.builder.number(0, condition.dtype))
 
     def carried_results(self, loop: LoopParts, scalars: Sequence[Operand]) -> list:
         """The scalars, shaped and converted to the carried results of the loop."""

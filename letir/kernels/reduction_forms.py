@@ -164,8 +164,8 @@ class Compensated(_Sum):
     def with_block(self, b: Builder, parts: Parts, block: Parts) -> Parts:
         (total, error), (x,) = parts, block
         result = b.add(total, x)
-        taken = b.sub(result, total)
-        lost = b.add(b.sub(total, b.sub(result, taken)), b.sub(x, taken))
+        added = b.sub(result, total)
+        lost = b.add(b.sub(total, b.sub(result, added)), b.sub(x, added))
         return result, b.add(error, lost)
 
     def of_block(self, b: Builder, block: Parts) -> Parts:

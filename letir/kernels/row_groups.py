@@ -56,10 +56,10 @@ class RowLowering(ScalarLowering):
         self.emit(extents)
         # NumPy gives the lengths of axes in the order in which the signature names them
         order = dict.fromkeys(["o", *[name for array in arrays for name in array.extents]])
-        taken = {name for array in arrays if not array.is_written for name in array.extents}
-        if len(order) != len(extents) or not order.keys() <= {"o", *taken}:
+        input_extents = {name for array in arrays if not array.is_written for name in array.extents}
+        if len(order) != len(extents) or not order.keys() <= {"o", *input_extents}:
             raise NoKernel  # NumPy finds the lengths in the operands alone
-        given = tuple([extents[name] for name in order])
+        lengths = tuple([extents[name] for name in order])
         results = [self.passes.source(arg) for arg in self.passes.body.ret.args]
         is_stacked = self.passes.space.is_stacked
         over_rows = ("shared full", "shared column") if is_stacked else ("single", "column")
@@ -67,7 +67,11 @@ class RowLowering(ScalarLowering):
         params: dict[Arg, int] = {param: n for n, param in enumerate(self.passes.body.params)}
         return RowKernel(
             Kernel(
-                kernel_name(self.passes.body), arrays, given, b.statements(), takes_contiguous=True
+                kernel_name(self.passes.body),
+                arrays,
+                lengths,
+                b.statements(),
+                takes_contiguous=True,
             ),
             self.passes.space,
             tuple([(params[arg], kind, shape) for arg, kind, shape in self.inputs]),
@@ -79,8 +83,8 @@ class RowLowering(ScalarLowering):
 
     def reduction_names(self, kinds: tuple[str, ...]) -> dict[Arg, str]:
         """The reductions whose results have one of these kinds, by result."""
-        found = [one.bind for one in self.passes.reductions if one.kind in kinds]
-        return {bind.binders[0]: bind.op.reduction or "" for bind in found}
+        binds = [one.bind for one in self.passes.reductions if one.kind in kinds]
+        return {bind.binders[0]: bind.op.reduction or "" for bind in binds}
 
     # ---- arrays ----
 
@@ -249,8 +253,8 @@ class RowLowering(ScalarLowering):
         loop = b.loop(count, *_flatten_parts(first))
         with loop:
             start = b.let("shl", loop.index, bits)
-            left = b.sub(self.n, start)
-            size = b.select(b.let("lt", left, most), left, most)
+            remaining = b.sub(self.n, start)
+            size = b.select(b.let("lt", remaining, most), remaining, most)
             parts = _split_like(loop.carried, first)
             begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
             ended = self.emit_elements(stage, now, begun, (start, size))
@@ -293,8 +297,8 @@ class RowLowering(ScalarLowering):
         for scope in ("", "shared "):
             self.place[f"{scope}full"] = (*self.place[f"{scope}row"], index)
             self.place[f"{scope}column"] = (*self.place[f"{scope}single"], index)
-        kept = ("row", "single", "shared row", "shared single")
-        self.loaded = {key: x for key, x in self.loaded.items() if key[1] in kept}
+        row_kinds = ("row", "single", "shared row", "shared single")
+        self.loaded = {key: x for key, x in self.loaded.items() if key[1] in row_kinds}
 
     def compute(self, stage: int) -> None:
         """Write the full values of a pass at one element, and store the values that are kept."""

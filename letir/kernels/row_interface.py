@@ -37,8 +37,8 @@ class RowKernel:
         axes = [self.space.axes_of(kind) for _, kind, _ in self.operands] + ["n"] * len(
             self.scratch
         )
-        given, made = [
+        inputs, outputs = [
             ",".join([f"({','.join(names)})" for names in kinds])
             for kinds in (axes, map(self.space.axes_of, self.results))
         ]
-        return f"{given}->{made}"
+        return f"{inputs}->{outputs}"

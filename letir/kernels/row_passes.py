@@ -126,8 +126,8 @@ def reduced_axes(bind: Bind) -> tuple[int, ...]:
     shape = bind.args[0].type.shape
     if "axis" in bind.attrs:
         axis = bind.attrs["axis"]
-        given = range(len(shape)) if axis is None else axis if type(axis) is tuple else (axis,)
-        axes = {n % len(shape) for n in given} if shape else set()
+        numbers = range(len(shape)) if axis is None else axis if type(axis) is tuple else (axis,)
+        axes = {n % len(shape) for n in numbers} if shape else set()
     else:  # to a shape that broadcasts to the operand's
         result = bind.binders[0].type.shape
         lead = len(shape) - len(result)

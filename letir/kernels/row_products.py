@@ -49,15 +49,15 @@ def multiplies_rows(bind: Bind) -> bool:
 
 def paired_products(binds: Iterable[Bind]) -> frozenset[Local]:
     """The results of products of large matrices that are multiplied from both sides."""
-    found: dict[Local, tuple[list[Local], list[Local]]] = {}
+    products: dict[Local, tuple[list[Local], list[Local]]] = {}
     for bind in binds:
         if is_product(bind) and all(type(arg) is Local for arg in bind.args):
             matrix, _ = operands_of_product(bind)
             n_rows, n_columns = matrix.type.shape
             if n_rows * n_columns >= _LEAST_ELEMENTS and _LEAST_ROW <= n_columns <= _MOST_ROW:
-                sides = found.setdefault(matrix, ([], []))
+                sides = products.setdefault(matrix, ([], []))
                 sides[multiplies_rows(bind)].append(bind.binders[0])
-    pairs = [[*left, *right] for left, right in found.values() if left and right]
+    pairs = [[*left, *right] for left, right in products.values() if left and right]
     return frozenset([binder for both in pairs for binder in both])
 
 
@@ -67,7 +67,7 @@ def has_pairs(binds: Iterable[Bind]) -> bool:
     for bind in binds:
         if is_product(bind):
             sides.setdefault(operands_of_product(bind)[0], set()).add(multiplies_rows(bind))
-    return all(len(found) == 2 for found in sides.values())
+    return all(len(side) == 2 for side in sides.values())
 
 
 def products_as_sums(body: Lambda) -> Lambda:

@@ -159,8 +159,8 @@ def _reciprocal(b: Builder, x: Operand) -> Operand:
 
 def _heaviside(b: Builder, x: Operand, at_zero: Operand) -> Operand:
     zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
-    found = b.select(b.let("lt", x, zero), zero, b.select(b.let("gt", x, zero), one, at_zero))
-    return b.select(b.let("ne", x, x), x, found)
+    result = b.select(b.let("lt", x, zero), zero, b.select(b.let("gt", x, zero), one, at_zero))
+    return b.select(b.let("ne", x, x), x, result)
 
 
 def _shift_form(name: str) -> Form:
@@ -194,8 +194,8 @@ def _remainder(b: Builder, x: Operand, y: Operand) -> Operand:
     rest = b.let("fmod", x, y)
     is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
     whole = b.let("copysign", zero, y)
-    found = b.select(b.let("ne", rest, zero), b.select(is_apart, b.add(rest, y), rest), whole)
-    return b.select(b.let("eq", y, zero), rest, found)
+    result = b.select(b.let("ne", rest, zero), b.select(is_apart, b.add(rest, y), rest), whole)
+    return b.select(b.let("eq", y, zero), rest, result)
 
 
 def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
@@ -204,15 +204,15 @@ def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
         return _floor_divide_integers(b, x, y)
     zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
     rest = b.let("fmod", x, y)
-    found = b.div(b.sub(x, rest), y)
+    quotient = b.div(b.sub(x, rest), y)
     is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
     is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
-    found = b.select(is_apart, b.sub(found, one), found)
-    whole = b.let("floor", found)
-    is_below = b.let("gt", b.sub(found, whole), b.number(0.5, x.dtype))
+    quotient = b.select(is_apart, b.sub(quotient, one), quotient)
+    whole = b.let("floor", quotient)
+    is_below = b.let("gt", b.sub(quotient, whole), b.number(0.5, x.dtype))
     whole = b.select(is_below, b.add(whole, one), whole)
     exact = b.div(x, y)
-    whole = b.select(b.let("ne", found, zero), whole, b.let("copysign", zero, exact))
+    whole = b.select(b.let("ne", quotient, zero), whole, b.let("copysign", zero, exact))
     return b.select(b.let("eq", y, zero), exact, whole)
 
 

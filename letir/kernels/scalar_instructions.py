@@ -113,20 +113,24 @@ INSTRUCTIONS = _instruction_table(
 
 
 def instruction_dtype(
-    name: str, operands: tuple[np.dtype, ...], given: np.dtype | None
+    name: str, operands: tuple[np.dtype, ...], asked_dtype: np.dtype | None
 ) -> np.dtype:
     """The dtype of the result. Raises TypeError for operands that the instruction does not take."""
-    known = INSTRUCTIONS[name]
+    instruction = INSTRUCTIONS[name]
     same = operands[1:] if name == "select" else operands
-    fits = len(operands) == known.arity and len(set(same)) == 1 and same[0].kind in known.kinds
+    fits = (
+        len(operands) == instruction.arity
+        and len(set(same)) == 1
+        and same[0].kind in instruction.kinds
+    )
     fits = fits and not any(dtype.kind == "f" and dtype.itemsize not in (4, 8) for dtype in same)
     fits = fits and not any(
-        d.kind == "f" and d.itemsize not in (4, 8) for d in (*operands, given) if d
+        d.kind == "f" and d.itemsize not in (4, 8) for d in (*operands, asked_dtype) if d
     )
     if not fits or (name == "select" and operands[0] != BOOL):
         raise TypeError(f"{name} does not take operands of dtypes {', '.join(map(str, operands))}")
-    if known.result == "given":
-        if given is None or (given.kind == "f" and given.itemsize not in (4, 8)):
-            raise TypeError(f"{name} has no result of dtype {given}")
-        return given
-    return BOOL if known.result == "bool" else same[0]
+    if instruction.result == "given":
+        if asked_dtype is None or (asked_dtype.kind == "f" and asked_dtype.itemsize not in (4, 8)):
+            raise TypeError(f"{name} has no result of dtype {asked_dtype}")
+        return asked_dtype
+    return BOOL if instruction.result == "bool" else same[0]

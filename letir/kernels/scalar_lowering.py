@@ -84,8 +84,8 @@ class ScalarLowering:
                 raise NoKernel
         operands = [self.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
         operands = self.hide_selected(bind, name, operands)
-        found = form(self.builder, *operands)
-        self.scalars[binder] = self.convert_to(found, binder.type.dtype)
+        result = form(self.builder, *operands)
+        self.scalars[binder] = self.convert_to(result, binder.type.dtype)
 
     def hide_selected(self, bind: Bind, name: str, operands: list) -> list:
         """The operands, where LLVM does not see from which selections they come.
@@ -149,7 +149,7 @@ def operand_dtypes(bind: Bind) -> list[np.dtype]:
     if ufunc is None:
         return [arg.type.dtype for arg in bind.args]
     types = [promotion_type(arg.type) for arg in bind.args]
-    found = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin]
+    dtypes = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin]
     # NumPy compares two Python integers as objects
-    pairs = zip(found, bind.args, strict=True)
+    pairs = zip(dtypes, bind.args, strict=True)
     return [arg.type.dtype if dtype.kind == "O" else dtype for dtype, arg in pairs]

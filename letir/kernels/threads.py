@@ -64,8 +64,8 @@ def get_num_threads() -> int:
     """
     for n in _set_by_user:  # not [0]: another thread may clear it
         return n
-    asked = _threads_of_environment(os.environ.get(_VARIABLE, ""))
-    return asked or (1 if _here.is_alone else _usable_cores())
+    number = _threads_of_environment(os.environ.get(_VARIABLE, ""))
+    return number or (1 if _here.is_alone else _usable_cores())
 
 
 class _Here(threading.local):
@@ -273,10 +273,10 @@ class _Pool:
 
 def _run_helper(jobs: SimpleQueue) -> None:
     """The main loop of a helper thread."""
-    while (found := jobs.get()) is not None:
-        job, context = found
+    while (entry := jobs.get()) is not None:
+        job, context = entry
         job.help(context)
-        del found, job, context  # the arrays of a call are freed while the helper waits
+        del entry, job, context  # the arrays of a call are freed while the helper waits
 
 
 _pool = _Pool()

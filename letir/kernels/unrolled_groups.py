@@ -219,15 +219,15 @@ class Unrolling:
 
     def move_elements(self, bind: Bind) -> list[Places]:
         """The results of an operation that moves elements, computed on element numbers."""
-        made, op = bind.binders[0].type.dtype, bind.op
-        if any(d != made for d in operand_dtypes(bind)):
+        dtype, op = bind.binders[0].type.dtype, bind.op
+        if any(d != dtype for d in operand_dtypes(bind)):
             raise NoKernel
         operands = self.operands(bind)
         try:
-            found = op.impl(np, *operands, **bind.attrs)
+            moved = op.impl(np, *operands, **bind.attrs)
         except ValueError:  # NumPy writes an array of one boolean as an element, but no other one
             raise NoKernel from None
-        results = list(found) if op.results is not None else [found]
+        results = list(moved) if op.results is not None else [moved]
         if any(np.asarray(places).dtype.kind != "i" for places in results):
             raise NoKernel
         return results
@@ -264,15 +264,15 @@ class Unrolling:
         form: Any = form_of(name)
         if form is None:
             raise NoKernel
-        aval, given = known_type(bind.binders[0].type), self.operands(bind)
-        spread = [np.broadcast_to(p, aval.shape).ravel() for p in given]
+        aval, parts = known_type(bind.binders[0].type), self.operands(bind)
+        spread = [np.broadcast_to(p, aval.shape).ravel() for p in parts]
         # calls of a function follow each other, so that they are computed together
         rows = [[self.element(int(p)) for p in places] for places in zip(*spread, strict=True)]
         results = [self.scalar_of(name, form, operands) for operands in rows]
         if aval.dtype.kind in "iu" and any(x.dtype.kind == "f" for x in results):
             raise NoKernel
         scalars = [self.builder.convert(x, aval.dtype) for x in results]
-        return _laid_like(np.asarray(sum(given)), self.new(scalars, aval.shape))
+        return _laid_like(np.asarray(sum(parts)), self.new(scalars, aval.shape))
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
         """The result of a scalar form, which is a function of the kernel if it is long."""
@@ -294,8 +294,10 @@ class Unrolling:
                 scalars[index] = self.element(int(places[index]))
             operands.append(scalars)
         aval = known_type(bind.binders[0].type)
-        found = np.asarray(form(self.builder, *operands, **bind.attrs), object)
-        return self.new([self.builder.convert(x, aval.dtype) for x in found.ravel()], found.shape)
+        computed = np.asarray(form(self.builder, *operands, **bind.attrs), object)
+        return self.new(
+            [self.builder.convert(x, aval.dtype) for x in computed.ravel()], computed.shape
+        )
 
 
 def known_type(aval: ArrayType | None) -> ArrayType:

@@ -200,13 +200,13 @@ def _nonnegative_axes(added: Callable[[Bind], int], several: bool = False) -> Ca
         ndim = x.type.ndim + added(bind)
         axes = normalize_axes(axis, ndim)
         axes = tuple(sorted(axes))
-        found = axes[0] if len(axes) == 1 else axes
+        normalized = axes[0] if len(axes) == 1 else axes
         if several and len(axes) == ndim:
-            found = None
+            normalized = None
         return (
             None
-            if found == axis and type(found) is type(axis)
-            else replace_attrs(bind, bind.args, axis=found)
+            if normalized == axis and type(normalized) is type(axis)
+            else replace_attrs(bind, bind.args, axis=normalized)
         )
 
     return rule
@@ -237,8 +237,8 @@ def _transposed_axes(bind: Bind, facts: ValueFacts) -> Bind | None:
     if bind.attrs["axes"] is None:
         return None
     order = transpose_order(bind)
-    found = None if order == tuple(range(len(order)))[::-1] else order
-    return replace_attrs(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
+    axes = None if order == tuple(range(len(order)))[::-1] else order
+    return replace_attrs(bind, bind.args, axes=axes) if axes != bind.attrs["axes"] else None
 
 
 def _known_shape(bind: Bind, facts: ValueFacts) -> Bind | None:

@@ -77,17 +77,17 @@ class _Folding:
 
     def run(self) -> Lambda:
         """The program; ``fn`` itself if nothing can be computed."""
-        known, keep, changed = self.known, self.kept.append, False
-        for given in self.fn.binds:
-            bind = given.substitute(self.guarded) if self.guarded else given
-            changed = changed or bind is not given
+        values, keep, changed = self.known, self.kept.append, False
+        for original in self.fn.binds:
+            bind = original.substitute(self.guarded) if self.guarded else original
+            changed = changed or bind is not original
             if bind.op.role == "constant":
-                known[bind.binders[0]] = bind.attrs["value"]
+                values[bind.binders[0]] = bind.attrs["value"]
             elif bind.op.role == "guard":
                 if self.is_certain(bind):
                     changed = True
                     continue
-            elif _is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
+            elif _is_all_known(bind.args, values) and is_foldable(bind.op) and self.fold(bind):
                 changed = True
                 continue
             keep(bind)
@@ -140,10 +140,10 @@ def _is_integer(aval: ArrayType | None) -> bool:
     return type(aval) is ArrayType and aval.weak and aval.dtype.kind == "i" and not aval.shape
 
 
-def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
+def _is_all_known(args: Sequence[Arg], values: dict) -> bool:
     """Whether all operands are constants."""
     for arg in args:  # noqa: SIM110  a generator would be slower, and this runs for every bind
-        if type(arg) is Local and arg not in known:
+        if type(arg) is Local and arg not in values:
             return False
     return True
 
@@ -158,11 +158,11 @@ def is_foldable(op: Primitive) -> bool:
     return is_ufunc or op.only_float_warnings
 
 
-def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
+def _evaluate_bind(bind: Bind, values: dict, limit: int) -> tuple | None:
     """The results as constants; None if the bind must not be folded."""
     if not all(_fits_limit(binder.type, limit) for binder in bind.binders):
         return None
-    operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
+    operands = [values[arg] if type(arg) is Local else arg.value for arg in bind.args]
     if any(getattr(x, "nbytes", 0) > limit for x in operands) or _loses_parts(bind):
         return None
     if bind.op.needs_elements and any(not getattr(x, "size", 1) for x in operands):
@@ -207,9 +207,9 @@ def _freeze_result(result):
     """A read-only copy in the same memory order; scalars and numbers as they are."""
     if type(result) is not np.ndarray:
         return result
-    found = np.array(result, order="K", copy=True)
-    found.flags.writeable = False
-    return found
+    frozen = np.array(result, order="K", copy=True)
+    frozen.flags.writeable = False
+    return frozen
 
 
 def _constant_bind(binder: Local, value, bind: Bind) -> Bind:

@@ -56,10 +56,10 @@ def merge_equal_binds(
     names: dict[Local, Local] = {}
     first: dict[tuple, Bind] = {}
     equal: dict[Arg, Arg] = {}  # values that are not merged, with the first value equal to each
-    kept: list[Bind] = []
+    binds: list[Bind] = []
     n_guards = 0  # the number of guards left out
-    for given in fn.binds:
-        bind = given.substitute(names) if names else given
+    for original in fn.binds:
+        bind = original.substitute(names) if names else original
         op, args, attrs = bind.op, bind.args, bind.attrs
         if is_mergeable(op):
             if equal:
@@ -68,22 +68,22 @@ def merge_equal_binds(
             key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
             if op.role == "constant":  # results keep the memory order
                 key = (op, *_token_of_constant(attrs))
-            found = first.setdefault(key, bind)
-            if found is not bind:
-                if may_merge(bind, found):
-                    names.update(zip(bind.binders, found.binders, strict=True))
+            earlier = first.setdefault(key, bind)
+            if earlier is not bind:
+                if may_merge(bind, earlier):
+                    names.update(zip(bind.binders, earlier.binders, strict=True))
                     continue
                 if not op.holds_lambdas:  # whose bodies may draw
-                    equal.update(zip(bind.binders, found.binders, strict=True))
+                    equal.update(zip(bind.binders, earlier.binders, strict=True))
         elif op.role == "write_back":  # views of the argument now have new contents, equal ones too
             first.clear()
         elif op.role == "guard" and first.setdefault((op, args, attrs.token), bind) is not bind:
             n_guards += 1
             continue
-        kept.append(bind)
+        binds.append(bind)
     if not names and not n_guards:
         return fn
-    return fn.replace(binds=kept, ret=fn.ret.substitute(names))
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 @cache
@@ -178,10 +178,10 @@ class _Pool:
         """``constant_pooling`` of the binds of ``fn`` itself."""
         names: dict[Local, Local] = {}
         bound: dict[tuple, Local] = {}
-        kept: list[Bind] = []
+        binds: list[Bind] = []
         changed = False
-        for given in fn.binds:
-            bind = given.substitute(names) if names else given
+        for original in fn.binds:
+            bind = original.substitute(names) if names else original
             if bind.op.role == "constant":
                 token = _token_of_constant(bind.attrs)
                 attrs = self.arrays.setdefault(token, bind.attrs)
@@ -192,5 +192,5 @@ class _Pool:
                     continue
                 if attrs is not bind.attrs:
                     bind, changed = bind.replace(attrs=attrs), True
-            kept.append(bind)
-        return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names or changed else fn
+            binds.append(bind)
+        return fn.replace(binds=binds, ret=fn.ret.substitute(names)) if names or changed else fn

@@ -27,27 +27,27 @@ class DeadResultElimination:
 
     made: dict = field(factory=dict)
 
-    def prune_program(self, fn: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
-        """``fn`` without the binds that its results (or only those at ``wanted``) do not need."""
-        ret = fn.ret if wanted is None else Ret(tuple([fn.ret.args[i] for i in wanted]))
-        live, kept, changed = set(ret.locals()), [], False
+    def prune_program(self, fn: Lambda, needed: tuple[int, ...] | None = None) -> Lambda:
+        """``fn`` without the binds that its results (or only those at ``needed``) do not need."""
+        ret = fn.ret if needed is None else Ret(tuple([fn.ret.args[i] for i in needed]))
+        live, binds, changed = set(ret.locals()), [], False
         for bind in reversed(fn.binds):
             if not live.isdisjoint(bind.binders) or (
                 bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
             ):
-                found = self.prune_bind(bind, live) if bind.op.holds_lambdas else bind
-                changed = changed or found is not bind
-                live.update([arg for arg in found.args if type(arg) is Local])
-                kept.append(found)
-        if not changed and len(kept) == len(fn.binds):
+                pruned = self.prune_bind(bind, live) if bind.op.holds_lambdas else bind
+                changed = changed or pruned is not bind
+                live.update([arg for arg in pruned.args if type(arg) is Local])
+                binds.append(pruned)
+        if not changed and len(binds) == len(fn.binds):
             return fn if len(ret.args) == len(fn.ret.args) else fn.replace(ret=ret)
-        return fn.replace(binds=tuple(reversed(kept)), ret=ret)
+        return fn.replace(binds=tuple(reversed(binds)), ret=ret)
 
-    def prune_body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
+    def prune_body(self, body: Lambda, needed: tuple[int, ...] | None = None) -> Lambda:
         """The result of ``prune_program``, cached by body and choice of results."""
-        key = id(body), wanted
+        key = id(body), needed
         if key not in self.made:
-            self.made[key] = body, self.prune_program(body, wanted)
+            self.made[key] = body, self.prune_program(body, needed)
         return self.made[key][1]
 
     def prune_bind(self, bind: Bind, live: set[Local]) -> Bind:
@@ -58,12 +58,12 @@ class DeadResultElimination:
         layout = bind.op.bodies
         if layout is None or not layout.is_separable:
             return with_bodies(bind, list(map(self.prune_body, bodies)))
-        wanted = [i for i, binder in enumerate(bind.binders) if binder in live]
+        needed = [i for i, binder in enumerate(bind.binders) if binder in live]
         if layout.loop:
-            return self.prune_loop(bind, bodies, layout, wanted)
-        everything = len(wanted) == len(bind.binders)
-        kept = [self.prune_body(body, None if everything else tuple(wanted)) for body in bodies]
-        return self.refit_bind(bind, kept, layout, wanted, self.remaining_params(bind, kept))
+            return self.prune_loop(bind, bodies, layout, needed)
+        everything = len(needed) == len(bind.binders)
+        pruned = [self.prune_body(body, None if everything else tuple(needed)) for body in bodies]
+        return self.refit_bind(bind, pruned, layout, needed, self.remaining_params(bind, pruned))
 
     def remaining_params(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
         """The remaining parameters in their new order."""
@@ -81,8 +81,8 @@ class DeadResultElimination:
             places = {param: i for i, param in enumerate(body.params)}
             terms: tuple[Bind | Ret, ...] = (*body.binds, body.ret)
             used = (arg for term in terms for arg in term.args)
-            found = dict.fromkeys(places[a] for a in used if type(a) is Local and a in places)
-            self.made[key] = body, tuple(found)
+            params = dict.fromkeys(places[a] for a in used if type(a) is Local and a in places)
+            self.made[key] = body, tuple(params)
         return self.made[key][1]
 
     def refit_bind(
@@ -90,18 +90,18 @@ class DeadResultElimination:
         bind: Bind,
         bodies: Sequence[Lambda],
         layout: BodyLayout,
-        wanted: list[int],
+        needed: list[int],
         stay: list[int],
     ) -> Bind:
         """``bind`` with other bodies, the wanted results, and the remaining parameters."""
         old = bodies_of(bind)
-        is_whole = len(wanted) == len(bind.binders) and stay == [*range(len(bodies[0].params))]
+        is_whole = len(needed) == len(bind.binders) and stay == [*range(len(bodies[0].params))]
         if is_whole and all(a is b for a, b in zip(old, bodies, strict=True)):
             return bind
         new = [self.with_params(body, tuple(stay)) for body in bodies]
-        attrs = Attrs({**attrs_with(bind.attrs, old, new), **layout.counts(bind, wanted, stay)})
+        attrs = Attrs({**attrs_with(bind.attrs, old, new), **layout.counts(bind, needed, stay)})
         operands = [bind.args[i + layout.ahead - layout.steps] for i in stay if i >= layout.steps]
-        binders = tuple([bind.binders[i] for i in wanted])
+        binders = tuple([bind.binders[i] for i in needed])
         return Bind(binders, bind.op, (*bind.args[: layout.ahead], *operands), attrs, bind.source)
 
     def with_params(self, body: Lambda, stay: tuple[int, ...]) -> Lambda:
@@ -115,7 +115,7 @@ class DeadResultElimination:
         return self.made[key][1]
 
     def prune_loop(
-        self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, wanted: list[int]
+        self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, needed: list[int]
     ) -> Bind:
         """A loop without the carried values on which no live result depends."""
         *tests, body = bodies  # the test of a while_loop stands before its body
@@ -124,18 +124,23 @@ class DeadResultElimination:
             layout.n_carry(bind),
             layout.own(bind),
         )
-        asked = {i - layout.steps for test in tests for i in self.used_params(test)}
-        asked = {i for i in asked if i < n_carry}
-        asked.update([i for i in wanted if i < n_carry])
-        asked.update([i - own for i in wanted if i >= n_carry + own])
-        asked.update(layout.reads_results(bind))
-        carried = self.needed_carries(body, layout.steps, n_carry, asked)
-        kept = [i for i in range(len(body.ret.args)) if i in (carried if i < n_carry else asked)]
-        is_whole = len(kept) == len(body.ret.args)
-        body = self.prune_body(body, None if is_whole else tuple(kept))
+        read = {i - layout.steps for test in tests for i in self.used_params(test)}
+        read = {i for i in read if i < n_carry}
+        read.update([i for i in needed if i < n_carry])
+        read.update([i - own for i in needed if i >= n_carry + own])
+        read.update(layout.reads_results(bind))
+        carried = self.needed_carries(body, layout.steps, n_carry, read)
+        results_kept = [
+            i for i in range(len(body.ret.args)) if i in (carried if i < n_carry else read)
+        ]
+        is_whole = len(results_kept) == len(body.ret.args)
+        body = self.prune_body(body, None if is_whole else tuple(results_kept))
         stay = self.remaining_loop_params(bind, (*tests, body), layout, carried)
-        results = [i for i in kept if i < n_carry]
-        results += [*range(n_carry, n_carry + own), *(i + own for i in kept if i >= n_carry)]
+        results = [i for i in results_kept if i < n_carry]
+        results += [
+            *range(n_carry, n_carry + own),
+            *(i + own for i in results_kept if i >= n_carry),
+        ]
         return self.refit_bind(bind, (*tests, body), layout, results, stay)
 
     def remaining_loop_params(
@@ -151,24 +156,24 @@ class DeadResultElimination:
             or (i - first in carried if i < end else i in read or _needs_operand(bind, param))
         ]
 
-    def needed_carries(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
+    def needed_carries(self, body: Lambda, steps: int, n_carry: int, needed: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
-        result = _carries_read_by(body, steps, n_carry, asked)
+        result = _carries_read_by(body, steps, n_carry, needed)
         if not any(map(_has_separable_results, body.binds)):
             return result
-        return self.refine_carries(body, steps, result, asked)
+        return self.refine_carries(body, steps, result, needed)
 
     def refine_carries(
-        self, body: Lambda, steps: int, most: set[int], wanted: set[int]
+        self, body: Lambda, steps: int, most: set[int], needed: set[int]
     ) -> set[int]:
         """The carried values that the results need, a subset of ``most``. Unlike
         ``_carries_read_by``, which computes ``most``, this analysis distinguishes the results of
         nested bodies.
         """
-        result = most & wanted
+        result = most & needed
         while len(result) < len(most):
             places = range(len(body.ret.args))
-            results = tuple([i for i in places if i in result or (i in wanted and i not in most)])
+            results = tuple([i for i in places if i in result or (i in needed and i not in most)])
             reads = self.used_params(self.prune_body(body, results))
             more = result | {i - steps for i in reads if i - steps in most}
             if more == result:
@@ -183,24 +188,24 @@ def _has_separable_results(bind: Bind) -> bool:
     return layout is not None and layout.is_separable
 
 
-def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
+def _carries_read_by(body: Lambda, steps: int, n_carry: int, needed: set[int]) -> set[int]:
     """The carried values on which these results and the effects of a loop depend in any iteration,
     a least fixpoint.
     """
     carry = {param: i for i, param in enumerate(body.params[steps : steps + n_carry])}
     makers = {binder: bind for bind in body.binds for binder in bind.binders}
-    result = {i for i in wanted if i < n_carry}
-    stack = [body.ret.args[i] for i in wanted if i < len(body.ret.args)]
+    result = {i for i in needed if i < n_carry}
+    stack = [body.ret.args[i] for i in needed if i < len(body.ret.args)]
     stack += [local for bind in body.binds if has_effect(bind) for local in bind.locals()]
-    seen: set = set()
+    visited: set = set()
     while stack:
         local = stack.pop()
-        if type(local) is not Local or local in seen:
+        if type(local) is not Local or local in visited:
             continue
-        seen.add(local)
+        visited.add(local)
         if local in makers:
             bind = makers[local]
-            seen.update(bind.binders)
+            visited.update(bind.binders)
             stack += bind.args
         elif local in carry:
             result.add(carry[local])

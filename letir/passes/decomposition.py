@@ -59,12 +59,12 @@ def without_composites(
     where: Callable[[Bind], bool] = lambda bind: True,
 ) -> Lambda:
     """``fn`` with the composites for which ``is_wanted(op)`` decomposed where possible."""
-    wanted: dict[Primitive, bool] = {}  # once an operation
+    decisions: dict[Primitive, bool] = {}  # once an operation
 
     def is_composite(op: Primitive) -> bool:
-        if op not in wanted:
-            wanted[op] = op.decompose is not None and is_wanted(op)
-        return wanted[op]
+        if op not in decisions:
+            decisions[op] = op.decompose is not None and is_wanted(op)
+        return decisions[op]
 
     parts = CompositeParts(is_composite, where)
     with paused_gc():
@@ -105,15 +105,15 @@ class CompositeParts:
         if unknown or not self.where(bind) or (bodies_of(bind) and any(map(_is_named, types))):
             return None  # the decomposition of a reduction depends on the number of elements
         try:
-            found = decomposition(bind.op.decompose, tuple(types), bind.attrs)
+            parts = decomposition(bind.op.decompose, tuple(types), bind.attrs)
         except LetirError:  # a size is symbolic where a number is needed
             return None
-        pairs = zip(found.ret.args, bind.binders, strict=True)
+        pairs = zip(parts.ret.args, bind.binders, strict=True)
         if any(result.type is not binder.type for result, binder in pairs):
             return None
-        if id(found) not in self.programs:
-            self.programs[id(found)] = found, self.decompose_level(found)
-        return self.programs[id(found)][1]
+        if id(parts) not in self.programs:
+            self.programs[id(parts)] = parts, self.decompose_level(parts)
+        return self.programs[id(parts)][1]
 
 
 def _is_named(aval: ArrayType | None) -> bool:
@@ -129,8 +129,8 @@ def _inline_decomposition(
     Binders of results that are operands are entered into ``names``.
     """
     # the program has no parameter for None
-    given = [arg for arg in args if arg.type is not NO_TYPE]
-    inner: dict[Local, Any] = dict(zip(program.params, given, strict=True))
+    typed = [arg for arg in args if arg.type is not NO_TYPE]
+    inner: dict[Local, Any] = dict(zip(program.params, typed, strict=True))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
         if type(result) is Local and result not in inner:
             inner[result] = binder
@@ -144,6 +144,6 @@ def _inline_decomposition(
         )
         binds.append(Bind(binders, part.op, operands, part.attrs, bind.source))
     for result, binder in zip(program.ret.args, bind.binders, strict=True):
-        found = inner[result] if type(result) is Local else result
-        if found is not binder:
-            names[binder] = found
+        source = inner[result] if type(result) is Local else result
+        if source is not binder:
+            names[binder] = source

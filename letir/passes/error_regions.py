@@ -53,13 +53,13 @@ def _join_level(fn: Lambda) -> Lambda:
     run: list[Bind] = []  # begins with a region
     modes: dict | None = None  # of the regions in ``run``
     for bind in fn.binds:
-        found = _modes_of(bind)
-        if run and (found == modes if found is not None else _fits_any_state(bind)):
+        bind_modes = _modes_of(bind)
+        if run and (bind_modes == modes if bind_modes is not None else _fits_any_state(bind)):
             run.append(bind)
             continue
         done += _join_run(run, uses)
-        run, modes = ([], None) if found is None else ([bind], found)
-        if found is None:
+        run, modes = ([], None) if bind_modes is None else ([bind], bind_modes)
+        if bind_modes is None:
             done.append(bind)
     done += _join_run(run, uses)
     return fn if len(done) == len(fn.binds) else fn.with_binds(done)

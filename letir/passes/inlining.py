@@ -58,10 +58,10 @@ class _Inlining:
             bind = self.with_current_args(pending.pop())
             if bind.op.role == "constant":
                 self.constants[bind.binders[0]] = bind.attrs["value"]
-            found = (
+            chosen = (
                 bind.op.bodies.in_place(bind, self.known_number) if self.may_inline(bind) else None
             )
-            binds = None if found is None else self.inline_body(bind, *found)
+            binds = None if chosen is None else self.inline_body(bind, *chosen)
             if binds is None:
                 done.append(bind)
             else:  # the inlined binds are processed again: more of their operands are known here
@@ -92,7 +92,7 @@ class _Inlining:
         if any(binder.type is not result.type for binder, result in pairs):
             return None
         self.room -= len(body.binds) + 1
-        fresh = {local for made in builder.binds for local in made.binders}
+        fresh = {local for new in builder.binds for local in new.binders}
         for binder, result in pairs:
             self.names[binder] = result
             if type(result) is Local and result in fresh and result.name is None:
@@ -131,5 +131,5 @@ def _without_barriers(fn: Lambda) -> Lambda:
             names[bind.binders[0]] = names.get(arg, arg) if type(arg) is Local else arg
     if not names:
         return fn
-    kept = fn.with_binds([bind for bind in fn.binds if bind.op.role != "barrier"])
-    return substitute(kept, names)
+    result = fn.with_binds([bind for bind in fn.binds if bind.op.role != "barrier"])
+    return substitute(result, names)

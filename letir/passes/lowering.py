@@ -34,8 +34,8 @@ def without_writes(fn: Lambda) -> Lambda:
         if bind.op.role == "write_back":
             new = bind.args[1]
             values[bind.binders[0]] = values.get(new, new) if type(new) is Local else new
-    kept = fn.with_binds([bind for bind in fn.binds if bind.op.role != "write_back"])
-    return substitute(kept, values)
+    result = fn.with_binds([bind for bind in fn.binds if bind.op.role != "write_back"])
+    return substitute(result, values)
 
 
 def lower_for_derivatives(fn: Lambda) -> Lambda:
@@ -74,12 +74,12 @@ def _inline_named(fn: Lambda) -> Lambda:
 def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
     """Append the binds of ``program``, with the original binders for its results."""
     before = len(builder.binds)
-    found = builder.inline(program, bind.args)
+    results = builder.inline(program, bind.args)
     names: dict[Local, Local] = {}
     copied = []
-    made = {b for new in builder.binds[before:] for b in new.binders}
-    for binder, result in zip(bind.binders, found, strict=True):
-        if type(result) is Local and result in made and result not in names:
+    new_locals = {b for new in builder.binds[before:] for b in new.binders}
+    for binder, result in zip(bind.binders, results, strict=True):
+        if type(result) is Local and result in new_locals and result not in names:
             names[result] = binder
         else:  # the result is an operand, or is returned twice
             copied.append((binder, result))

@@ -48,21 +48,21 @@ def erase_number_types(fn: Lambda) -> Lambda:
 
 
 def _erase_numbers(fn: Lambda) -> Lambda:
-    made: dict[tuple, Local] = {}
+    numbers: dict[tuple, Local] = {}
     binds: list[Bind] = []
     changed = False
     for bind in fn.binds:
-        found = bind
+        typed = bind
         may_hold = bind.op.elementwise or bind.op.operand_dtypes is not None
         if may_hold and any(type(arg) is Const for arg in bind.args):
-            found, constants = _without_numbers(bind, made)
+            typed, constants = _without_numbers(bind, numbers)
             binds += constants
-            changed = changed or found is not bind
-        binds.append(found)
+            changed = changed or typed is not bind
+        binds.append(typed)
     return fn.with_binds(binds) if changed else fn
 
 
-def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
+def _without_numbers(bind: Bind, earlier: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
     """(``bind`` with constants as operands, new constant binds); ``bind`` itself if unchanged."""
     dtypes = _operand_dtypes(bind)
     if dtypes is None:
@@ -73,17 +73,17 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
         if type(arg) is not Const or arg.type is NO_TYPE:
             continue
         key = token(arg.value), dtype
-        if key not in made and key not in new:
+        if key not in earlier and key not in new:
             value = _number_as_array(arg.value, dtype)
             if value is None:
                 return bind, []
             binder = Local(ArrayType(dtype))
             new[key] = Bind((binder,), constant, (), Attrs(value=value), bind.source)
-        args[i] = made[key] if key in made else new[key].binders[0]
+        args[i] = earlier[key] if key in earlier else new[key].binders[0]
     result = bind.with_args(tuple(args))
     if not has_types_of(result, bind):
         return bind, []
-    made.update({key: one.binders[0] for key, one in new.items()})
+    earlier.update({key: one.binders[0] for key, one in new.items()})
     return result, list(new.values())
 
 
@@ -94,11 +94,11 @@ def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
         return None
     if bind.op.operand_dtypes is not None:
         return bind.op.operand_dtypes(bind.binders[0].type.dtype, len(avals))
-    found = _loop_dtypes(bind.op, avals)
-    if found is None:
+    dtypes = _loop_dtypes(bind.op, avals)
+    if dtypes is None:
         return None
     # Python's truth values have a dtype
-    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(found, avals, strict=True)]
+    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(dtypes, avals, strict=True)]
 
 
 @lru_cache(1 << 12)

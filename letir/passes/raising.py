@@ -25,12 +25,12 @@ def keep_raising(fn: Lambda) -> Lambda:
 
 def _keep_raising_level(fn: Lambda) -> Lambda:
     """``keep_raising`` of the binds of ``fn`` itself."""
-    live, kept = set(map(id, live_binds(fn))), []
+    live, binds = set(map(id, live_binds(fn))), []
     attrs = Attrs(caught=False)
     for bind in fn.binds:
-        kept.append(bind)
+        binds.append(bind)
         if id(bind) not in live and bind.binders and may_raise(bind):
-            kept.append(
+            binds.append(
                 Bind((), PRIMITIVES["guard_computed"], (bind.binders[0],), attrs, bind.source)
             )
-    return fn if len(kept) == len(fn.binds) else fn.with_binds(kept)
+    return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)

@@ -42,9 +42,9 @@ def slice(
     return %1
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    found = _Values(f).find_value
-    asked: Any = results if several else [results]
-    args = [found(wanted) for wanted in asked]
+    find_value = _Values(f).find_value
+    selectors: Any = results if several else [results]
+    args = [find_value(selector) for selector in selectors]
     position = uses(f).position
     # a guard after the last value cannot affect it
     last = max((position(arg) for arg in args if type(arg) is Local), default=-1)
@@ -64,39 +64,39 @@ class _Values:
 
     f: Lambda
 
-    def find_value(self, wanted: _Selector) -> Arg:
-        """The value for ``wanted``. Raises ScopeError if there is none, or more than one."""
+    def find_value(self, selector: _Selector) -> Arg:
+        """The value for ``selector``. Raises ScopeError if there is none, or more than one."""
         results = self.f.ret.args
-        if isinstance(wanted, str):
-            return self.find_named(wanted)
-        if isinstance(wanted, Local):
-            if wanted not in self.numbers:
+        if isinstance(selector, str):
+            return self.find_named(selector)
+        if isinstance(selector, Local):
+            if selector not in self.numbers:
                 raise ScopeError(
-                    f"slice: {wanted} is not a value of this program\n"
+                    f"slice: {selector} is not a value of this program\n"
                     "  take it from program.binds or program.params"
                 )
-            return wanted
-        if not -len(results) <= as_size(wanted) < len(results):
+            return selector
+        if not -len(results) <= as_size(selector) < len(results):
             raise ScopeError(
-                f"slice: there is no result {wanted} among {len(results)}\n  count results from 0"
+                f"slice: there is no result {selector} among {len(results)}\n  count results from 0"
             )
-        return results[as_size(wanted)]
+        return results[as_size(selector)]
 
-    def find_named(self, wanted: str) -> Local:
-        """The only local with the name or number ``wanted``."""
-        fitting = self.by_name.get(wanted, ())
+    def find_named(self, name: str) -> Local:
+        """The only local with the name or number ``name``."""
+        fitting = self.by_name.get(name, ())
         if len(fitting) == 1:
             return fitting[0]
         if fitting:
             which = ", ".join(self.numbers[local] for local in fitting)
             raise ScopeError(
-                f"slice: {wanted!r} names {len(fitting)} values: say which of {which}\n"
+                f"slice: {name!r} names {len(fitting)} values: say which of {which}\n"
                 "  pass the Local itself"
             )
         # numbers are left out: any two of them are close
-        close = difflib.get_close_matches(wanted, [n for n in self.by_name if n[0] != "%"])
+        close = difflib.get_close_matches(name, [n for n in self.by_name if n[0] != "%"])
         remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"
-        raise ScopeError(f"slice: no value is called {wanted!r}\n  {remedy}")
+        raise ScopeError(f"slice: no value is called {name!r}\n  {remedy}")
 
     @cached_property
     def numbers(self) -> dict[Local, str]:
@@ -112,9 +112,9 @@ class _Values:
     @cached_property
     def by_name(self) -> dict[str, list[Local]]:
         """The locals with each name and each number."""
-        known: dict[str, list[Local]] = {}
+        locals_by_name: dict[str, list[Local]] = {}
         for local, number in self.numbers.items():
-            known.setdefault(number, []).append(local)
+            locals_by_name.setdefault(number, []).append(local)
             if local.name:
-                known.setdefault(local.name, []).append(local)
-        return known
+                locals_by_name.setdefault(local.name, []).append(local)
+        return locals_by_name

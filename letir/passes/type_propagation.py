@@ -35,10 +35,10 @@ def map_fitting_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
 
 def _is_fit(bind: Bind, body: Lambda) -> bool:
     """Whether the declared types of a body's parameters agree with its operands, if known."""
-    given = _given_types(bind)
-    if len(given) != len(body.params):  # a loop whose type rule has checked the operands
+    types = _given_types(bind)
+    if len(types) != len(body.params):  # a loop whose type rule has checked the operands
         return True
-    pairs = zip(given, body.params, strict=True)
+    pairs = zip(types, body.params, strict=True)
     # a missing cotangent has no type
     return all(kind is param.type or kind is NO_TYPE for kind, param in pairs)
 
@@ -81,13 +81,13 @@ class _Propagation:
         """``propagate_shapes`` of ``fn``."""
         names: dict[Local, Local] = {}
         binds, changed = list(fn.binds), False
-        for i, given in enumerate(fn.binds):
-            bind = given.substitute(names) if names else given
+        for i, original in enumerate(fn.binds):
+            bind = original.substitute(names) if names else original
             fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
-            if fit is not given or _is_unknown(fit):
+            if fit is not original or _is_unknown(fit):
                 # a bind whose type rule gives another type stays as it was recorded
                 binds[i] = _retype_bind(fit, names) or bind
-                changed = changed or binds[i] is not given
+                changed = changed or binds[i] is not original
         if not changed:
             return fn
         return fn.replace(binds=binds, ret=fn.ret.substitute(names))

@@ -17,9 +17,9 @@ def _of_numpy(name: str) -> Any:
 
     def transform(x: Any, s: Any = None, axes: Any = None, norm: Any = None, **kwargs: Any) -> Any:
         size, place = ("n", "axis") if last == "axis" else ("s", "axes")
-        given = {size: kwargs.get(size, s), place: kwargs.get(place, axes), "norm": norm}
-        given = {key: value for key, value in given.items() if value is not None}
-        return getattr(np.fft, name)(traced_or_array(x), **given)
+        options = {size: kwargs.get(size, s), place: kwargs.get(place, axes), "norm": norm}
+        options = {key: value for key, value in options.items() if value is not None}
+        return getattr(np.fft, name)(traced_or_array(x), **options)
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = f"``numpy.fft.{name}``."

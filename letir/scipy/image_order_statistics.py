@@ -33,8 +33,8 @@ def _windows_in_rows(x, size, footprint, mode, cval, origin, axes) -> Any:
     sizes = [operator.index(n) for n in one_per_axis(size, len(chosen))]
     origins = [operator.index(o) for o in one_per_axis(origin, len(chosen))]
     shape = shape_along(sizes, chosen, x.ndim, 1)
-    found = windows_of(x, shape, shape_along(origins, chosen, x.ndim, 0), mode, cval)
-    rows = found.reshape(*x.shape, -1)
+    windows = windows_of(x, shape, shape_along(origins, chosen, x.ndim, 0), mode, cval)
+    rows = windows.reshape(*x.shape, -1)
     return rows if footprint is None else rows[..., np.flatnonzero(footprint)]
 
 

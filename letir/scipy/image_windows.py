@@ -40,16 +40,16 @@ def windows_of(x: Any, shape: tuple, origins: tuple, mode: str, cval: Any) -> An
     return sliding_window_view(extend_borders(x, tuple(starts), tuple(ends), mode, cval), shape)
 
 
-def store_result(found: Any, like: Any, output: Any) -> Any:
+def store_result(result: Any, like: Any, output: Any) -> Any:
     """A result in the dtype of the input or of ``output``, or written into ``output``."""
     if isinstance(output, Value | np.ndarray):
         target: Any = output
-        target[...] = found
+        target[...] = result
         return output
     dtype = np.dtype(like.dtype if output is None else output)
-    if found.dtype.kind == "c" and dtype.kind != "c":
+    if result.dtype.kind == "c" and dtype.kind != "c":
         dtype = np.result_type(dtype, np.complex64)
-    return found if found.dtype == dtype else found.astype(dtype)
+    return result if result.dtype == dtype else result.astype(dtype)
 
 
 def one_per_axis(value: Any, ndim: int) -> list:

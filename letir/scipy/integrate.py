@@ -90,5 +90,5 @@ def _simpson_pairs(y, h, axis: int):
         return (left + 4.0 * middle + right).sum(axis) * (h / 3.0)
     h0, h1 = _slice_axis(h, axis, 0, None, 2), _slice_axis(h, axis, 1, None, 2)
     total, ratio = h0 + h1, h0 / h1
-    found = left * (2.0 - 1.0 / ratio) + middle * (total * (total / (h0 * h1)))
-    return (total / 6.0 * (found + right * (2.0 - ratio))).sum(axis)
+    first_part = left * (2.0 - 1.0 / ratio) + middle * (total * (total / (h0 * h1)))
+    return (total / 6.0 * (first_part + right * (2.0 - ratio))).sum(axis)

@@ -17,17 +17,17 @@ from letir.tracing.stand_ins import is_recording
 
 def interpolation_methods() -> list[tuple]:
     """(class, name, method, stand-in) of the methods of interpolating classes."""
-    found: dict[str, Any] = {
+    classes: dict[str, Any] = {
         name: find_in_scipy("interpolate", name)
         for name in ("PPoly", "BSpline", "CubicSpline", "UnivariateSpline", "interp1d")
     }
     chosen: list[tuple[Any, str, Callable]] = [
-        (found["PPoly"], "__call__", _value_of_pieces),
-        (found["interp1d"], "__call__", _value_of_interpolator),
-        (found["BSpline"], "__call__", _value_of_spline),
-        (found["UnivariateSpline"], "__call__", _value_of_smooth_spline),
-        (found["interp1d"], "__init__", _make_interp1d),
-        (found["CubicSpline"], "__init__", _make_cubic_spline),
+        (classes["PPoly"], "__call__", _value_of_pieces),
+        (classes["interp1d"], "__call__", _value_of_interpolator),
+        (classes["BSpline"], "__call__", _value_of_spline),
+        (classes["UnivariateSpline"], "__call__", _value_of_smooth_spline),
+        (classes["interp1d"], "__init__", _make_interp1d),
+        (classes["CubicSpline"], "__init__", _make_cubic_spline),
     ]
     return [
         (owner, name, vars(owner)[name], _method_for_traced(vars(owner)[name], recorded))
@@ -42,13 +42,13 @@ def _defining_class(kind: type, name: str) -> type:
 
 
 def _method_for_traced(plain: Callable, recorded: Callable) -> Callable:
-    def method(self, *given, **options):
+    def method(self, *positional, **options):
         args, kwargs = (
-            [*map(_as_known_array, given)],
+            [*map(_as_known_array, positional)],
             {k: _as_known_array(x) for k, x in options.items()},
         )
-        held = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
-        if not is_recording() or not is_traced(*args, *held, **kwargs):
+        own_values = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
+        if not is_recording() or not is_traced(*args, *own_values, **kwargs):
             return plain(self, *args, **kwargs)
         return recorded(plain, self, *args, **kwargs)
 
@@ -108,8 +108,8 @@ def _value_of_spline(plain: Callable, self, x, nu=0, extrapolate=None):
     """The value of a BSpline, computed as a piecewise polynomial."""
     if self.k == 0:
         raise refusal_error("a spline of degree 0", 'write interp1d(x, y, kind="previous")')
-    make, known = find_in_scipy("interpolate", "PPoly"), self.c.reshape(self.c.shape[0], -1)
-    each = [make.from_spline((self.t, column, self.k)) for column in known.T]
+    make, columns = find_in_scipy("interpolate", "PPoly"), self.c.reshape(self.c.shape[0], -1)
+    each = [make.from_spline((self.t, column, self.k)) for column in columns.T]
     table = np.stack([pieces.c for pieces in each], axis=-1)
     table = table.reshape(*table.shape[:2], *self.c.shape[1:])
     pieces = make.construct_fast(table, each[0].x, self.extrapolate, self.axis)
@@ -154,9 +154,9 @@ def _value_of_interpolator(plain: Callable, self, x):
     return self._finish_y(result, x.shape)
 
 
-def _indexable_table(known: Any) -> Any:
+def _indexable_table(table: Any) -> Any:
     """A known array converted so that traced values can index it; a traced array unchanged."""
-    return known if isinstance(known, Value) else as_traced_constant(np.array(known))
+    return table if isinstance(table, Value) else as_traced_constant(np.array(table))
 
 
 def _call_of(self) -> Callable:
@@ -165,7 +165,7 @@ def _call_of(self) -> Callable:
     return getattr(type(self), "_call_linear" if name == "_call_linear_np" else name)
 
 
-def _filled_outside(self, points, found):
+def _filled_outside(self, points, values):
     """The values, with ``fill_value`` outside of the data; ValueError with ``bounds_error``."""
     below, above = points < self.x[0], points > self.x[-1]
     for is_outside, side in ((below, "below"), (above, "above")):
@@ -173,8 +173,8 @@ def _filled_outside(self, points, found):
             raise ValueError(
                 f"A value in x_new is {side} the interpolation range of interp1d{at_user()}"
             )
-    found = np.where(below[:, None], np.ravel(self._fill_value_below), found)
-    return np.where(above[:, None], np.ravel(self._fill_value_above), found)
+    values = np.where(below[:, None], np.ravel(self._fill_value_below), values)
+    return np.where(above[:, None], np.ravel(self._fill_value_above), values)
 
 
 def _make_interp1d(plain: Callable, self, x, y, kind="linear", axis=-1, **options):

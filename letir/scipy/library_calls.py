@@ -60,19 +60,19 @@ def _recorded_call(
     If an argument or a result is an object, raises ``refused``, or calls ``original`` itself.
     """
     operands: list = []
-    found: Any = None
+    result: Any = None
     try:
         _refuse_arguments(original, args, kwargs)
         form = form_of_argument((args, kwargs), operands)
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
-        found = _computed(name, original, form, operands, values)
-        results, leaves = describe_result(found)
+        result = _computed(name, original, form, operands, values)
+        results, leaves = describe_result(result)
         results = results if leaves else None
     except DTypeError:
         results = None
-    if results is None and found is not None and _recorded_class(found) is not None:
-        return RecordedObject(name, form, operands, found)
+    if results is None and result is not None and _recorded_class(result) is not None:
+        return RecordedObject(name, form, operands, result)
     if results is None and refused is not None:
         raise refused
     if results is None and _first_object((*args, *kwargs.values())) is not None:
@@ -81,7 +81,7 @@ def _recorded_call(
         return original(*args, **kwargs)
     op = PRIMITIVES["scipy_call"]
     leaves = op(*operands, function=name, arguments=form, results=results)
-    return rebuilt(results, found, leaves)
+    return rebuilt(results, result, leaves)
 
 
 def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
@@ -158,9 +158,9 @@ def record_failure(op_name: str, operands: list, error: Exception, **attrs: Any)
 # ---- objects ----
 
 
-def _recorded_class(found: Any) -> str | None:
+def _recorded_class(result: Any) -> str | None:
     """The class of an object of SciPy whose methods are recorded; None for other objects."""
-    kind = type(found)
+    kind = type(result)
     return next((f"{p}.{kind.__name__}" for p in MAKERS if f"{p}.{kind.__name__}" in METHODS), None)
 
 
@@ -173,10 +173,10 @@ def _first_object(items: Any) -> "RecordedObject | None":
     return None
 
 
-def _not_recorded(what: str) -> TraceError:
+def _not_recorded(subject: str) -> TraceError:
     """The error for what is not recorded of an object; ``jit`` calls the function as Python."""
     error = TraceError(
-        f"{what} is not recorded{at_user()}\n"
+        f"{subject} is not recorded{at_user()}\n"
         "  docs/scipy.md lists what is recorded, and what to write for other functions"
     )
     return note_refusal(of_unrecorded_code(error))
@@ -192,9 +192,9 @@ class RecordedObject:
     letir_recorded = True
     __array_ufunc__ = None  # NumPy's and traced values' operators leave the call to this class
 
-    def __init__(self, function: str, form: tuple, operands: list, found: Any):
-        self.function, self.form, self.operands, self.found = function, form, operands, found
-        self.path = _recorded_class(found)
+    def __init__(self, function: str, form: tuple, operands: list, example: Any):
+        self.function, self.form, self.operands, self.found = function, form, operands, example
+        self.path = _recorded_class(example)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in METHODS[self.path]:
@@ -208,8 +208,8 @@ class RecordedObject:
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """The recorded result of a method, or an attribute."""
 
-        def of_object(*given, **named):
-            return called_by_name(np, f"{self.path}.{name}", given, named)
+        def of_object(*positional, **named):
+            return called_by_name(np, f"{self.path}.{name}", positional, named)
 
         of_object.__name__ = name
         return _recorded_call(self.path, of_object, (self, *args), kwargs)
@@ -238,14 +238,14 @@ for _name in ("add", "matmul", "mul", "neg", "rmatmul", "rmul", "sub", "truediv"
 # ---- results for the recorded function ----
 
 
-def rebuilt(form: Any, found: Any, leaves: tuple) -> Any:
-    """An object like ``found``, see ``_rebuilt``; the call is kept if its values are not used.
+def rebuilt(form: Any, example: Any, leaves: tuple) -> Any:
+    """An object like ``example``, see ``_rebuilt``; the call is kept if its values are not used.
 
     Its lengths and texts may be: ``len(peaks)``, which are those of the recording.
     """
     if not all(type(part) is ArrayType and not part.shape for part in _parts_of(form)):
         PRIMITIVES["guard_computed"](leaves[0], caught=False)
-    return _rebuilt(form, found, iter(leaves))
+    return _rebuilt(form, example, iter(leaves))
 
 
 def _parts_of(form: Any) -> list:
@@ -255,11 +255,11 @@ def _parts_of(form: Any) -> list:
     if form[0] == "array":
         return [form[1]]
     parts = [part[1] if form[0] in ("dict", "fields") else part for part in form[1:]]
-    return [found for part in parts for found in _parts_of(part)]
+    return [part_found for part in parts for part_found in _parts_of(part)]
 
 
-def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
-    """An object like ``found``, with traced values in place of its arrays and numbers."""
+def _rebuilt(form: Any, example: Any, leaves: Iterator) -> Any:
+    """An object like ``example``, with traced values in place of its arrays and numbers."""
     if form is None or type(form) is str:
         return form
     if type(form) is not tuple:
@@ -268,26 +268,26 @@ def _rebuilt(form: Any, found: Any, leaves: Iterator) -> Any:
     if kind == "array":
         return mark_as_array(next(leaves))
     if kind == "dict":
-        items = {key: _rebuilt(part, found[key], leaves) for key, part in parts}
-        class_: Any = type(found)
+        items = {key: _rebuilt(part, example[key], leaves) for key, part in parts}
+        class_: Any = type(example)
         result = class_.__new__(class_)  # __init__ may take the items one by one
         result.update(items)
         return result
     if kind == "fields":
-        known = named_fields(found)
-        assert known is not None, "the form was made from these fields"
+        fields = named_fields(example)
+        assert fields is not None, "the form was made from these fields"
         return _named_tuple(
-            found, {name: _rebuilt(part, known[name], leaves) for name, part in parts}
+            example, {name: _rebuilt(part, fields[name], leaves) for name, part in parts}
         )
-    return type(found)(
-        [_rebuilt(part, item, leaves) for part, item in zip(parts, found, strict=True)]
+    return type(example)(
+        [_rebuilt(part, item, leaves) for part, item in zip(parts, example, strict=True)]
     )
 
 
-def _named_tuple(found: Any, values: dict) -> Any:
-    """A named tuple with the fields and the further numbers of SciPy's object ``found``."""
-    kind = type(found)
-    count = len(found)
+def _named_tuple(example: Any, values: dict) -> Any:
+    """A named tuple with the fields and the further numbers of SciPy's object ``example``."""
+    kind = type(example)
+    count = len(example)
     if kind.__mro__ == (kind, tuple, object) and not hasattr(kind, "_extra_fields"):
         return kind._make(values.values())
     result = _class_like(kind.__name__, tuple(values)[:count])._make(list(values.values())[:count])

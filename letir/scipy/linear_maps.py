@@ -31,14 +31,14 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         if is_traced(*others.values()) or any(others.get(n) is not None for n in _NOT_LINEAR):
             raise refusal_error(name, f"only {signal} may be traced, without {_NOT_LINEAR}")
         bound.apply_defaults()
-        given = {key: value for key, value in bound.arguments.items() if key != signal}
-        axis = given.pop("axis") % x.ndim
+        options = {key: value for key, value in bound.arguments.items() if key != signal}
+        axis = options.pop("axis") % x.ndim
         if x.shape[axis] > _LONGEST:
             raise refusal_error(
                 name, f"its matrix for {x.shape[axis]} samples is large; at most {_LONGEST} samples"
             )
         return _apply_as_matrix(
-            lambda signals: original(**{signal: signals}, axis=0, **given), x, axis
+            lambda signals: original(**{signal: signals}, axis=0, **options), x, axis
         )
 
     recorded.__name__ = recorded.__qualname__ = name

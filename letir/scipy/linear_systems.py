@@ -157,8 +157,8 @@ def norm(
         # BLAS adds up squares of single precision in double precision, and scales large numbers
         wide = a.astype(np.result_type(a.dtype, np.float64))
         unit = _unit_of_squares(wide)
-        found = np.linalg.norm(wide * unit) / unit
-        rounded = found.astype(a.real.dtype).astype(np.float64)
+        wide_norm = np.linalg.norm(wide * unit) / unit
+        rounded = wide_norm.astype(a.real.dtype).astype(np.float64)
         return PRIMITIVES["weaken"](rounded)  # SciPy returns a Python float
     return np.linalg.norm(a, ord, axis, keepdims)
 

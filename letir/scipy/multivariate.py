@@ -61,13 +61,13 @@ class FrozenVectorDistribution:
         if method not in distribution.recorded and not is_traced(
             *self.args, *dict(self.kwargs).values()
         ):
-            known = find_in_scipy("stats", distribution.name)
-            return getattr(known(*self.args, **dict(self.kwargs)), method)
+            frozen_class = find_in_scipy("stats", distribution.name)
+            return getattr(frozen_class(*self.args, **dict(self.kwargs)), method)
         if method not in distribution.recorded:
             reason = f"only {', '.join(distribution.recorded)} are"
             raise refusal_error(f"{distribution.name}(...).{method}", reason)
-        found = getattr(distribution, method)
-        return entry_point(lambda *x: found(*x, *self.args, **dict(self.kwargs)))
+        recorded = getattr(distribution, method)
+        return entry_point(lambda *x: recorded(*x, *self.args, **dict(self.kwargs)))
 
 
 class MultivariateNormal(VectorDistribution):
@@ -136,8 +136,8 @@ def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
     distance = np.where(is_positive, parts * parts / safe, 0.0).sum(-1)
     least = 1e9 * np.finfo(float).eps * np.abs(values).max()
     beside = np.where(is_positive, 0.0, parts * parts).sum(-1)
-    found = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
-    return as_scalar(np.where(beside < least * least, found, -np.inf))
+    density = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
+    return as_scalar(np.where(beside < least * least, density, -np.inf))
 
 
 class Dirichlet(VectorDistribution):
@@ -193,8 +193,8 @@ class Dirichlet(VectorDistribution):
         if not is_traced(alpha):
             return self._plain("entropy", alpha)
         total, count, psi = alpha.sum(), alpha.shape[-1], PRIMITIVES["psi"]
-        found = _log_beta(alpha) + (total - count) * psi(total)
-        return found - ((alpha - 1) * psi(alpha)).sum()
+        constant_part = _log_beta(alpha) + (total - count) * psi(total)
+        return constant_part - ((alpha - 1) * psi(alpha)).sum()
 
 
 def _log_beta(alpha: Any) -> Any:

@@ -50,9 +50,9 @@ def _of_scipy(part: str, name: str) -> Callable:
     return entry_point(find_in_scipy(part, name))
 
 
-def as_scalar(found: Any) -> Any:
+def as_scalar(result: Any) -> Any:
     """A 0-d result as the scalar that SciPy returns; other results unchanged."""
-    return found if found.ndim else found[()]
+    return result if result.ndim else result[()]
 
 
 def refusal_error(name: str, reason: str) -> MissingRule:

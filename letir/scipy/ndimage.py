@@ -176,9 +176,9 @@ def gaussian_filter(
     """A Gaussian filter along all axes, one after the other."""
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
-    given = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
+    per_axis = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
     result = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
-    for axis, width, degree, how, reach in zip(chosen, *given, strict=True):
+    for axis, width, degree, how, reach in zip(chosen, *per_axis, strict=True):
         if width > 1e-15:
             result = gaussian_filter1d(
                 result, width, axis, degree, None, how, cval, truncate, radius=reach
@@ -291,9 +291,9 @@ def uniform_filter(
     """The mean of a window, along one axis after the other."""
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
-    given = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
+    per_axis = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
     result = x
-    for axis, n, how, start in zip(chosen, *given, strict=True):
+    for axis, n, how, start in zip(chosen, *per_axis, strict=True):
         if n > 1:
             result = uniform_filter1d(result, n, axis, None, how, cval, start)
     return store_result(result if result is not x else x.copy(), x, output)

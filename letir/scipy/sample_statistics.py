@@ -10,9 +10,9 @@ from letir.tracing.operands import traced_or_array
 
 def _floating_samples(name: str, a: Any, axis: int | None, options: dict) -> tuple[Any, int]:
     """(samples in floating point, the axis) of the arguments."""
-    left = {key for key, value in options.items() if value not in (False, None, "propagate")}
-    if left:
-        raise refusal_error(name, f"leave out {', '.join(sorted(left))}")
+    refused = {key for key, value in options.items() if value not in (False, None, "propagate")}
+    if refused:
+        raise refusal_error(name, f"leave out {', '.join(sorted(refused))}")
     a = traced_or_array(a)
     a = a if a.dtype.kind in "fc" else a.astype(float)
     return (a.reshape(-1), 0) if axis is None else (a, axis)

@@ -49,11 +49,11 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
         return np.array([])
     sizes = tuple([first.shape[a] + second.shape[a] - 1 for a in axes])
     if any(x.dtype.kind == "c" for x in (first, second)):
-        found = np.fft.fftn(first, sizes, axes=axes) * np.fft.fftn(second, sizes, axes=axes)
-        full: Any = np.fft.ifftn(found, sizes, axes=axes)
+        spectrum = np.fft.fftn(first, sizes, axes=axes) * np.fft.fftn(second, sizes, axes=axes)
+        full: Any = np.fft.ifftn(spectrum, sizes, axes=axes)
     else:
-        found = np.fft.rfftn(first, sizes, axes=axes) * np.fft.rfftn(second, sizes, axes=axes)
-        full = np.fft.irfftn(found, sizes, axes=axes)
+        spectrum = np.fft.rfftn(first, sizes, axes=axes) * np.fft.rfftn(second, sizes, axes=axes)
+        full = np.fft.irfftn(spectrum, sizes, axes=axes)
     return _crop_to_mode(full, first.shape, second.shape, mode, axes)
 
 

@@ -63,8 +63,8 @@ class _Solved(Callback):
     def record(self, args: tuple) -> None:
         """Record the body for arguments like these."""
 
-        def function(*given):
-            out = self.f(*given)
+        def function(*positional):
+            out = self.f(*positional)
             if isinstance(out, tuple) and all(np.ndim(x) <= 2 for x in out) and len(out) == 2:
                 self.returns = "tuple" if np.ndim(out[1]) else "value"
             if self.returns == "tuple":
@@ -74,16 +74,18 @@ class _Solved(Callback):
         kinds = tuple([ShapeDtype(np.shape(x), _floating_dtype(x)) for x in args])
         again = functools.partial(record, function, kinds, {}, ABSTRACT)
         try:
-            made = LATE_BOUND["require_same_state"](self.f, again, "it changes state outside of it")
+            recording = LATE_BOUND["require_same_state"](
+                self.f, again, "it changes state outside of it"
+            )
         except Exception as error:  # of letir, or of the function, which SciPy then calls itself
             raise _NotRecorded(str(error)) from None
-        self.body, self.lifted = made.fn, made.lifted
+        self.body, self.lifted = recording.fn, recording.lifted
         captured = tuple(concrete_values(self.lifted, self.f.__name__))
 
         def call(body, values):
             return run_flat(body, list(values))
 
-        self.run = body_function(call, made.fn, captured, self.returns)
+        self.run = body_function(call, recording.fn, captured, self.returns)
 
 
 def _floating_dtype(x: Any) -> np.dtype:
@@ -107,17 +109,17 @@ def _recorded_solver(
         form = form_of_argument(_with_bodies(original, args, kwargs, callbacks), operands)
         copies = [np.copy(x)[()] for x in concrete_values(operands, name)]
         functions = [callback.as_function() for callback in callbacks]
-        given, named = fill_form(form, iter(copies), functions)
-        result = in_state(QUIET, functools.partial(original, **named), *given)
+        positional, named = fill_form(form, iter(copies), functions)
+        result = in_state(QUIET, functools.partial(original, **named), *positional)
         results, _ = describe_result(result)
     except (DTypeError, GuardError, _NotRecorded):
         results = None
     except Exception as error:  # whatever SciPy, or the function, raises
-        known = [value for callback in callbacks for value in callback.lifted]
-        if first_traced([*operands, *known]) is not None:
+        lifted = [value for callback in callbacks for value in callback.lifted]
+        if first_traced([*operands, *lifted]) is not None:
             attrs = _attrs_of_callbacks(callbacks)
             record_failure(
-                "scipy_solve", [*operands, *known], error, function=name, arguments=form, **attrs
+                "scipy_solve", [*operands, *lifted], error, function=name, arguments=form, **attrs
             )
         raise
     if results is None or any(callback.body is None for callback in callbacks):
@@ -153,15 +155,15 @@ def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list)
     The values in ``args``, which SciPy would pass to the functions, are bound to them instead.
     """
     bound = inspect.signature(original).bind(*args, **kwargs)
-    given = bound.arguments
-    more = given.get("args") or ()
+    arguments = bound.arguments
+    more = arguments.get("args") or ()
     more = more if isinstance(more, tuple) else (more,)
-    if not callable(given.get("args")):
-        given.pop("args", None)
-    for key, value in given.items():
+    if not callable(arguments.get("args")):
+        arguments.pop("args", None)
+    for key, value in arguments.items():
         if callable(value) and key in _NOT_BODIES:
             raise DTypeError(f"the argument {key} is not recorded\n  leave it out")
-        given[key] = _with_callbacks(value, more, callbacks)
+        arguments[key] = _with_callbacks(value, more, callbacks)
     return bound.args, bound.kwargs
 
 

@@ -58,15 +58,15 @@ class Distribution:
                 f"{self.name} has {len(names)} parameters, found {len(args)}\n"
                 f"  pass them in this order: {', '.join(names)}"
             )
-        given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
-        missing = [name for name in names if name not in given]
-        unknown = given.keys() - {*names, "scale"}
+        values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
+        missing = [name for name in names if name not in values]
+        unknown = values.keys() - {*names, "scale"}
         if missing or unknown:
             raise DTypeError(
-                f"{self.name} has the parameters {names}, found {sorted(given)}\n"
+                f"{self.name} has the parameters {names}, found {sorted(values)}\n"
                 f"  pass {', '.join(missing) or 'these'}"
             )
-        return tuple([_as_parameter(given[name]) for name in names])
+        return tuple([_as_parameter(values[name]) for name in names])
 
 
 def _as_parameter(x):
@@ -85,8 +85,8 @@ class DistributionMethod:
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         distribution = self.distribution
         if not is_traced(x, *args, **kwargs):
-            found = getattr(find_in_scipy("stats", distribution.name), self.name)
-            return found(x, *args, **kwargs)
+            method = getattr(find_in_scipy("stats", distribution.name), self.name)
+            return method(x, *args, **kwargs)
         name = f"{distribution.name}_{self.name}"
         try:
             op = PRIMITIVES[name]
@@ -107,15 +107,15 @@ class FrozenDistribution:
         if method.startswith("__"):
             raise AttributeError(method)
         if method not in METHODS and not is_traced(*self.args, *dict(self.kwargs).values()):
-            known = find_in_scipy("stats", self.distribution.name)
-            return getattr(known(*self.args, **dict(self.kwargs)), method)
+            frozen_class = find_in_scipy("stats", self.distribution.name)
+            return getattr(frozen_class(*self.args, **dict(self.kwargs)), method)
         if method not in METHODS:
             raise refusal_error(
                 f"{self.distribution.name}(...).{method}",
                 f"only {', '.join(sorted(METHODS))} are",
             )
-        found = DistributionMethod(self.distribution, method)
-        return entry_point(lambda x: found(x, *self.args, **dict(self.kwargs)))
+        recorded = DistributionMethod(self.distribution, method)
+        return entry_point(lambda x: recorded(x, *self.args, **dict(self.kwargs)))
 
 
 norm = Distribution("norm")

@@ -68,9 +68,9 @@ def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: boo
     """(the right-hand side as a program of state, time and operands, the operands)."""
     places = [i for i, arg in enumerate(args) if isinstance(arg, Value) or is_array(arg)]
 
-    def slope(y, s, *given):
+    def slope(y, s, *extra):
         every = list(args)
-        for place, arg in zip(places, given, strict=True):
+        for place, arg in zip(places, extra, strict=True):
             every[place] = arg
         out = func(s, y, *every) if tfirst else func(y, s, *every)
         slopes = np.atleast_1d(_as_double(traced_or_array(out)))
@@ -88,11 +88,11 @@ def _recorded_slope(name: str, func: Callable, y0: Any, args: tuple, tfirst: boo
 
 
 @entry_point
-def _times_with_ends(asked: Any, span: Any) -> Any:
-    """The start, the times ``asked``, and the end of ``span`` unless it is the last of them."""
+def _times_with_ends(times: Any, span: Any) -> Any:
+    """The start, the times ``times``, and the end of ``span`` unless it is the last of them."""
     first, last = (_as_double(traced_or_array(s)).reshape(1) for s in span)
-    ends = [] if bool(asked[-1] == last[0]) else [last]
-    return np.concatenate([first, asked, *ends])
+    ends = [] if bool(times[-1] == last[0]) else [last]
+    return np.concatenate([first, times, *ends])
 
 
 def solve_ivp(
@@ -113,13 +113,13 @@ def solve_ivp(
     The result has ``t``, ``y``, ``status``, ``message`` and ``success``.
     """
     LATE_BOUND["refuse_unless_function"]("solve_ivp: fun", fun)
-    given = () if args is None else tuple(args)
+    extra = () if args is None else tuple(args)
     scipys = find_in_scipy("integrate", "solve_ivp")
     rest = (method, t_eval, dense_output, events, vectorized, args)
-    if not isinstance(ACTIVE.get(), Trace) and not is_traced(t_span, y0, t_eval, *given):
+    if not isinstance(ACTIVE.get(), Trace) and not is_traced(t_span, y0, t_eval, *extra):
         return scipys(fun, t_span, y0, *rest, **options)
     start = _as_double(np.atleast_1d(traced_or_array(y0)))
-    right_side, operands = _recorded_slope("solve_ivp", fun, start, given, True)
+    right_side, operands = _recorded_slope("solve_ivp", fun, start, extra, True)
     if not is_traced(t_span, start, t_eval, *operands):
         return scipys(fun, t_span, y0, *rest, **options)
     tolerances = {"rtol": options.pop("rtol", 1e-3), "atol": options.pop("atol", 1e-6)}
@@ -129,14 +129,19 @@ def solve_ivp(
         )
     if t_eval is None:
         raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")
-    asked = _as_double(traced_or_array(t_eval))
-    times = _times_with_ends(asked, t_span)
-    found = PRIMITIVES["odeint"](
+    evaluated = _as_double(traced_or_array(t_eval))
+    times = _times_with_ends(evaluated, t_span)
+    solution = PRIMITIVES["odeint"](
         start, times, *operands, body=right_side, method=method, **tolerances
     )
     result = sys.modules[scipys.__module__].OdeResult
     return result(
-        **{"t": asked, "y": found[1 : 1 + asked.shape[0]].T, "sol": None, "t_events": None},
+        **{
+            "t": evaluated,
+            "y": solution[1 : 1 + evaluated.shape[0]].T,
+            "sol": None,
+            "t_events": None,
+        },
         **{"y_events": None, "status": 0, "success": True},
         message="The solver successfully reached the end of the integration interval.",
     )

@@ -114,8 +114,8 @@ class _Batching(ExprVisitor):
         self.builder.source = bind.source
         # constants are part of the recorded rule
         operands = [arg for arg in args if type(arg) is Local]
-        found = body.emit(self.builder, operands)
-        for binder, result, axis in zip(bind.binders, found, body.axes, strict=True):
+        results = body.emit(self.builder, operands)
+        for binder, result, axis in zip(bind.binders, results, body.axes, strict=True):
             names[binder] = result
             if axis is not None:
                 mapped.add(binder)
@@ -159,18 +159,18 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
     keywords = (
         {"transform": batch_program} if bind.op.holds_lambdas else {}
     )  # bodies are batched too
-    found, out_axes = rule(operands, axes, **bind.attrs, **keywords)
+    outs, out_axes = rule(operands, axes, **bind.attrs, **keywords)
     if bind.op.results is None:
-        found, out_axes = (found,), (out_axes,)
-    if len(found) != len(bind.binders) or len(out_axes) != len(found):
+        outs, out_axes = (outs,), (out_axes,)
+    if len(outs) != len(bind.binders) or len(out_axes) != len(outs):
         raise ShapeError(
-            f"{bind.op.name}: its batch rule gave {len(found)} results and {len(out_axes)} axes "
+            f"{bind.op.name}: its batch rule gave {len(outs)} results and {len(out_axes)} axes "
             f"for {len(bind.binders)} results\n"
             "  return results and their axes, one of each for each result"
         )
     types = _slice_types(bind, args, there)
     results = [
-        _settle_result(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)
+        _settle_result(bind, *triple, size) for triple in zip(outs, out_axes, types, strict=True)
     ]
     fn = builder.build(results)
     return _BatchBody(*compile_steps(fn), tuple([None if a is None else 0 for a in out_axes]))
@@ -201,7 +201,7 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     place = {position: i for i, position in enumerate(there)}
     count = len(forward.ret.args)
     place.update({len(args) + i: len(there) + i for i in range(count)})
-    found, out_axes = mapped_scripted(
+    results, out_axes = mapped_scripted(
         [args[i] for i in there],
         [axes[i] for i in there],
         script=op.name,
@@ -212,7 +212,7 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
         n_outs=count,
         transform=transform,
     )
-    return unwrap_results(op, found), unwrap_results(op, out_axes)
+    return unwrap_results(op, results), unwrap_results(op, out_axes)
 
 
 def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:

@@ -81,8 +81,8 @@ def checkpoint(
                 LATE_BOUND["refuse_positions"]("checkpoint: static_argnums", argnums, len(args))
             return LATE_BOUND["call_plainly"](f, args, kwargs)
         source, _ = user_place(2)  # the user's line, for the new bind
-        static, given = split_arguments(args, argnums, "checkpoint: static_argnums")
-        call = record_call(bind_arguments(f, static, argnums), given, kwargs, writes=None)
+        static, dynamic = split_arguments(args, argnums, "checkpoint: static_argnums")
+        call = record_call(bind_arguments(f, static, argnums), dynamic, kwargs, writes=None)
         return call.out_tree.unflatten(
             run_flat(_as_one_bind(call.fn, policy, source), list(call.leaves))
         )

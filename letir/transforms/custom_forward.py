@@ -86,9 +86,9 @@ class custom_jvp(CustomFunction[P, R]):
         the tangent of the result.
         """
 
-        for given in rules:
-            if given is not None:
-                LATE_BOUND["refuse_unless_function"](f"{self}: a rule", given)
+        for rule_given in rules:
+            if rule_given is not None:
+                LATE_BOUND["refuse_unless_function"](f"{self}: a rule", rule_given)
 
         def rule(*args):
             *fixed, primals, tangents = args
@@ -118,10 +118,12 @@ class custom_jvp(CustomFunction[P, R]):
             if call.is_call_of(self, positional):
                 return call.result
         source, _ = user_place(2)
-        fixed, given = split_arguments(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
+        fixed, dynamic = split_arguments(
+            positional, self.nondiff_argnums, f"{self}: nondiff_argnums"
+        )
         function = bind_arguments(self.function, fixed, self.nondiff_argnums)
-        primal = record(function, given, {}, LAZY, draws=DRAW_AT_ONCE)
-        rule, captured = self.recorded_rule(primal, fixed, given)
+        primal = record(function, dynamic, {}, LAZY, draws=DRAW_AT_ONCE)
+        rule, captured = self.recorded_rule(primal, fixed, dynamic)
         attrs = Attrs(
             name=self.name,
             primal=_flat_program(primal.fn),
@@ -129,15 +131,15 @@ class custom_jvp(CustomFunction[P, R]):
             closed_over=len(primal.lifted),
         )
         # in the order of the leaves below, and of the parameters in ``linear_rule``
-        taken = [*primal.fn.params, *(Local(value.type) for value in captured)]
-        program = one_bind_program(custom_jvp_op, attrs, taken, primal.fn.ret, source)
-        leaves = primal.tree.leaves_of((given, {}), self.name)
+        params = [*primal.fn.params, *(Local(value.type) for value in captured)]
+        program = one_bind_program(custom_jvp_op, attrs, params, primal.fn.ret, source)
+        leaves = primal.tree.leaves_of((dynamic, {}), self.name)
         return _results_tree(primal.fn).unflatten(
             run_flat(program, [*leaves, *primal.lifted, *captured])
         )
 
     def recorded_rule(
-        self, primal: Recording, fixed: tuple, given: tuple
+        self, primal: Recording, fixed: tuple, dynamic: tuple
     ) -> tuple[Lambda | None, tuple]:
         """(program of the rule, captured values); the program is None at the recursion limit.
 
@@ -155,30 +157,30 @@ class custom_jvp(CustomFunction[P, R]):
             _example_value(p.type, self.name) for p in fn.params[:count] if carries_derivative(p)
         ]
 
-        def rule(given, outs, tangents):
+        def rule(dynamic, outs, tangents):
             result = tree.unflatten(outs)
             with _under_rule(
                 _RuleCall.from_call(
-                    self, merge_arguments(fixed, given, self.nondiff_argnums), result
+                    self, merge_arguments(fixed, dynamic, self.nondiff_argnums), result
                 )
             ):
-                nested = _nested_tangents(given, tangents)
-                asked = f"{self}: its rule"
-                found = LATE_BOUND["call_rule"](asked, self.rule, *fixed, given, nested)
-            return self.check_rule_result(found, tree, outs)
+                nested = _nested_tangents(dynamic, tangents)
+                caller = f"{self}: its rule"
+                pair = LATE_BOUND["call_rule"](caller, self.rule, *fixed, dynamic, nested)
+            return self.check_rule_result(pair, tree, outs)
 
         outs = [_example_value(arg.type, self.name) for arg in fn.ret.args]
-        recording = record(rule, (given, outs, tangents), {}, LAZY, draws=DRAW_AT_ONCE)
+        recording = record(rule, (dynamic, outs, tangents), {}, LAZY, draws=DRAW_AT_ONCE)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
-    def check_rule_result(self, found: Any, tree: Tree, outs: list) -> list:
+    def check_rule_result(self, result: Any, tree: Tree, outs: list) -> list:
         """The tangents that the rule returned, one for each floating result."""
-        if not isinstance(found, tuple) or len(found) != 2:
+        if not isinstance(result, tuple) or len(result) != 2:
             raise ShapeError(
-                f"{self}: its rule must return (result, tangent), found {found!r}\n"
+                f"{self}: its rule must return (result, tangent), found {result!r}\n"
                 "  the result as the function computes it, and its change along the tangents"
             )
-        out, tangent = found  # ``out`` is only checked; the result is computed by the function
+        out, tangent = result  # ``out`` is only checked; the result is computed by the function
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", _type_of_value(again), expected.type)
         leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
@@ -197,18 +199,18 @@ class custom_jvp(CustomFunction[P, R]):
         self.check_type("tangent", _type_of_value(tangent), out.type)
         return cast_cotangent(tangent, out.dtype) if isinstance(tangent, Tracer) else tangent
 
-    def check_type(self, what: str, found: ArrayType | None, expected: ArrayType | None) -> None:
-        """Raise ShapeError or DTypeError if the rule returned a ``what`` of another type."""
-        if found is None or expected is None:
+    def check_type(self, role: str, aval: ArrayType | None, expected: ArrayType | None) -> None:
+        """Raise ShapeError or DTypeError if the rule returned a ``role`` of another type."""
+        if aval is None or expected is None:
             return
-        if found.shape != expected.shape:
+        if aval.shape != expected.shape:
             raise ShapeError(
-                f"{self}: its rule gives a {what} of {found}, expected {expected}\n"
+                f"{self}: its rule gives a {role} of {aval}, expected {expected}\n"
                 "  result and tangent have the type of the function's result"
             )
-        if found.dtype.kind == "c" and expected.dtype.kind != "c":
+        if aval.dtype.kind == "c" and expected.dtype.kind != "c":
             raise DTypeError(
-                f"{self}: its rule gives a {what} of {found}, expected {expected}\n"
+                f"{self}: its rule gives a {role} of {aval}, expected {expected}\n"
                 "  take .real of it"
             )
 
@@ -283,9 +285,9 @@ def _place_of(leaf):
 # ---- types and nesting ----
 
 
-def _nested_tangents(given, tangents: list):
+def _nested_tangents(arguments, tangents: list):
     """The tangents nested as the arguments, None for arguments without a tangent."""
-    leaves, spec = flatten(given)
+    leaves, spec = flatten(arguments)
     rest = iter(tangents)
     return spec.unflatten(
         [next(rest) if isinstance(x, Tracer) and carries_derivative(x) else None for x in leaves]

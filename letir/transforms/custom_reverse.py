@@ -120,72 +120,74 @@ class custom_vjp(CustomFunction[P, R]):
     @entry_point
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         positional = self.positional(args, kwargs)
-        fixed, given = split_arguments(positional, self.nondiff_argnums, f"{self}: nondiff_argnums")
-        leaves = flatten(given)[0]
+        fixed, dynamic = split_arguments(
+            positional, self.nondiff_argnums, f"{self}: nondiff_argnums"
+        )
+        leaves = flatten(dynamic)[0]
         if self in _inside_forward.get():  # called by its own forward: only the values are needed
             return self.call_with(positional)
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.call_with(positional)
             # Variables: recorded first, where ``self`` is called again on traced values
-            call = record_call(bind_arguments(self, fixed, self.nondiff_argnums), given, {})
+            call = record_call(bind_arguments(self, fixed, self.nondiff_argnums), dynamic, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
         # without traced arguments all are constants, and the rule is not needed
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.call_with(positional)
         if self.forward is None:
             raise LetirError(f"{self}: it has no rule\n  call its defvjp(forward, backward)")
-        return self.record_call(positional, fixed, given)
+        return self.record_call(positional, fixed, dynamic)
 
-    def record_call(self, args: tuple, fixed: tuple, given: tuple) -> Any:
+    def record_call(self, args: tuple, fixed: tuple, dynamic: tuple) -> Any:
         """Record ``forward``, then a bind that holds the backward program; returns its results."""
         trace = ACTIVE.get()
         assert isinstance(trace, Trace)
         before = len(trace.binds)  # the binds after this position belong to forward
         outer = _inside_forward.set((*_inside_forward.get(), self))
         try:
-            found = LATE_BOUND["call_rule"](f"{self}: forward", self.forward, *args)
+            result = LATE_BOUND["call_rule"](f"{self}: forward", self.forward, *args)
         finally:
             _inside_forward.reset(outer)
-        if not isinstance(found, tuple) or len(found) != 2:
+        if not isinstance(result, tuple) or len(result) != 2:
             raise ShapeError(
-                f"{self}: forward must return (result, residuals), found {found!r}\n"
+                f"{self}: forward must return (result, residuals), found {result!r}\n"
                 "  return (result, None) if backward needs no residuals"
             )
-        out, residuals = found
+        out, residuals = result
         outs, out_spec = flatten(out)
-        kept = flatten(residuals)[0]
-        inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
+        saved = flatten(residuals)[0]
+        inputs = [leaf for leaf in flatten(dynamic)[0] if isinstance(leaf, Tracer)]
         closed_over = _closed_over_by(trace, before, outs, inputs)
-        rule = self._record_backward(residuals, out, fixed, given)
+        rule = self._record_backward(residuals, out, fixed, dynamic)
         captured = rule.lifted
         attrs = Attrs(
             n_outs=len(outs),
-            n_residuals=len(kept) + len(captured),
-            backward=_reorder_backward(rule, len(kept)),
+            n_residuals=len(saved) + len(captured),
+            backward=_reorder_backward(rule, len(saved)),
         )
         # operands in the order of the attributes: n_outs results, n_residuals residuals, arguments
-        operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
+        operands = [trace.enter(value) for value in (*outs, *saved, *captured, *inputs)]
         trace.source, _ = user_place(3)  # the caller of ``__call__``
         # closed_over values are operands, so that differentiating with respect to them is an error
         binders = trace.emit(custom_vjp_op, (*operands, *closed_over), attrs)
         values = [out.held_value if isinstance(out, Tracer) else out for out in outs]
         return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
 
-    def _record_backward(self, residuals, out, fixed: tuple, given: tuple):
+    def _record_backward(self, residuals, out, fixed: tuple, dynamic: tuple):
         """``backward`` as a program: (residuals, cotangents) -> cotangents of traced arguments."""
 
         def backward(residuals, ct):
-            asked = f"{self}: backward"
-            found = LATE_BOUND["call_rule"](asked, self.backward, *fixed, residuals, ct)
-            if not isinstance(found, tuple) or len(found) != len(given):
+            caller = f"{self}: backward"
+            cotangents = LATE_BOUND["call_rule"](caller, self.backward, *fixed, residuals, ct)
+            if not isinstance(cotangents, tuple) or len(cotangents) != len(dynamic):
                 raise ShapeError(
-                    f"{asked} must return a tuple with one cotangent for each of {len(given)} "
-                    f"arguments, found {found!r}\n  write (ct,) for one, None for a zero"
+                    f"{caller} must return a tuple with one cotangent for each of {len(dynamic)} "
+                    f"arguments, found {cotangents!r}\n  write (ct,) for one, None for a zero"
                 )
             return [
                 self._cotangent(i, ct, leaf)
-                for i, (ct, arg) in enumerate(zip(found, given, strict=True))
+                for i, (ct, arg) in enumerate(zip(cotangents, dynamic, strict=True))
                 for ct, leaf in _pair_cotangents(ct, arg)
                 if isinstance(leaf, Tracer)
             ]
@@ -222,11 +224,11 @@ def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list
     The rule gives no derivative with respect to them.
     """
     new = trace.binds[before:]
-    known = {trace.enter(leaf) for leaf in inputs}
-    known.update(binder for bind in new for binder in bind.binders)
+    inside = {trace.enter(leaf) for leaf in inputs}
+    inside.update(binder for bind in new for binder in bind.binders)
     read: list[Arg] = [local for bind in new for local in bind.locals()]
     read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]
-    return list(dict.fromkeys(x for x in read if x not in known and carries_derivative(x)))
+    return list(dict.fromkeys(x for x in read if x not in inside and carries_derivative(x)))
 
 
 def _pair_cotangents(ct, arg) -> list[tuple]:

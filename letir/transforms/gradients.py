@@ -208,9 +208,9 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
             "  end it with return"
         )
     if first is not LEAF:
-        found = Tree.from_pytree(out).text
+        nesting = Tree.from_pytree(out).text
         raise ShapeError(
-            f"grad needs a function that returns one scalar, found {found}\n"
+            f"grad needs a function that returns one scalar, found {nesting}\n"
             "  for further results see has_aux"
         )
     nested = (out, gradients) if with_value else (gradients, out[1]) if has_aux else gradients
@@ -218,7 +218,7 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
     return None if tree == tree_of_results(tree.spec.num_leaves) else tree
 
 
-def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
+def check_inputs(fn: Lambda, positions: list[int], caller: str = "grad") -> None:
     """Raise DTypeError for an argument that is not floating or complex."""
     for i in positions:
         aval = fn.params[i].type
@@ -230,7 +230,7 @@ def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
                 else "convert it with .astype(float),"
             )
             raise DTypeError(
-                f"{asked}: {name} is {aval}, which has no derivative\n"
+                f"{caller}: {name} is {aval}, which has no derivative\n"
                 f"  {remedy} or leave it out of argnums"
             )
 
@@ -270,9 +270,9 @@ def gradient_program(
     """
     if any(map(_is_inlined, fn.binds)):
         fn = passes.without_combinators(fn)  # before, because the gradient program reads its locals
-    wanted = list(map(set(positions).__contains__, range(len(fn.params))))
+    mask = list(map(set(positions).__contains__, range(len(fn.params))))
     defined = [True] + [False] * (len(fn.ret.args) - 1)  # further results are aux
-    gradient = keeping(fn, wanted, defined=defined)
+    gradient = keeping(fn, mask, defined=defined)
     count = len(gradient.df_input_vjps)
     cts, captured = gradient.df.params[:count], gradient.df.params[count:]
     # without the value, only residuals and aux have to be computed
@@ -286,9 +286,9 @@ def gradient_program(
         attrs = ones.complete({"shape": shape, "dtype": dtype})
         builder.binds.append(Bind((ct,), ones, (), attrs))  # the seed, instead of a parameter
     builder.binds += gradient.df.binds
-    found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
+    cotangents = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     gradients = [
-        found[i] if type(found.get(i)) is Local else zeros_of_type(builder, fn.params[i])
+        cotangents[i] if type(cotangents.get(i)) is Local else zeros_of_type(builder, fn.params[i])
         for i in positions
     ]
     return builder.build(

@@ -127,11 +127,11 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
         return _product_function(f, functools.partial(hvp, f), _product_program)
     primals, tangents = _argument_entries("hvp", primals, tangents)
     call = record_call(f, primals, {})
-    wanted = _floating_positions(call)
+    positions = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
-    program = _hvp_program(call.fn, wanted, inputs)
+    program = _hvp_program(call.fn, positions, inputs)
     return _nest_product(
-        call, wanted, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
+        call, positions, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
     )
 
 
@@ -172,25 +172,25 @@ def ggnvp(
         )
     primals, tangents = _argument_entries("ggnvp", primals, tangents)
     call = record_call(f, primals, {})
-    wanted = _floating_positions(call)
+    positions = _floating_positions(call)
     inputs, directions = directions_of(call, primals, tangents)
-    given = dict(zip(inputs, directions, strict=True))
-    found = _ggn_product(call, wanted, [given.get(i) for i in wanted], g)
-    return _nest_product(call, wanted, copy_shared_results(found))
+    by_input = dict(zip(inputs, directions, strict=True))
+    products = _ggn_product(call, positions, [by_input.get(i) for i in positions], g)
+    return _nest_product(call, positions, copy_shared_results(products))
 
 
 # ---- arguments and results ----
 
 
-def _argument_entries(asked: str, primals, tangents) -> tuple[tuple, tuple]:
+def _argument_entries(caller: str, primals, tangents) -> tuple[tuple, tuple]:
     """(primals, tangents) as tuples with one entry for each argument."""
     if tangents is None:
         raise DTypeError(
-            f"{asked}: primals need tangents, found none\n"
-            f"  write {asked}(f, (x,), (v,)), or {asked}(f)(x, v)"
+            f"{caller}: primals need tangents, found none\n"
+            f"  write {caller}(f, (x,), (v,)), or {caller}(f)(x, v)"
         )
     if type(primals) is tuple:
-        return primals, entries_of(tangents, asked, "tangents")
+        return primals, entries_of(tangents, caller, "tangents")
     is_single = type(tangents) is not tuple or len(tangents) != 1
     return (primals,), (tangents,) if is_single else tangents
 
@@ -203,9 +203,9 @@ def _floating_positions(call: ProgramCall) -> list[int]:
     return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
 
 
-def _nest_product(call: ProgramCall, positions: list[int], found):
+def _nest_product(call: ProgramCall, positions: list[int], products):
     """The product nested as the positional arguments, None for those that are not floating."""
-    by_position = dict(zip(positions, found, strict=True))
+    by_position = dict(zip(positions, products, strict=True))
     args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
     return args[0] if len(args) == 1 else args
 
@@ -234,15 +234,15 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
     call = ProgramCall(fn, tree_of_arguments(fn), [])
     args, kwargs = call.tree.example()
-    wanted = _floating_positions(call)
-    flat = program(call, wanted)
+    positions = _floating_positions(call)
+    flat = program(call, positions)
     count, ends = len(fn.params), Tree.from_pytree(args).arrays
     # keyword arguments stay last; ``ends``: their first position among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
-    spots = _nest_of(call, dict.fromkeys(wanted, LEAF))
+    spots = _nest_of(call, dict.fromkeys(positions, LEAF))
     out = Tree.from_pytree(spots[0] if len(spots) == 1 else spots)
     in_tree = Tree.from_pytree(((*args, *spots), kwargs))
-    plain = out == tree_of_results(len(wanted))  # the number of results determines the nesting
+    plain = out == tree_of_results(len(positions))  # the number of results determines the nesting
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 
 
@@ -254,14 +254,14 @@ def _nest_of(call: ProgramCall, leaves: dict):
 # ---- Hessian ----
 
 
-def _product_program(call: ProgramCall, wanted: list[int]) -> Lambda:
+def _product_program(call: ProgramCall, positions: list[int]) -> Lambda:
     """The program of ``hvp`` with a tangent for each floating argument."""
-    return _hvp_program(call.fn, wanted, wanted)
+    return _hvp_program(call.fn, positions, positions)
 
 
 @paused_gc()
-def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
-    """(parameters of ``fn``, tangents of ``inputs``) -> products for ``wanted``.
+def _hvp_program(fn: Lambda, positions: list[int], inputs: list[int]) -> Lambda:
+    """(parameters of ``fn``, tangents of ``inputs``) -> products for ``positions``.
 
     Linear in the number of binds.
     """
@@ -272,14 +272,14 @@ def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
         )
     check_result(fn, holomorphic=False)
     # without the value, because only the gradient is differentiated again
-    gradients = gradient_program(fn, wanted, with_value=False)
-    builder, found = _first_that_works(
+    gradients = gradient_program(fn, positions, with_value=False)
+    builder, products = _first_that_works(
         lambda: _forward_product(gradients, inputs),
-        lambda: reverse_product(gradients, wanted, inputs),
+        lambda: reverse_product(gradients, positions, inputs),
     )
     results = [
-        found[k] if type(found.get(k)) is Local else zeros_of_type(builder, fn.params[i])
-        for k, i in enumerate(wanted)
+        products[k] if type(products.get(k)) is Local else zeros_of_type(builder, fn.params[i])
+        for k, i in enumerate(positions)
     ]
     return dead_code(builder.build(results))
 
@@ -294,29 +294,29 @@ def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, 
 
 
 def reverse_product(
-    gradients: Lambda, wanted: list[int], inputs: list[int]
+    gradients: Lambda, positions: list[int], inputs: list[int]
 ) -> tuple[LetBuilder, dict]:
     """Like ``_forward_product``, in reverse mode, because the Hessian is symmetric."""
-    params, needed, given = gradients.params, set(wanted), set(inputs)
+    params, needed, input_set = gradients.params, set(positions), set(inputs)
     mask = [i in needed for i in range(len(params))]
-    second = differentiate(gradients, mask, defined=[i in given for i in wanted])
+    second = differentiate(gradients, mask, defined=[i in input_set for i in positions])
     at = dict(zip(second.df_input_vjps, second.df.params, strict=False))  # captured params follow
-    place = {i: at.get(k) for k, i in enumerate(wanted)}
+    place = {i: at.get(k) for k, i in enumerate(positions)}
     builder = LetBuilder()
     # a direction on which no product depends is a parameter too
     directions = [place[i] or Local(strong_type(params[i].type)) for i in inputs]
     builder.params = [*params, *directions]
     builder.binds = [*second.f.binds, *second.df.binds]  # df captures locals of f
-    found = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
-    return builder, {k: found.get(i) for k, i in enumerate(wanted)}
+    cotangents = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
+    return builder, {k: cotangents.get(i) for k, i in enumerate(positions)}
 
 
 # ---- Gauss-Newton ----
 
 
-def _ggn_product(call: ProgramCall, wanted: list[int], directions: list, g: Callable) -> tuple:
-    """The products for the parameters ``wanted``; ``directions``: their tangents, None for zero."""
-    pair = linear_program(call.fn, wanted)
+def _ggn_product(call: ProgramCall, inputs: list[int], directions: list, g: Callable) -> tuple:
+    """The products for the parameters ``inputs``; ``directions``: their tangents, None for zero."""
+    pair = linear_program(call.fn, inputs)
     arguments, count = list(call.leaves), len(call.fn.ret.args)
     xp = array_module(arguments)
     # the only evaluation of f: the jvp and the transpose below read its captured values
@@ -324,7 +324,7 @@ def _ggn_product(call: ProgramCall, wanted: list[int], directions: list, g: Call
     captured = pair.captured(arguments, results)
     directions = [
         zeros_for(Local(strong_type(call.fn.params[i].type)), Undef if d is None else d, xp)
-        for i, d in zip(wanted, directions, strict=True)
+        for i, d in zip(inputs, directions, strict=True)
     ]
     pushed = run_flat(pair.linear, [*directions, *captured])
     tangents = dict(zip(pair.outputs, pushed, strict=True))
@@ -336,20 +336,20 @@ def _ggn_product(call: ProgramCall, wanted: list[int], directions: list, g: Call
     bent = hvp(g, (out,), (tangent,))
     cts = tree.spec.flatten_up_to(bent)
     # the transpose of the jvp, because the vjp of f would evaluate f again
-    transpose = transposed_program(pair.linear, list(range(len(wanted))))
+    transpose = transposed_program(pair.linear, list(range(len(inputs))))
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 
 
-def _ggn_product_program(call: ProgramCall, wanted: list[int], g: Callable) -> Lambda:
+def _ggn_product_program(call: ProgramCall, positions: list[int], g: Callable) -> Lambda:
     """The program of ``ggnvp`` with a tangent for each floating argument."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
     if None in types:
         raise ShapeError("ggnvp: the types of the parameters must be known\n  see letir.retype")
     examples = [ShapeDtype(t.shape, t.dtype, t.weak) for t in types]
-    directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in wanted]
+    directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in positions]
 
     def products(*leaves):
         at = ProgramCall(call.fn, call.tree, list(leaves[:count]))
-        return tuple(_ggn_product(at, wanted, list(leaves[count:]), g))
+        return tuple(_ggn_product(at, positions, list(leaves[count:]), g))
 
     return record(products, (*examples, *directions), {}, ABSTRACT).fn

@@ -193,27 +193,27 @@ class _Task:
                     "  leave it out, or return (result, this) and pass has_aux=True"
                 )
 
-    def check_real(self, avals: list[ArrayType], what: str, remedy: str) -> None:
+    def check_real(self, avals: list[ArrayType], role: str, remedy: str) -> None:
         """Raise DTypeError for complex types, unless ``holomorphic`` is set."""
         for aval in avals:
             if aval.dtype.kind == "c" and not self.asked.holomorphic:
                 raise DTypeError(
-                    f"{self.asked.name}: {what} is {aval}\n"
+                    f"{self.asked.name}: {role} is {aval}\n"
                     f"  pass holomorphic=True if the function is, or {remedy}"
                 )
 
 
-def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
+def _jacobian_transform(f: Callable, request: _Request, blocks_of: Callable) -> Callable:
     """The Jacobian of ``f`` as a function, or as a Lambda if ``f`` is a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
-        return _jacobian_program(ProgramCall(f, tree_of_arguments(f), []), asked, blocks_of)
+        return _jacobian_program(ProgramCall(f, tree_of_arguments(f), []), request, blocks_of)
 
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
         call = record_call(f, *with_own_generators(args, kwargs))
-        result = _jacobian_program(call, asked, blocks_of)
+        result = _jacobian_program(call, request, blocks_of)
         tree = result.out_tree or tree_of_results(len(result.ret.args))
         return tree.unflatten(copy_shared_results(run_flat(result, list(call.leaves))))
 
@@ -221,11 +221,11 @@ def _jacobian_transform(f: Callable, asked: _Request, blocks_of: Callable) -> Ca
 
 
 @paused_gc()
-def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -> Lambda:
+def _jacobian_program(call: ProgramCall, request: _Request, blocks_of: Callable) -> Lambda:
     """A program from the arguments of the call to the Jacobian."""
-    inputs, columns = differentiated_arguments(call.tree, asked.argnums)
+    inputs, columns = differentiated_arguments(call.tree, request.argnums)
     out, aux = nested_example(call.out_tree), ()
-    if asked.has_aux:
+    if request.has_aux:
         if not (isinstance(out, tuple) and len(out) == 2):
             raise ShapeError(
                 "has_aux: the function must return (result, aux)\n"
@@ -233,12 +233,12 @@ def _jacobian_program(call: ProgramCall, asked: _Request, blocks_of: Callable) -
             )
         out, aux = out
     rows = Tree.from_pytree(out)
-    task = _Task(asked, call.fn, inputs, rows.arrays)
+    task = _Task(request, call.fn, inputs, rows.arrays)
     task.check()
-    builder, found = blocks_of(task)
-    results = [*found, *call.fn.ret.args[rows.arrays :]]
+    builder, blocks = blocks_of(task)
+    results = [*blocks, *call.fn.ret.args[rows.arrays :]]
     nested = rows.unflatten([nested_example(columns)] * rows.arrays)
-    tree = Tree.from_pytree((nested, aux) if asked.has_aux else nested)
+    tree = Tree.from_pytree((nested, aux) if request.has_aux else nested)
     plain = tree == tree_of_results(len(results))
     return dead_code(builder.build(results, call.fn.in_tree, None if plain else tree))
 
@@ -271,18 +271,18 @@ def _cheaper_blocks(task: _Task) -> tuple[LetBuilder, list]:
 def _reverse_blocks(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks in reverse mode, from all unit cotangents at once."""
     task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
-    fn, wanted = task.fn, set(task.inputs)
+    fn, inputs = task.fn, set(task.inputs)
     defined = [i < task.results for i in range(len(fn.ret.args))]
-    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    gradient = differentiate(fn, [i in inputs for i in range(len(fn.params))], defined=defined)
     builder, rows = _start_builder(gradient.f, fn), task.rows
     kinds = [rows[i] for i in gradient.df_input_vjps]
     captured: list[Arg] = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
     cts = _derivatives_along_units(builder, gradient.df, kinds, captured)
-    found = dict(zip(gradient.df_output_vjps, cts, strict=True))
+    by_input = dict(zip(gradient.df_output_vjps, cts, strict=True))
     start = dict(zip(gradient.df_input_vjps, _row_offsets(kinds), strict=True))
     return builder, [
-        _jacobian_rows(builder, found.get(i), start.get(k), row, fn.params[i].type)
+        _jacobian_rows(builder, by_input.get(i), start.get(k), row, fn.params[i].type)
         for k, row in enumerate(rows)
         for i in task.inputs
     ]
@@ -297,10 +297,10 @@ def _forward_blocks(task: _Task) -> tuple[LetBuilder, list]:
     builder, kinds = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
     tangents = _derivatives_along_units(builder, pair.linear, kinds, captured)
-    found = dict(zip(pair.outputs, tangents, strict=True))
+    by_output = dict(zip(pair.outputs, tangents, strict=True))
     start = dict(zip(pair.inputs, _row_offsets(kinds), strict=True))
     return builder, [
-        _columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
+        _columns_of(builder, by_output.get(k), start[i], row, fn.params[i].type)
         for k, row in enumerate(task.rows)
         for i in task.inputs
     ]

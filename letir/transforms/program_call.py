@@ -134,11 +134,11 @@ def differentiated_arguments(tree: Tree, argnums: int | Sequence[int]) -> tuple[
 
 
 def split_arguments(
-    args: tuple, argnums: Sequence[int], asked: str = "argnums"
+    args: tuple, argnums: Sequence[int], caller: str = "argnums"
 ) -> tuple[tuple, tuple]:
-    """(arguments in ``argnums``, others). ``asked`` names the option in errors."""
+    """(arguments in ``argnums``, others). ``caller`` names the option in errors."""
     if argnums:
-        LATE_BOUND["refuse_positions"](asked, argnums, len(args))
+        LATE_BOUND["refuse_positions"](caller, argnums, len(args))
     chosen = {n % len(args) for n in argnums}
     return (
         tuple([arg for i, arg in enumerate(args) if i in chosen]),
@@ -170,15 +170,15 @@ def copy_shared_results(results: tuple, arguments: Sequence = ()) -> list:
     if len(results) == 1 and not arguments and type(results[0]) is np.ndarray:  # most gradients
         return [results[0] if results[0].flags.writeable else results[0].copy()]
     # ids are valid: the tuples keep arrays alive
-    seen = {id(memory_owner(array)) for array in arguments if _is_array(array)}
+    owners = {id(memory_owner(array)) for array in arguments if _is_array(array)}
     result = []
     for array in results:
         if not _is_array(array):  # a traced value, whose memory is not known yet
             result.append(array)
             continue
         owner = id(memory_owner(array))
-        result.append(array.copy() if owner in seen or not array.flags.writeable else array)
-        seen.add(owner)
+        result.append(array.copy() if owner in owners or not array.flags.writeable else array)
+        owners.add(owner)
     return result
 
 
@@ -188,13 +188,13 @@ def keep_residuals(captured: Sequence, exposed: Sequence) -> list:
     The caller has the exposed values, primals and results, and may write into them.
     """
     owners = {id(memory_owner(value)) for value in exposed if not hasattr(value, "emitter")}
-    kept = []
+    values = []
     for value in captured:
         if hasattr(value, "emitter"):  # traced, or a Variable
-            kept.append(value.snapshot())
+            values.append(value.snapshot())
         else:
-            kept.append(copy_in_order(value) if id(memory_owner(value)) in owners else value)
-    return kept
+            values.append(copy_in_order(value) if id(memory_owner(value)) in owners else value)
+    return values
 
 
 def _is_array(value: Any) -> bool:

@@ -98,16 +98,16 @@ class Unravel:
     @entry_point
     def __call__(self, vector: Any) -> Any:
         """The pytree for ``vector``. Raises ShapeError or DTypeError if its type is another."""
-        found = vector.type if isinstance(vector, Value) else type_of(vector)
-        if found is not self.type:  # types are interned
-            other = found is None or found.shape != self.type.shape
+        aval = vector.type if isinstance(vector, Value) else type_of(vector)
+        if aval is not self.type:  # types are interned
+            other = aval is None or aval.shape != self.type.shape
             remedy = (
                 "\n  pass one number for each element of the pytree"
                 if other
                 else f"\n  convert it: vector.astype('{self.type.dtype}')"
             )
             raise (ShapeError if other else DTypeError)(
-                f"unravel: a vector of type {self.type} is expected, found {found}{remedy}"
+                f"unravel: a vector of type {self.type} is expected, found {aval}{remedy}"
             )
         leaves, start = [], 0
         for part in self.parts:

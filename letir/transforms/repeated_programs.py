@@ -63,20 +63,20 @@ def transformed_run(
         and ARRAY_CLASSES.issuperset(map(type, leaves))
     ):
         key, constants = _program_key(fn, options)
-    found = _plans.get(key)
-    if found is None:
+    program = _plans.get(key)
+    if program is None:
         if key is None or _is_new(key):
-            made = transform(call)
-            tree = made.out_tree or tree_of_results(len(made.ret.args))
-            return partial(run_fitting, made, leaves), tree
+            transformed = transform(call)
+            tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
+            return partial(run_fitting, transformed, leaves), tree
         try:
-            made = transform(ProgramCall(_constants_as_params(fn), call.tree, leaves))
-            found = _keep_plan(key, made, fn)
+            transformed = transform(ProgramCall(_constants_as_params(fn), call.tree, leaves))
+            program = _keep_plan(key, transformed, fn)
         except LetirError:  # impossible with constants as arguments, whose values are unknown
-            made = transform(call)
-            tree = made.out_tree or tree_of_results(len(made.ret.args))
-            return partial(run_fitting, made, leaves), tree
-    return partial(found.plan.run, [*leaves, *constants]), found.tree
+            transformed = transform(call)
+            tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
+            return partial(run_fitting, transformed, leaves), tree
+    return partial(program.plan.run, [*leaves, *constants]), program.tree
 
 
 def _is_new(key: tuple) -> bool:
@@ -87,12 +87,12 @@ def _is_new(key: tuple) -> bool:
     return is_new
 
 
-def _keep_plan(key: tuple, made: Lambda, fn: Lambda) -> RepeatedProgram:
-    """Keep the plan of the program ``made`` of ``fn`` under a key."""
-    tree = made.out_tree or tree_of_results(len(made.ret.args))
-    plan = Plan(_with_known_arrays(made))
+def _keep_plan(key: tuple, transformed: Lambda, fn: Lambda) -> RepeatedProgram:
+    """Keep the plan of the program ``transformed`` of ``fn`` under a key."""
+    tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
+    plan = Plan(_with_known_arrays(transformed))
     result = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
-    if sum([len(known.sources) for known in list(_plans.values())]) + len(fn.binds) > _ALL:
+    if sum([len(plan_kept.sources) for plan_kept in list(_plans.values())]) + len(fn.binds) > _ALL:
         _plans.clear()
     _plans[key] = result
     return result
@@ -155,29 +155,31 @@ def _with_known_arrays(fn: Lambda) -> Lambda:
 
     An example is the cotangent of the result, the number 1.0, broadcast to the shape of a sum.
     """
-    known: dict[Local, Any] = {}
+    arrays: dict[Local, Any] = {}
     binds = []
     for bind in fn.binds:
-        found = _known_array(bind, known)
-        if found is not None:
-            found.flags.writeable = False
-            known[bind.binders[0]] = found
-            op, attrs = PRIMITIVES["constant"], Attrs(value=found)
+        array = _known_array(bind, arrays)
+        if array is not None:
+            array.flags.writeable = False
+            arrays[bind.binders[0]] = array
+            op, attrs = PRIMITIVES["constant"], Attrs(value=array)
             bind = bind.replace(op=op, args=(), attrs=attrs)  # noqa: PLW2901
         binds.append(bind)
     return fn.with_binds(binds)
 
 
-def _known_array(bind: Bind, known: dict[Local, Any]) -> np.ndarray | None:
+def _known_array(bind: Bind, arrays: dict[Local, Any]) -> np.ndarray | None:
     """The result of a bind if it is a small array of one number or a view of a known array."""
     op, locals_ = bind.op, set(bind.locals())
-    if op.cost != "free" or op.casts_operands or not known.keys() >= locals_:
+    if op.cost != "free" or op.casts_operands or not arrays.keys() >= locals_:
         return None
     aval = bind.binders[0].type
     if aval is None or not is_static_shape(aval.shape):
         return None
     if op.memory != "view" and (locals_ or aval.size > _SMALL):
         return None
-    result = compute(op, [known[a] if type(a) is Local else a.value for a in bind.args], bind.attrs)
+    result = compute(
+        op, [arrays[a] if type(a) is Local else a.value for a in bind.args], bind.attrs
+    )
     is_small = isinstance(result, np.ndarray) and (result.base is not None or result.size <= _SMALL)
     return result if is_small else None

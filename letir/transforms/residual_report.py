@@ -124,12 +124,12 @@ class Residuals:
     @property
     def summary(self) -> str:
         """One line with the numbers of values and bytes."""
-        given = sum(row.is_argument for row in self.rows)
-        values = len(self.rows) - given
+        arguments = sum(row.is_argument for row in self.rows)
+        values = len(self.rows) - arguments
         unknown = f", {self.unknown} of unknown size" if self.unknown else ""
         return (
             f"{values} value{'s' * (values != 1)} of {self.temporaries} bytes and "
-            f"{given} argument{'s' * (given != 1)}, "
+            f"{arguments} argument{'s' * (arguments != 1)}, "
             f"{self.total} bytes in all{unknown}; {self.policy}: {self.instead} bytes"
         )
 
@@ -230,20 +230,21 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     They are found in the "keep_all" gradient. A residual that does not exist there, because a
     policy moved a part of a rule into ``f``, is attributed to the rules of its source line.
     """
-    kept, f = set(parts.captured), parts.gradient.f
+    captured, f = set(parts.captured), parts.gradient.f
     plain = split_gradient(_keeping_all(parts.gradient))
     readers, at_line = _steps_reading(plain)
-    moved = [bind for bind in f.binds if not kept.isdisjoint(bind.binders)]
+    moved = [bind for bind in f.binds if not captured.isdisjoint(bind.binders)]
     moved = [bind for bind in moved if not any(b in readers for b in bind.binders)]
     for bind in moved:
         near = [readers.get(a, {}).get(bind.source, ()) for a in bind.locals()]
-        found = [name for names in near for name in names] or at_line.get(bind.source, ())
+        rule_names = [name for names in near for name in names] or at_line.get(bind.source, ())
         for binder in bind.binders:
-            readers[binder] = {bind.source: dict.fromkeys(found)}
+            readers[binder] = {bind.source: dict.fromkeys(rule_names)}
     names = {
-        v: dict.fromkeys(n for line in found.values() for n in line) for v, found in readers.items()
+        v: dict.fromkeys(n for line in rule_names.values() for n in line)
+        for v, rule_names in readers.items()
     }
-    _, again = plain.needed(kept)
+    _, again = plain.needed(captured)
     done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
     for bind in reversed(plain.known):  # users first, so that names propagate to the inputs
         if id(bind) in again and (bind.op, bind.source) in done:
@@ -328,19 +329,19 @@ def _instead_text(
         return "kept"
     if id(parts.producers.get(local)) not in again:
         return "not needed"
-    made: dict[int, Bind] = {}
+    binds: dict[int, Bind] = {}
     origins: dict[str, None] = {}
     stack = deque([local])
-    while stack and len(made) < _LONGEST:
+    while stack and len(binds) < _LONGEST:
         value = stack.popleft()
         bind = parts.producers.get(value)
         if bind is None or value in others:
             origins[numbers.get(value, "a mask")] = None
-        elif id(bind) not in made:
-            made[id(bind)] = bind
+        elif id(bind) not in binds:
+            binds[id(bind)] = bind
             stack += bind.locals()
     if stack:
         return f"more than {_LONGEST} operations"
-    ops = ", ".join(bind.op.name for bind in reversed(made.values()))
-    ops = ops if len(made) <= _MOST else f"{len(made)} operations"
+    ops = ", ".join(bind.op.name for bind in reversed(binds.values()))
+    ops = ops if len(binds) <= _MOST else f"{len(binds)} operations"
     return f"{ops} of {_first_names(origins)}" if origins else ops

@@ -91,8 +91,10 @@ class _Transpose:
         others = [arg for i, arg in enumerate(args) if i not in linear]
         self.out = Tree.from_pytree(call.out_tree.example())
         self.others = Tree.from_pytree(((*others,), kwargs))
-        taken = Tree.from_pytree(((self.out.example(), *others), kwargs))
-        in_tree = taken if len(flat.params) == taken.arrays else None  # none with lifted parameters
+        arguments = Tree.from_pytree(((self.out.example(), *others), kwargs))
+        in_tree = (
+            arguments if len(flat.params) == arguments.arrays else None
+        )  # none with lifted parameters
         self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
 
     def __call__(self, args: tuple, lifted: list) -> tuple:
@@ -140,9 +142,9 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]
     builder.binds = [*_stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]
-    found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
+    by_input = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     return builder.build(
-        found[i] if type(found.get(i)) is Local else zeros_of_type(builder, fn.params[i])
+        by_input[i] if type(by_input.get(i)) is Local else zeros_of_type(builder, fn.params[i])
         for i in positions
     )
 

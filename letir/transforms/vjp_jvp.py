@@ -111,9 +111,10 @@ def vjp(
         ]
 
     def nested(cts) -> tuple:
-        found = dict(zip(gradient.df_output_vjps, cts, strict=True))
+        by_input = dict(zip(gradient.df_output_vjps, cts, strict=True))
         leaves = [
-            zeros_for(p, found[i], xp) if i in found else None for i, p in enumerate(call.fn.params)
+            zeros_for(p, by_input[i], xp) if i in by_input else None
+            for i, p in enumerate(call.fn.params)
         ]
         return call.tree.nest(leaves)[0]
 
@@ -147,27 +148,33 @@ def _check_pair(out: Any) -> None:
         )
 
 
-def as_direction(value: Any, aval: ArrayType | None, what: str) -> Any:
+def as_direction(value: Any, aval: ArrayType | None, role: str) -> Any:
     """A cotangent or tangent of type ``aval``. Raises ShapeError or DTypeError if it differs."""
     if not hasattr(value, "dtype"):  # a Python number takes the expected dtype
         try:
             value = np.asarray(value, None if aval is None else aval.dtype)[()]
         except (TypeError, ValueError):
             raise DTypeError(
-                f"a {what} of type {aval} is expected, found {value!r}\n"
+                f"a {role} of type {aval} is expected, found {value!r}\n"
                 "  pass an array of that type"
             ) from None
-    found = value.type if hasattr(value, "emitter") else type_of(value)
-    if aval is None or found is None:  # unknown types are checked by the operations
+    found_type = value.type if hasattr(value, "emitter") else type_of(value)
+    if aval is None or found_type is None:  # unknown types are checked by the operations
         return value
-    if found.weak and aval.shape == () and np.can_cast(found.dtype, aval.dtype, "same_kind"):
+    if (
+        found_type.weak
+        and aval.shape == ()
+        and np.can_cast(found_type.dtype, aval.dtype, "same_kind")
+    ):
         return PRIMITIVES["cast"](value, aval.dtype)  # traced, or of a variable
-    if fits_type(found, ArrayType(aval.dtype, aval.shape), {}):  # a symbolic size fits any number
+    if fits_type(
+        found_type, ArrayType(aval.dtype, aval.shape), {}
+    ):  # a symbolic size fits any number
         return value
-    error = ShapeError if found.shape != aval.shape else DTypeError
+    error = ShapeError if found_type.shape != aval.shape else DTypeError
     remedy = "give it the shape" if error is ShapeError else "convert it with .astype to the dtype"
     raise error(
-        f"a {what} of type {ArrayType(aval.dtype, aval.shape)} is expected, found {found}\n"
+        f"a {role} of type {ArrayType(aval.dtype, aval.shape)} is expected, found {found_type}\n"
         f"  {remedy} of the value that it belongs to"
     )
 
@@ -214,10 +221,10 @@ def jvp(
     # dead_code: some emitted tangents reach no result
     results = run_flat(dead_code(program), [*call.leaves, *directions])
     count = len(call.fn.ret.args)
-    found = dict(zip(outputs, results[count:], strict=True))
+    by_output = dict(zip(outputs, results[count:], strict=True))
     out = call.out_tree.unflatten(results[:count])
     pushed = first.unflatten(
-        [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[: first.arrays])]
+        [tangent_of(r, by_output.get(i), xp) for i, r in enumerate(results[: first.arrays])]
     )
     return (out[0], pushed, out[1]) if has_aux else (out, pushed)
 
@@ -229,9 +236,9 @@ def entries_of(values: Any, function: str, name: str) -> tuple:
     """
     if type(values) is list or issubclass(type(values), tuple):
         return tuple(values)
-    found = _found_type(values)
+    types_text = _found_type(values)
     raise DTypeError(
-        f"{function}: the {name} are a tuple with an entry for each argument, found {found}"
+        f"{function}: the {name} are a tuple with an entry for each argument, found {types_text}"
         f"{at_user()}\n  write {function}(f, (x,), (v,)) for a function of one argument"
     )
 
@@ -309,14 +316,14 @@ def linearize(f: Callable[..., R], *primals: Any, copy: bool = True) -> tuple[R,
     count, xp = len(call.fn.ret.args), array_module(arguments)
 
     def flat(tangents) -> list:
-        given, directions = directions_of(call, primals, tangents)
-        found = dict(zip(given, directions, strict=True))
-        return [found.get(i, _MISSING) for i in inputs]
+        places, directions = directions_of(call, primals, tangents)
+        by_position = dict(zip(places, directions, strict=True))
+        return [by_position.get(i, _MISSING) for i in inputs]
 
     def nested(tangents):
-        found = dict(zip(pair.outputs, tangents, strict=True))
+        by_position = dict(zip(pair.outputs, tangents, strict=True))
         return call.out_tree.unflatten(
-            [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
+            [tangent_of(r, by_position.get(i), xp) for i, r in enumerate(results[:count])]
         )
 
     captured = pair.captured(arguments, results)

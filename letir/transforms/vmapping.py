@@ -79,14 +79,14 @@ def vmap(
         static = dict(recording.tree.statics)
         # static arguments are not parameters
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
-        given = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
+        dynamic = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
         program = _mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
         # copied: a result that all examples share may be an argument, or a view of one
         return tree.unflatten(
-            copy_shared_results(run_flat(program, [*given, *recording.lifted]), given)
+            copy_shared_results(run_flat(program, [*dynamic, *recording.lifted]), dynamic)
         )
 
     return mapped
@@ -221,7 +221,7 @@ def _argument_axes(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
     return _prefix_leaves(prefix, args, "in_axes", "arguments") + [0] * len(flatten(kwargs)[0])
 
 
-def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
+def _prefix_leaves(prefix, tree, name: str, role: str) -> list[int | None]:
     """The axis for each leaf of ``tree``, from ``prefix``, a tree of axes that ends earlier."""
     _, spec = flatten(tree)  # registers its classes with optree
     # for optree, None is an empty tree: leaves under a None of the prefix would get no axis
@@ -232,13 +232,13 @@ def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
         namespace=NAMESPACE,
     )
     try:
-        found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
+        axes = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
     except ValueError:
         raise ShapeError(
-            f"vmap: {name}={prefix!r} is not a prefix of the {what}, which nest as {Tree(spec)}\n"
+            f"vmap: {name}={prefix!r} is not a prefix of the {role}, which nest as {Tree(spec)}\n"
             "  nest it like the upper levels of the arguments or results"
         ) from None
-    return [None if axis is _SHARED else _as_axis(axis, name) for axis in found]
+    return [None if axis is _SHARED else _as_axis(axis, name) for axis in axes]
 
 
 _SHARED = object()  # replaces None as a leaf of a tree of axes
@@ -273,25 +273,27 @@ def _axis_from_front(axis: int | None, rank: int | None, name: str, option: str)
 
 def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
     """``fn`` batched along ``axes``, with the batch axes of its results at ``out_axes``."""
-    program, found = batch_program(fn, axes, size)
-    wanted = _prefix_leaves(out_axes, with_texts(nested_example(tree)), "out_axes", "result")
+    program, axes_of_results = batch_program(fn, axes, size)
+    out_positions = _prefix_leaves(out_axes, with_texts(nested_example(tree)), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
     # a symbolic batch size is read from a mapped argument when the program runs
     like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
     results = [
         _place_batch(builder, *quadruple, size, None if like is None else Value(builder, like), i)
-        for i, quadruple in enumerate(zip(program.ret.args, found, wanted, strict=True))
+        for i, quadruple in enumerate(
+            zip(program.ret.args, axes_of_results, out_positions, strict=True)
+        )
     ]
     return builder.build(results)
 
 
 def _place_batch(
-    builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int
+    builder, arg: Arg, axis: int | None, out_axis: int | None, size, like, position: int
 ):
-    """A result with its batch axis at ``wanted``; a shared result is broadcast."""
+    """A result with its batch axis at ``out_axis``; a shared result is broadcast."""
     name = f"result {position}"
-    if wanted is None:
+    if out_axis is None:
         if axis is not None:
             raise ShapeError(
                 f"vmap: out_axes is None for {name}, which depends on mapped arguments\n"
@@ -299,7 +301,7 @@ def _place_batch(
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value
-    place = _axis_from_front(wanted, 1 + rank_of(value, axis is not None), name, "out_axes")
+    place = _axis_from_front(out_axis, 1 + rank_of(value, axis is not None), name, "out_axes")
     if axis is None:
         shape = (size, *shape_of(value))
         value = emit_with_shape("broadcast_to", value, shape, like, builder)

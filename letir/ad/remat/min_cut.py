@@ -25,16 +25,16 @@ def minimum_cut(choice: "ResidualChoice", kept: set[Local]) -> set[Local]:
     """
     kept = set(kept)
     available = kept.difference(choice.parts.producers)  # the inputs
-    wanted = _reads_by_segment(choice, kept)
+    reads = _reads_by_segment(choice, kept)
     # in order: what a segment can recompute depends on the residuals of the segments before it
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
         inside = {b for bind, _ in segment for b in bind.binders}
-        graph = _segment_graph(choice, segment, available, wanted.get(number, {}))
-        found = _nearest_cut(graph)
+        graph = _segment_graph(choice, segment, available, reads.get(number, {}))
+        cut = _nearest_cut(graph)
         kept.difference_update(inside)
-        kept |= found
-        available |= found - inside
+        kept |= cut
+        available |= cut - inside
         for bind, grade in segment:
             if choice.allows(grade) and available.issuperset(bind.locals()):
                 available.update(bind.binders)
@@ -73,13 +73,13 @@ def _networkx_module():
 
 
 def _segment_graph(
-    choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict
+    choice, segment: list[tuple[Bind, int | None]], available: set[Local], targets: dict
 ):
     """The graph of a segment: a value is an edge from "in" to "out" with its bytes as capacity."""
     graph = _networkx_module().DiGraph()
     graph.add_nodes_from(("source", "sink"))
-    made = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
-    stack, seen = list(wanted), set(wanted)
+    producers = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
+    stack, visited = list(targets), set(targets)
     graph.add_edges_from(((local, "out"), "sink") for local in stack)
     while stack:
         local = stack.pop()
@@ -90,15 +90,15 @@ def _segment_graph(
             graph.add_edge(into, out, capacity=choice.weight(local))
         else:
             graph.add_edge(into, out)
-        bind, allowed = made.get(local, (None, False))
+        bind, allowed = producers.get(local, (None, False))
         if not allowed:
             graph.add_edge("source", into)
             continue
         for operand in bind.locals():
             if operand not in available:  # available values need no residual
                 graph.add_edge((operand, "out"), into)
-                if operand not in seen:
-                    seen.add(operand)
+                if operand not in visited:
+                    visited.add(operand)
                     stack.append(operand)
     return graph
 

@@ -67,11 +67,11 @@ def with_policy(
     if not missing:
         return rebuild_gradient(parts, kept)
     after = split_gradient(redifferentiate(missing))
-    found = ResidualChoice(after, policy).required_values(
+    required = ResidualChoice(after, policy).required_values(
         _keep_nothing, _translate_kept(kept, parts, after)
     )
-    if callable(policy) or choosing.total(found) <= choosing.total(kept):
-        return rebuild_gradient(after, found)
+    if callable(policy) or choosing.total(required) <= choosing.total(kept):
+        return rebuild_gradient(after, required)
     # the cotangents of new temporaries need rules that read more bytes than the policy saved
     kept = ResidualChoice(parts, policy).choose_residuals(exact)
     other = with_policy(gradient, policy, redifferentiate=redifferentiate) if exact else None
@@ -179,10 +179,10 @@ class ResidualChoice:
         roots.update(dict.fromkeys(self.inputs))
         efforts = dict.fromkeys(roots, _NO_EFFORT)
         for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
-            found = {roots[a] for a in bind.locals()} - {None}
+            member_roots = {roots[a] for a in bind.locals()} - {None}
             effort = _effort_of(place, bind, grade, efforts)
-            if self.allows(grade) and len(found) < 2 and effort[0] <= self.limit:
-                root = found.pop() if found else None
+            if self.allows(grade) and len(member_roots) < 2 and effort[0] <= self.limit:
+                root = member_roots.pop() if member_roots else None
                 roots.update(dict.fromkeys(bind.binders, root))
                 efforts.update(dict.fromkeys(bind.binders, effort))
             else:
@@ -208,12 +208,12 @@ class ResidualChoice:
     def replace_by_results(self, kept: set[Local]) -> set[Local]:
         """``kept`` with values replaced by results computed from them that are not larger."""
         parts = self.parts
-        found, again = parts.needed(kept)
+        needed, again = parts.needed(kept)
         uses: dict[Local, list[Bind]] = {}
         for bind in again.values():
             for local in dict.fromkeys(bind.locals()):
                 uses.setdefault(local, []).append(bind)
-        kept = set(found)
+        kept = set(needed)
         # in program order, so that a replacement may be replaced in turn
         for local in (*self.inputs, *[b for bind in parts.known for b in bind.binders]):
             if local not in kept or local in parts.read:
@@ -231,11 +231,13 @@ class ResidualChoice:
         """
         if not all(map(self.may_keep, results)):
             return False
-        made = [self.parts.producers[b] for b in results]
-        if local in self.inputs and not all(bind.op.reads_sizes_only for bind in made):
+        consumers = [self.parts.producers[b] for b in results]
+        if local in self.inputs and not all(bind.op.reads_sizes_only for bind in consumers):
             return False
         less = self.weight(local) - self.total(results)
-        return less > 0 or (less == 0 and all(recomputation_cost(bind) != FREE for bind in made))
+        return less > 0 or (
+            less == 0 and all(recomputation_cost(bind) != FREE for bind in consumers)
+        )
 
     def required_values(
         self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()
@@ -245,15 +247,15 @@ class ResidualChoice:
         """
         grades = {id(bind): grade for bind, grade in self.graded}
         lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}
-        kept, result, seen = set(kept), set(), set()
+        kept, result, visited = set(kept), set(), set()
         stack = list(self.parts.read)
         while stack:
             local = stack.pop()
             bind = self.parts.producers.get(local)
             if bind is None or local in kept:
                 result.add(local)
-            elif id(bind) not in seen:
-                seen.add(id(bind))
+            elif id(bind) not in visited:
+                visited.add(id(bind))
                 if not self.allows(grades[id(bind)]) or (id(bind) not in lifted and keeps(bind)):
                     kept.update(bind.binders)
                     result.add(local)
@@ -288,13 +290,13 @@ def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tupl
 
 def _translate_kept(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
     """``kept`` with the corresponding sizes and masks of another recording of the gradient."""
-    made: dict = {}
+    binders_by_call: dict = {}
     for bind in before.known[before.lifted :]:
-        made.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)
+        binders_by_call.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)
     names: dict[Local, Local] = {}
     for bind in after.known[after.lifted :]:
         args = substitute_args(bind.args, names)
-        same = made.get((bind.op, args, bind.attrs.token), ())
+        same = binders_by_call.get((bind.op, args, bind.attrs.token), ())
         names.update(zip(bind.binders, same, strict=False))
     return {*kept, *[new for new, old in names.items() if old in kept]}
 

@@ -71,18 +71,18 @@ def split_gradient(gradient: Gradient) -> Halves:
     captured = captured_locals(gradient)
     names: dict[Local, Arg] = dict(zip(df.params[count:], captured, strict=True))
     cotangents = set(df.params[:count])
-    known, linear = list(f.binds), []
-    for found in df.binds:
-        bind = found.substitute(names)
+    primal, linear = list(f.binds), []
+    for original in df.binds:
+        bind = original.substitute(names)
         if bind.op.role == "grad_of":
-            linear.append(_lift_sizes(bind, known))
+            linear.append(_lift_sizes(bind, primal))
         elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
             # barriers are emitted again for the new residuals
             names[bind.binders[0]] = bind.args[0]
             continue
         # an effect stays in the backward pass
         elif cotangents.isdisjoint(bind.args) and not has_effect(bind):
-            known.append(bind)
+            primal.append(bind)
             continue
         else:
             linear.append(bind)
@@ -91,14 +91,14 @@ def split_gradient(gradient: Gradient) -> Halves:
     reads = [arg for bind in linear for arg in bind.args if type(arg) is Local]
     reads += [arg for arg in results if type(arg) is Local]
     read = dict.fromkeys(local for local in reads if local not in cotangents)
-    producers = {binder: bind for bind in known for binder in bind.binders}
+    producers = {binder: bind for bind in primal for binder in bind.binders}
     return Halves(
-        gradient, tuple(known), len(f.binds), tuple(linear), results, captured, read, producers
+        gradient, tuple(primal), len(f.binds), tuple(linear), results, captured, read, producers
     )
 
 
-def _lift_sizes(step: Bind, known: list[Bind]) -> Bind:
-    """``step``, a ``grad_of``, with the sizes and masks of its body moved to ``known``.
+def _lift_sizes(step: Bind, primal: list[Bind]) -> Bind:
+    """``step``, a ``grad_of``, with the sizes and masks of its body moved to ``primal``.
 
     They depend on no cotangent, and take less memory than the values they are computed from.
     """
@@ -111,7 +111,7 @@ def _lift_sizes(step: Bind, known: list[Bind]) -> Bind:
         if _is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
             binders = fresh_binders(bind.binders, operands)
             source = bind.source or step.source
-            known.append(Bind(binders, bind.op, tuple(args), bind.attrs, source))
+            primal.append(Bind(binders, bind.op, tuple(args), bind.attrs, source))
         else:
             rest.append(bind)
     if len(rest) == len(body.binds):
@@ -143,8 +143,8 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
     All values that the linear half reads must be computable from ``kept`` and the parameters.
     Linear in the number of binds.
     """
-    found, _ = parts.needed(kept)
-    recomputing = _Recomputing(parts, _primal_with_residuals(parts, found), found)
+    needed, _ = parts.needed(kept)
+    recomputing = _Recomputing(parts, _primal_with_residuals(parts, needed), needed)
     for bind in parts.linear:
         recomputing.emit_linear(bind)
     return recomputing.gradient()
@@ -152,12 +152,12 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
 
 def _primal_with_residuals(parts: Halves, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with the lifted binds of ``df`` whose results are residuals."""
-    gradient, known, count = parts.gradient, parts.known, parts.lifted
+    gradient, primal, count = parts.gradient, parts.known, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
-    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]
-    binds = known[:count]
-    if wanted:
-        lifted = dead_code(Lambda((), known[count:], Ret(tuple(wanted))))
+    residuals = [local for bind in primal[count:] for local in bind.binders if local in kept]
+    binds = primal[:count]
+    if residuals:
+        lifted = dead_code(Lambda((), primal[count:], Ret(tuple(residuals))))
         binds += lifted.binds
     return Lambda(gradient.f.params, binds, Ret(real), gradient.f.in_tree)
 
@@ -201,8 +201,8 @@ class _Recomputing:
         if type(arg) is not Local or arg not in self.kept:
             return result
         if arg not in self.behind:
-            made = self.behind[arg] = Local(arg.type)
-            self.builder.binds.append(Bind((made,), barrier, (result,)))
+            hidden = self.behind[arg] = Local(arg.type)
+            self.builder.binds.append(Bind((hidden,), barrier, (result,)))
         return self.behind[arg]
 
     def recompute(self, local: Local) -> None:

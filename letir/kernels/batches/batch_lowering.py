@@ -218,10 +218,10 @@ class _BatchLowering(Unrolling):
             start = b.add(first, b.let("shl", loop.index, bits))
             left = b.sub(end, start)
             size = b.select(b.let("lt", left, most), left, most)
-            found = self.emit_items(start, size)
+            is_outside = self.emit_items(start, size)
             with b.loop(size, is_parallel=False) as place:
                 self.add_parts(place)
-            loop.next(b.let("or", loop.carried[0], found))
+            loop.next(b.let("or", loop.carried[0], is_outside))
         return loop.results[0]
 
     def add_parts(self, item: Operand) -> None:
@@ -260,8 +260,8 @@ class _BatchLowering(Unrolling):
             self.scatter(bind)
         elif kind == "item":
             super().add(self.for_item(bind))
-            for binder, made in zip(bind.binders, self.made, strict=True):
-                self.places[binder] = self.places.pop(made)
+            for binder, local in zip(bind.binders, self.made, strict=True):
+                self.places[binder] = self.places.pop(local)
         else:
             raise NoKernel
 
@@ -302,14 +302,14 @@ class _BatchLowering(Unrolling):
         self, shape: tuple, entries: list, arrays: Sequence[Arg]
     ) -> tuple[list[Operand], tuple[int, ...]]:
         """(indices in a flat table, offsets): an index selects all of their sums, in this order."""
-        b, given = self.builder, iter(arrays)
+        b, remaining = self.builder, iter(arrays)
         # the offsets of the integers and slices; the strides of the index arrays
         rest, steps = np.zeros((), np.int64), []
         step = math.prod(shape)
         for entry, n in zip(entries, shape, strict=True):
             step //= n
             if type(entry) is Here:
-                steps.append((self.places[next(given)], n, step))
+                steps.append((self.places[next(remaining)], n, step))
             elif type(entry) is int:
                 rest = rest + (entry + n if entry < 0 else entry) * step
             else:
@@ -329,16 +329,16 @@ class _BatchLowering(Unrolling):
     def checked_index(self, place: int, n: int) -> Operand:
         """An index below ``n``, counted from the start; 0 for an index out of bounds."""
         b, length = self.builder, self.length(n)
-        given = b.convert(self.element(place), _INDEX)
-        known = self.known_indices.get((id(given), n))
-        if known is not None:
-            return known
-        wrapped = b.select(b.let("lt", given, self.zero), b.add(given, length), given)
+        index = b.convert(self.element(place), _INDEX)
+        checked = self.known_indices.get((id(index), n))
+        if checked is not None:
+            return checked
+        wrapped = b.select(b.let("lt", index, self.zero), b.add(index, length), index)
         kinds = [b.bits(x, "u8") for x in (wrapped, length)]
         is_outside = b.let("ge", *kinds)
         self.outside = b.let("or", self.outside, is_outside)
         result = b.select(is_outside, self.zero, wrapped)
-        self.known_indices[id(given), n] = result
+        self.known_indices[id(index), n] = result
         return result
 
     def scatter(self, bind: Bind) -> None:
@@ -363,12 +363,12 @@ class _BatchLowering(Unrolling):
 
     def result_starts(self) -> tuple[int | None, ...]:
         """For each result the operand to which parts are added, see ``BatchKernel``."""
-        found: dict[Arg, int] = {}
+        starts: dict[Arg, int] = {}
         for bind in self.body.binds:
             if bind_kind(bind, self.n, self.is_exact) == "scatter":
                 base = bind.args[0] if adds_to_operand(bind) else None
                 places: list[Arg] = list(self.body.params)
                 if base is not None and base not in places:
                     raise NoKernel
-                found[bind.binders[0]] = -1 if base is None else places.index(base)
-        return tuple([found.get(arg) for arg in self.body.ret.args])
+                starts[bind.binders[0]] = -1 if base is None else places.index(base)
+        return tuple([starts.get(arg) for arg in self.body.ret.args])

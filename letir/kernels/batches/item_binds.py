@@ -121,13 +121,13 @@ def _resized_type(aval: ArrayType, n: int, length: int) -> ArrayType:
 def _is_itemwise(bind: Bind, n: int) -> bool:
     """Whether a bind is itemwise: tried on distinct elements, with few items."""
     attrs, kinds = resize_bind(bind, n, _TRIED)
-    given = tuple([_resized_type(arg.type, n, _TRIED) for arg in bind.args])
+    types = tuple([_resized_type(arg.type, n, _TRIED) for arg in bind.args])
     places = tuple([is_batch(arg.type, n) for arg in bind.args])
     values = tuple([arg.value if type(arg) is Const else None for arg in bind.args])
-    key = (bind.op.name, attrs.token, given, kinds, places, repr(values))
+    key = (bind.op.name, attrs.token, types, kinds, places, repr(values))
     result = _tried.get(key)
     if result is None:
-        result = _tried[key] = _agrees(bind, n, attrs, given)
+        result = _tried[key] = _agrees(bind, n, attrs, types)
     return result
 
 
@@ -145,11 +145,11 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
     try:
         whole = _as_list(bind.op.impl(np, *operands, **attrs))
         for item in range(_TRIED):
-            given = [
+            examples = [
                 x[item : item + 1] if is_batch(arg.type, n) else x
                 for arg, x in zip(bind.args, operands, strict=True)
             ]
-            alone = _as_list(bind.op.impl(np, *given, **own_attrs))
+            alone = _as_list(bind.op.impl(np, *examples, **own_attrs))
             for x, y in zip(whole, alone, strict=True):
                 if x.shape[0] != _TRIED or not np.array_equal(x[item : item + 1], y):
                     return False
@@ -158,8 +158,12 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
     return True
 
 
-def _as_list(found: Any) -> list[np.ndarray]:
-    return [np.asarray(x) for x in found] if type(found) in (tuple, list) else [np.asarray(found)]
+def _as_list(results: Any) -> list[np.ndarray]:
+    return (
+        [np.asarray(x) for x in results]
+        if type(results) in (tuple, list)
+        else [np.asarray(results)]
+    )
 
 
 # ---- indices ----
@@ -193,17 +197,17 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
         _, part, *arrays = bind.args
         if aval.size > _MOST_COPIED * n:
             return []  # NumPy adds in place
-        found = [(bind.attrs["item"], part, tuple(arrays))]
+        writes = [(bind.attrs["item"], part, tuple(arrays))]
     elif op.adds_parts == "zeros" and bind.attrs["shape"] is not None:
-        rest, found = list(bind.args), []
+        rest, writes = list(bind.args), []
         for item in bind.attrs["items"]:
             count = sum([type(one) is Here for one in (item if type(item) is tuple else (item,))])
-            found.append((item, rest[0], tuple(rest[1 : count + 1])))
+            writes.append((item, rest[0], tuple(rest[1 : count + 1])))
             rest = rest[count + 1 :]
     else:
         return []
     parts: list[tuple[list, Arg, tuple[Arg, ...]]] = []
-    for item, part, places in found:
+    for item, part, places in writes:
         entries = _indexed_entries(aval, item, places, n) if places else None
         if entries is None or type(part) is not Local or not is_batch(part.type, n):
             return []

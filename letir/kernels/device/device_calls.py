@@ -67,17 +67,17 @@ class ChainCall:
         arrays = self.kernel.arrays
         values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
         results = arrays[len(values) :]
-        known = zip(results, out or [None] * len(results), strict=True)
+        pairs = zip(results, out or [None] * len(results), strict=True)
         sizes = _axis_lengths(zip(arrays, values, strict=False))
-        sizes |= _axis_lengths([pair for pair in known if pair[1] is not None])
+        sizes |= _axis_lengths([pair for pair in pairs if pair[1] is not None])
         result = list(out) or [None] * len(results)
         for n, array in enumerate(results):
             if result[n] is None:
                 shape = tuple([_axis_length(name, sizes) for name in array.extents[1:]])
                 result[n] = xp.empty(shape, array.dtype)
-        given = [Argument(x, (0,), x.strides) for x in (*values, *result)]
+        arguments = [Argument(x, (0,), x.strides) for x in (*values, *result)]
         extents = {one.name: _axis_length(one.name, sizes) for one in self.kernel.extents[1:]}
-        self.launcher.launch(xp, (1,), given, extents)
+        self.launcher.launch(xp, (1,), arguments, extents)
         return result[0] if len(result) == 1 else tuple(result)
 
 
@@ -99,16 +99,16 @@ class ArrayLoopCall:
         self.call = ChainCall(self.kernel)
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
-        given = []
+        arguments = []
         for x, aval, array in zip(operands, self.kinds, self.kernel.arrays, strict=False):
             value = device_value(xp, x, array)
             if value.shape != aval.shape:
                 raise KernelError("operands of other sizes")
             is_number = isinstance(value, np.generic)
-            given.append(value if is_number else xp.ascontiguousarray(value).reshape(-1))
-        given += [xp.empty(size, dtype) for size, dtype in self.scratch]
+            arguments.append(value if is_number else xp.ascontiguousarray(value).reshape(-1))
+        arguments += [xp.empty(size, dtype) for size, dtype in self.scratch]
         result = [xp.empty(shape, dtype) for shape, dtype in self.results]
-        self.call(xp, *given, out=[y.reshape(-1) for y in result])
+        self.call(xp, *arguments, out=[y.reshape(-1) for y in result])
         return result[0] if len(result) == 1 else tuple(result)
 
 

@@ -24,9 +24,9 @@ def remainder_function(dtype: np.dtype) -> Function:
     rest = _positive_remainder(
         b, b.select(is_long, dividend, zero), b.select(is_long, divisor, infinity)
     )
-    found = b.let("copysign", b.select(is_long, rest, dividend), x)
-    found = b.select(is_number, found, b.number(np.nan, dtype))  # comparisons with nan are False
-    return Function(f"fmod_{dtype}", (x, y), b.statements(), found)
+    result = b.let("copysign", b.select(is_long, rest, dividend), x)
+    result = b.select(is_number, result, b.number(np.nan, dtype))  # comparisons with nan are False
+    return Function(f"fmod_{dtype}", (x, y), b.statements(), result)
 
 
 def _positive_remainder(b: Builder, dividend: Operand, divisor: Operand) -> Operand:
@@ -44,6 +44,6 @@ def _positive_remainder(b: Builder, dividend: Operand, divisor: Operand) -> Oper
         is_finite = b.let("lt", scaled, b.number(np.inf, dividend.dtype))
         halving.holds(b.let("and", b.let("ge", scaled, divisor), is_finite))
         fits = b.let("ge", rest, scaled)
-        left = b.select(fits, b.sub(rest, scaled), rest)
-        halving.next(left, b.mul(scaled, half))
+        reduced = b.select(fits, b.sub(rest, scaled), rest)
+        halving.next(reduced, b.mul(scaled, half))
     return halving.results[0]

@@ -53,8 +53,8 @@ def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
         return {}
     if spread is not None and any(type(x) is Load and x.array in written for x in around):
         return {}
-    found = {loop: _combining_instructions(loop) for loop in innermost}
-    return {} if None in found.values() else {k: v for k, v in found.items() if v is not None}
+    loops = {loop: _combining_instructions(loop) for loop in innermost}
+    return {} if None in loops.values() else {k: v for k, v in loops.items() if v is not None}
 
 
 def has_waiting_lanes(kernel: Kernel) -> bool:
@@ -82,11 +82,11 @@ def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:
     """The instruction that updates each carried scalar; None if one is updated in another way."""
     if not loop.is_parallel:
         return None
-    made = {x.result: x for x in loop.body if type(x) is Let}
+    makers = {x.result: x for x in loop.body if type(x) is Let}
     uses = Counter([id(x) for one in loop.body for x in _statement_operands(one)])
     names = []
     for scalar, _, then, _ in loop.carried:
-        step = made.get(then) if type(then) is Scalar else None
+        step = makers.get(then) if type(then) is Scalar else None
         if step is None or step.name not in _COMBINING or scalar not in step.operands:
             return None
         if uses[id(scalar)] != 1 or uses[id(then)]:

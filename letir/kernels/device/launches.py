@@ -68,10 +68,10 @@ class Launcher:
         layout = tuple([None if x.is_number else (x.spread, x.inner) for x in arguments])
         sizes = tuple([(extents or {})[one.name] for one in self.kernel.extents[1:]])
         key = (axes, layout, sizes)
-        found = self.prepared.get(key)
-        if found is None:
-            found = self.prepared[key] = self.prepare(*key)
-        form, grid, block, rest = found
+        prepared = self.prepared.get(key)
+        if prepared is None:
+            prepared = self.prepared[key] = self.prepare(*key)
+        form, grid, block, rest = prepared
         self.function(xp, form)(grid, block, (*[x.value for x in arguments], *rest))
 
     def prepare(
@@ -135,11 +135,11 @@ def merge_axes(
     >>> merge_axes((4, 6), [(0, 8), (48, 8)])
     ((4, 6), [(0, 8), (48, 8)])
     """
-    kept = [n for n, size in enumerate(axes) if size != 1]
+    order = [n for n, size in enumerate(axes) if size != 1]
     if strides:
-        kept.sort(key=lambda n: -abs(strides[-1][n]))
+        order.sort(key=lambda n: -abs(strides[-1][n]))
     runs: list[list[int]] = []
-    for n in kept:
+    for n in order:
         if runs and all(own[runs[-1][-1]] == own[n] * axes[n] for own in strides):
             runs[-1].append(n)
         else:

@@ -95,10 +95,10 @@ class Parameter:
 
 def entry_parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
     """The parameters of the entry, in order."""
-    given = [array for array in kernel.arrays if array.name not in form.numbers]
+    arrays = [array for array in kernel.arrays if array.name not in form.numbers]
     result = []
     for array in kernel.arrays:
-        if array in given:
+        if array in arrays:
             result.append(Parameter("array", "ptr", array))
         else:
             kind = "i8" if array.dtype.kind == "b" else type_text(array.dtype)
@@ -106,7 +106,7 @@ def entry_parameters(kernel: Kernel, form: LaunchForm) -> list[Parameter]:
     result.append(Parameter("total", "i64"))
     result += [Parameter("length", "i32", axis=axis) for axis in range(1, form.rank)]
     result += [Parameter("extent", "i64", name=extent.name) for extent in kernel.extents[1:]]
-    for array in given:
+    for array in arrays:
         axes = form.rank + len(array.extents) - 1
         result += [Parameter("stride", "i64", array, axis) for axis in range(axes)]
     return result
@@ -139,11 +139,11 @@ class _DeviceModule(ModuleText):
         self.waits = has_waiting_lanes(kernel)
         notes = {"ptr": "ptr" if self.waits else "ptr noalias"}
         params = entry_parameters(kernel, self.form)
-        given = [
+        parameters = [
             f"{notes.get(p.kind, p.kind)} {self.parameter_register(p, n)}"
             for n, p in enumerate(params)
         ]
-        self.lines += [f"define ptx_kernel void @{self.name}({', '.join(given)}) #0 {{"]
+        self.lines += [f"define ptx_kernel void @{self.name}({', '.join(parameters)}) #0 {{"]
         self.open("entry")
         if self.outer is not None:
             self.names[self.outer.extent] = self.total
@@ -181,8 +181,8 @@ class _DeviceModule(ModuleText):
         """A special register, as 64 bits."""
         full = f"llvm.nvvm.read.ptx.sreg.{name}.x"
         self.declared[full] = f"declare i32 @{full}()"
-        found = self.value(f"call i32 @{full}()")
-        return self.value(f"zext i32 {found} to i64")
+        number = self.value(f"call i32 @{full}()")
+        return self.value(f"zext i32 {number} to i64")
 
     def thread_numbers(self) -> tuple[str, str]:
         width = self.register("ntid")
@@ -223,9 +223,9 @@ class _DeviceModule(ModuleText):
             other = self.operand(neutral_element(name, scalar.dtype))
             self.names[own] = self.value(f"select i1 {is_first}, {kind} {start}, {kind} {other}")
             carried.append((scalar, own, then, result))
-        found = evolve(loop, carried=tuple(carried))
-        self.shared[found] = names
-        return found
+        renamed = evolve(loop, carried=tuple(carried))
+        self.shared[renamed] = names
+        return renamed
 
     def wait_for_lanes(self, is_needed: bool) -> None:
         """Let the lanes wait for each other, so that each sees the elements that others stored."""
@@ -303,8 +303,8 @@ class _DeviceModule(ModuleText):
     def load(self, one: Load, bases: dict, group: str | None) -> str:
         if one.array.name not in self.form.numbers:
             return super().load(one, bases, group)
-        given = bases[one.array]
-        return self.value(f"icmp ne i8 {given}, 0") if one.array.dtype.kind == "b" else given
+        base = bases[one.array]
+        return self.value(f"icmp ne i8 {base}, 0") if one.array.dtype.kind == "b" else base
 
     def let(self, one: Let) -> str:
         if one.name != "fmod":

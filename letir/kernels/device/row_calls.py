@@ -75,22 +75,22 @@ class RowsCall:
             if self.only_row is None:
                 raise KernelError("too few rows")
             return self.reshape_results(self.only_row.results(xp, values))
-        given = [
+        arguments = [
             self.argument(x, kind)
             for x, (_, kind, _) in zip(values, self.made.operands, strict=True)
         ]
         for dtype in self.made.scratch:
-            given.append(self.argument(xp.empty((*axes, columns), dtype), "part column"))
-        made = []
-        for array, kind in zip(kernel.arrays[len(given) :], self.made.results, strict=True):
+            arguments.append(self.argument(xp.empty((*axes, columns), dtype), "part column"))
+        outputs = []
+        for array, kind in zip(kernel.arrays[len(arguments) :], self.made.results, strict=True):
             is_part = kind in ("column", "single")
             shape = axes if is_part else (*self.lead, self.rows)
             shape = (*shape, columns) if kind in ("full", "column") else shape
-            made.append(xp.empty(shape, array.dtype))
-            given.append(self.argument(made[-1], f"part {kind}" if is_part else kind))
-        self.launcher.launch(xp, axes, given, {"m": self.part, "n": columns})
-        found = zip(made, self.made.combines, strict=True)
-        return self.reshape_results([self.combine_parts(xp, x, name) for x, name in found])
+            outputs.append(xp.empty(shape, array.dtype))
+            arguments.append(self.argument(outputs[-1], f"part {kind}" if is_part else kind))
+        self.launcher.launch(xp, axes, arguments, {"m": self.part, "n": columns})
+        pairs = zip(outputs, self.made.combines, strict=True)
+        return self.reshape_results([self.combine_parts(xp, x, name) for x, name in pairs])
 
     def reshape_results(self, results: list) -> Any:
         """The results in their shapes: a single array, or a tuple of several."""
@@ -138,21 +138,23 @@ class OnlyRow:
         columns, width = self.made.space.columns, self.width
         parts = columns // width
         rest = columns - parts * width
-        made, arrays = [], self.made.kernel.arrays
+        outputs, arrays = [], self.made.kernel.arrays
         for array, kind in zip(arrays[len(values) :], self.made.results, strict=True):
             shape = (columns,) if kind in ("full", "column") else (parts + bool(rest),)
-            made.append(xp.empty(shape, array.dtype))
+            outputs.append(xp.empty(shape, array.dtype))
         kinds = [kind for _, kind, _ in self.made.operands]
         for first, count, size in ((0, parts, width), (parts, 1, rest)):
-            given = [
+            arguments = [
                 _cut_argument(x, kind, first, width) for x, kind in zip(values, kinds, strict=True)
             ]
-            for y, kind in zip(made, self.made.results, strict=True):
-                given.append(_cut_argument(y, kind, first, width, is_result=True))
-            self.launcher.launch(xp, (count if size else 0,), given, {"m": 1, "n": size})
+            for y, kind in zip(outputs, self.made.results, strict=True):
+                arguments.append(_cut_argument(y, kind, first, width, is_result=True))
+            self.launcher.launch(xp, (count if size else 0,), arguments, {"m": 1, "n": size})
         return [
             self.combine_parts(xp, name, y) if name else y if kind in ("full", "column") else y[:1]
-            for name, kind, y in zip(self.made.row_combines, self.made.results, made, strict=True)
+            for name, kind, y in zip(
+                self.made.row_combines, self.made.results, outputs, strict=True
+            )
         ]
 
     def combine_parts(self, xp: Any, name: str, parts: Any) -> Any:

@@ -39,24 +39,26 @@ class StackCall:
     def __call__(self, xp: Any, *operands: Any) -> Any:
         if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
             raise KernelError("results in another memory order")
-        made, space, arrays = self.made, self.made.space, self.made.kernel.arrays
+        lowered, space, arrays = self.made, self.made.space, self.made.kernel.arrays
         parts = space.stack // self.part
-        given = []
-        for (n, kind, shape), array in zip(made.operands, arrays, strict=False):
+        arguments = []
+        for (n, kind, shape), array in zip(lowered.operands, arrays, strict=False):
             x = device_value(xp, operands[n], array)
             x = x if isinstance(x, np.generic) else x.reshape(shape)
-            given.append(self.argument(x, kind))
-        given += [_of_part(xp.empty((parts, space.columns), dtype)) for dtype in made.scratch]
+            arguments.append(self.argument(x, kind))
+        arguments += [
+            _of_part(xp.empty((parts, space.columns), dtype)) for dtype in lowered.scratch
+        ]
         results = []
         for array, kind, name in zip(
-            arrays[len(given) :], made.results, made.combines, strict=True
+            arrays[len(arguments) :], lowered.results, lowered.combines, strict=True
         ):
-            shape = made.shape_of(kind)
+            shape = lowered.shape_of(kind)
             results.append(xp.empty((parts, *shape) if name else shape, array.dtype))
-            given.append(_of_part(results[-1]) if name else self.argument(results[-1], kind))
-        self.launcher.launch(xp, (parts,), given, {**space.sizes, "l": self.part})
+            arguments.append(_of_part(results[-1]) if name else self.argument(results[-1], kind))
+        self.launcher.launch(xp, (parts,), arguments, {**space.sizes, "l": self.part})
         result = []
-        for x, name, shape in zip(results, made.combines, self.shapes, strict=True):
+        for x, name, shape in zip(results, lowered.combines, self.shapes, strict=True):
             total = getattr(xp, name)(x, axis=0).astype(x.dtype, copy=False) if name else x
             result.append(total.reshape(shape))
         return result[0] if len(result) == 1 else tuple(result)

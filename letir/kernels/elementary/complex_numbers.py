@@ -92,11 +92,11 @@ def fuses_products(dtype: np.dtype) -> bool:
         raise TypeError("the bits depend on the memory layout")
     numbers = np.random.default_rng(0).normal(size=(4, 64)).astype(dtype)
     a, b, c, d = numbers
-    found = (a + 1j * b).astype(f"c{2 * dtype.itemsize}") * (c + 1j * d)
+    product = (a + 1j * b).astype(f"c{2 * dtype.itemsize}") * (c + 1j * d)
     fma = INSTRUCTIONS["fma"].compute
     fused, plain = (fma(a, c, -(b * d)), fma(a, d, b * c)), (a * c - b * d, a * d + b * c)
     for answer, (real, imag) in ((True, fused), (False, plain)):
-        if np.array_equal(found.real, real) and np.array_equal(found.imag, imag):
+        if np.array_equal(product.real, real) and np.array_equal(product.imag, imag):
             return answer
     raise TypeError("complex products that are rounded otherwise")
 

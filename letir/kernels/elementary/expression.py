@@ -29,10 +29,10 @@ class Format:
 @cache
 def format_of(dtype: np.dtype) -> Format:
     """The format of a dtype, float64 or float32."""
-    known = np.finfo(dtype)
+    limits = np.finfo(dtype)
     integer = np.dtype(f"i{dtype.itemsize}")
     infinity = int(dtype.type(np.inf).view(integer))
-    return Format(dtype, integer, known.nmant, known.maxexp - 1, infinity)
+    return Format(dtype, integer, limits.nmant, limits.maxexp - 1, infinity)
 
 
 def _binary(name: str) -> tuple[Callable, Callable]:
@@ -73,8 +73,8 @@ class Expression:
 
     def let(self, name: str, *operands: Any, dtype: np.dtype | None = None) -> "Expression":
         """The result of an instruction."""
-        taken = [(x if isinstance(x, Expression) else self.number(x)).operand for x in operands]
-        return Expression(self.builder, self.builder.let(name, *taken, dtype=dtype))
+        forms = [(x if isinstance(x, Expression) else self.number(x)).operand for x in operands]
+        return Expression(self.builder, self.builder.let(name, *forms, dtype=dtype))
 
     __add__, __radd__ = _binary("add")
     __sub__, __rsub__ = _binary("sub")
@@ -141,10 +141,10 @@ class Expression:
         def form_of(function: Callable) -> Callable:
             return lambda b, *xs: function(*[Expression(b, x) for x in xs]).operand
 
-        given = [x.operand for x in operands]
+        values = [x.operand for x in operands]
         forms = form_of(test), form_of(function)
-        found = self.builder.call_rarely(name, *forms, self.operand, *given)
-        return Expression(self.builder, found)
+        result = self.builder.call_rarely(name, *forms, self.operand, *values)
+        return Expression(self.builder, result)
 
     def is_below(self, bound: float) -> "Expression":
         """Whether the absolute value is below a bound; False for nan."""

@@ -30,22 +30,22 @@ _HALF_LOG_TWO_PI = Fraction(
 
 def gammaln(x: Expression) -> Expression:
     """log(abs(gamma(x))), inf at the integers up to 0 and at inf, -inf at -inf as in SciPy."""
-    given, x = x, x.cast(_DOUBLE)
+    operand, x = x, x.cast(_DOUBLE)
     size = abs(x)
     is_ordinary = x.is_below(_MOST) & (size != 0.0)
     y = select(is_ordinary, size, 1.0)
     is_reflected = x.is_negative() & is_ordinary
-    found = _log_gamma_of_positive(y, is_reflected)
+    positive = _log_gamma_of_positive(y, is_reflected)
     distance = y - y.let("rint", y)
     is_pole = is_reflected & (distance == 0.0)
     sine = _sine_over_pi(select(is_pole, 0.5, abs(distance)))
     # the factor y is left out below 1, here and in the other logarithm: its square underflows
     high, low = log_pair(sine * select(y.is_below(1.0), 1.0, y))
-    total, error = fast_two_sum(*_sort_by_size(-high, -found[0]))
-    reflected = total + (error - (low + found[1]))
-    result = select(is_reflected, reflected, found[0] + found[1])
+    total, error = fast_two_sum(*_sort_by_size(-high, -positive[0]))
+    reflected = total + (error - (low + positive[1]))
+    result = select(is_reflected, reflected, positive[0] + positive[1])
     special = select(x.is_finite(), math.inf, x)
-    return select(is_ordinary & ~is_pole, result, special).cast(given.dtype)
+    return select(is_ordinary & ~is_pole, result, special).cast(operand.dtype)
 
 
 def _sort_by_size(x: Expression, y: Expression) -> Pair:

@@ -67,8 +67,8 @@ def power(x: Expression, y: Expression) -> Expression:
     limit = 2.0 ** (x.format.mantissa + 14)
     exponent = select(y.is_below(limit), y, y.number(limit).with_sign_of(y))
     exponent = select(y.is_nan(), 1.0, exponent)
-    found = _positive_power(base, exponent, is_finite)
-    found = select(is_ordinary, found, size)
+    result = _positive_power(base, exponent, is_finite)
+    result = select(is_ordinary, result, size)
     whole = exponent.let("rint", exponent) == exponent
     half = 0.5 * exponent
     is_odd = whole & (half.let("rint", half) != half)
@@ -78,10 +78,10 @@ def power(x: Expression, y: Expression) -> Expression:
     # base elsewhere. LLVM would compute the quotient of a selection for all x, with an error
     above = select(is_wrong, x.number(0.0), select(inverted, 1.0, base))
     quotient = above / select(is_wrong, base - size, select(inverted, size, base))
-    found = select(inverted, 1.0, found) * quotient
-    found = select(is_odd & x.is_negative(), -found, found)
-    found = select(x.is_nan(), x, select(y.is_nan(), y, found))
-    return select((y == 0.0) | (x == 1.0), 1.0, found)
+    result = select(inverted, 1.0, result) * quotient
+    result = select(is_odd & x.is_negative(), -result, result)
+    result = select(x.is_nan(), x, select(y.is_nan(), y, result))
+    return select((y == 0.0) | (x == 1.0), 1.0, result)
 
 
 def _positive_power(x: Expression, y: Expression, is_finite: Expression) -> Expression:
@@ -98,9 +98,9 @@ def _positive_power(x: Expression, y: Expression, is_finite: Expression) -> Expr
     k, integer = nearest_integer(select(is_inside, high, safe))
     r = select(is_inside, (high - k) + low, 0.0)
     p = r.times_plus(polynomial(r, EXP2, dtype.char), 1.0)
-    found = times_power_of_two(p, integer).cast(dtype)
+    result = times_power_of_two(p, integer).cast(dtype)
     extreme = select(high.is_negative(), x.number(0.0), math.inf).cast(dtype)
-    return select(is_finite | is_inside, found, extreme)
+    return select(is_finite | is_inside, result, extreme)
 
 
 def _binary_logarithm(x: Expression, is_short: bool) -> Pair:
@@ -113,10 +113,10 @@ def _binary_logarithm(x: Expression, is_short: bool) -> Pair:
     if is_short:
         s = f / (2.0 + f)
         z = s * s
-        found = polynomial(z, LOG2_TAIL, "f")
+        tail = polynomial(z, LOG2_TAIL, "f")
         for constant, _ in reversed(constants):
-            found = found.times_plus(z, constant)
-        return s.times_plus(found, k), k.number(0.0)
+            tail = tail.times_plus(z, constant)
+        return s.times_plus(tail, k), k.number(0.0)
     (s, s_low), z, z_low = _quotient_and_square(f)
     total = fast_two_sum(z.number(constants[2][0]), z * polynomial(z, LOG2_TAIL))
     for n in (1, 0):

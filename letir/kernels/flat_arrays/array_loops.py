@@ -88,9 +88,9 @@ class _ArrayLowering(Memory):
         is_weak = any(binder.type.weak for binder in loop.bind.binders)
         if not outputs or is_weak or len(arrays) > MOST_ARRAYS:
             raise NoKernel
-        given, made = [*inputs, *scratch], outputs
+        read_arrays, written_arrays = [*inputs, *scratch], outputs
         signature = "->".join(
-            [",".join(f"({x.extents[1]})" for x in part) for part in (given, made)]
+            [",".join(f"({x.extents[1]})" for x in part) for part in (read_arrays, written_arrays)]
         )
         b = self.builder
         extents = tuple([b.extent(n) for n in ("calls", *[x.extents[1] for x in arrays])])
@@ -155,11 +155,11 @@ class _ArrayLowering(Memory):
         """
         apart = []
         for value in values:
-            kept = value
+            copied = value
             if any(value.owner is place for place in carry):
-                kept = self.scratch_place(value.array.dtype, value.shape)
-                self.copy(value, kept)
-            apart.append(kept)
+                copied = self.scratch_place(value.array.dtype, value.shape)
+                self.copy(value, copied)
+            apart.append(copied)
         for value, place in zip(apart, carry, strict=True):
             self.copy(value, place)
 
@@ -242,15 +242,15 @@ class _ArrayLowering(Memory):
         shape = avals[0].shape
         if any(aval.shape != shape for aval in avals) or any(not b.op.elementwise for b in binds):
             raise NoKernel
-        made = {binder for bind in binds for binder in bind.binders}
-        given = dict.fromkeys(
-            [x for b in binds for x in b.args if type(x) is Local and x not in made]
+        computed = {binder for bind in binds for binder in bind.binders}
+        operands = dict.fromkeys(
+            [x for b in binds for x in b.args if type(x) is Local and x not in computed]
         )
-        places = {arg: self.places[arg] for arg in given}
+        places = {arg: self.places[arg] for arg in operands}
         if len(shape) > 1 and any(p.shape == shape and not p.is_in_order for p in places.values()):
             raise NoKernel  # NumPy's result might have another order
         targets = {arg: self.new(known_type(arg.type)) for arg in dict.fromkeys(results)}
-        if not made.issuperset(targets):
+        if not computed.issuperset(targets):
             raise NoKernel
         loops, places = flatten_group(shape, places)
         flat = {
@@ -274,9 +274,9 @@ class _ArrayLowering(Memory):
         places = [self.places[arg] if type(arg) is Local else None for arg in bind.args]
         first = places[0]
         if len(places) == 1 and first is not None:
-            found = view_of(bind, first.shape, first.strides)
-            if found is not None:
-                for binder, (offset, shape, strides) in zip(bind.binders, found, strict=True):
+            views = view_of(bind, first.shape, first.strides)
+            if views is not None:
+                for binder, (offset, shape, strides) in zip(bind.binders, views, strict=True):
                     start = self.builder.add(first.start, self.builder.number(offset, _INDEX))
                     self.places[binder] = FlatPlace(first.array, start, shape, strides, first.owner)
                 return
@@ -320,9 +320,9 @@ class _ArrayLowering(Memory):
         count = math.prod([source.shape[n] for n in axes])
         if count > _MOST_REDUCED or (self.is_exact and not form.is_exact(aval.dtype)):
             raise NoKernel
-        kept = [n for n in range(len(source.shape)) if n not in axes]
+        remaining = [n for n in range(len(source.shape)) if n not in axes]
         target, accumulator = self.new(aval), form.accumulator(aval.dtype)
-        shape = tuple([source.shape[n] for n in kept])
+        shape = tuple([source.shape[n] for n in remaining])
         flat = FlatPlace(target.array, target.start, shape, c_strides(shape))
         if flat.size != target.size:
             raise NoKernel
@@ -338,7 +338,9 @@ class _ArrayLowering(Memory):
 
         def body(index: list[Operand]) -> None:
             first = accumulator.first(b)
-            block = along(axes, dict(zip(kept, index, strict=True)), accumulator.block(b, first))
+            block = along(
+                axes, dict(zip(remaining, index, strict=True)), accumulator.block(b, first)
+            )
             total = accumulator.value(b, accumulator.with_block(b, first, block))
             self.put(flat, index, form.divided(b, total, b.number(count, _INDEX)))
 

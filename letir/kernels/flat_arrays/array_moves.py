@@ -22,8 +22,8 @@ def view_of(bind: Bind, shape: tuple[int, ...], strides: tuple[int, ...]) -> lis
     if any(step < 0 for step in strides):
         return None
     memory = np.ndarray(shape, "i1", np.empty(length, "i1"), strides=strides)
-    found = bind.op.impl(np, memory, **bind.attrs)
-    views = list(found) if bind.op.results is not None else [found]
+    moved = bind.op.impl(np, memory, **bind.attrs)
+    views = list(moved) if bind.op.results is not None else [moved]
     first = memory.__array_interface__["data"][0]
     result = []
     for view in views:
@@ -55,10 +55,10 @@ def moved_runs(bind: Bind, shapes: list[tuple[int, ...]]) -> list[MovedRun]:
         np.arange(start, start + size).reshape(shape)
         for start, size, shape in zip(starts, sizes, shapes, strict=False)
     ]
-    found = np.asarray(bind.op.impl(np, *numbers, **bind.attrs))
-    if found.dtype.kind != "i":
+    moved = np.asarray(bind.op.impl(np, *numbers, **bind.attrs))
+    if moved.dtype.kind != "i":
         raise NoKernel
-    flat = found.ravel()
+    flat = moved.ravel()
     owners = np.searchsorted(starts, flat, "right") - 1
     runs: list[MovedRun] = []
     most = max(_MOST_RUNS, len(shapes))  # joined operands are at least one run each

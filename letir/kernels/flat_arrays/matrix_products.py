@@ -56,8 +56,8 @@ def emit_product(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
 def _groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
     """(first, number, size) of the groups of ``each`` rows, and of the remaining rows."""
     many, rest = divmod(length, each)
-    found = [(0, many, each)] if many else []
-    return [*found, *([(many * each, 1, rest)] if rest else [])]
+    groups = [(0, many, each)] if many else []
+    return [*groups, *([(many * each, 1, rest)] if rest else [])]
 
 
 def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:

@@ -80,7 +80,7 @@ def _number_text(number: Number) -> str:
 def _runs_of_calls(body: tuple[Statement, ...]) -> list[tuple]:
     """The statements in their order; neighbours that call a function independently are together."""
     runs: list[tuple] = []
-    made: set = set()
+    results: set = set()
     for one in body:
         last = runs[-1][0] if runs else None
         alike = (
@@ -88,12 +88,12 @@ def _runs_of_calls(body: tuple[Statement, ...]) -> list[tuple]:
             and type(last) is FunctionCall
             and last.function is one.function
         )
-        if alike and made.isdisjoint(getattr(one, "operands", ())):
+        if alike and results.isdisjoint(getattr(one, "operands", ())):
             runs[-1] += (one,)
         else:
             runs.append((one,))
-            made = set()
-        made.add(getattr(one, "result", None))
+            results = set()
+        results.add(getattr(one, "result", None))
     return runs
 
 
@@ -184,9 +184,9 @@ class StatementText:
         """A call of a function of this number of lanes, which is written later."""
         self.needed[function, lanes] = None
         avals = [vector_type(x.dtype, lanes) for x in (function.result, *function.params)]
-        given = ", ".join([f"{kind} {x}" for kind, x in zip(avals[1:], operands, strict=True)])
+        arguments = ", ".join([f"{kind} {x}" for kind, x in zip(avals[1:], operands, strict=True)])
         head = f"call {calling_convention(function)}{avals[0]}"
-        return self.value(f"{head} @{function_name(function, lanes)}({given})")
+        return self.value(f"{head} @{function_name(function, lanes)}({arguments})")
 
     def operand(self, x: Operand) -> str:
         if type(x) is not Number:
@@ -218,8 +218,8 @@ class StatementText:
         dtype = one.result.dtype
         place = self.part_address(one, bases)
         access = f", !llvm.access.group {group}" if group else ""
-        known = self.strides.get((one.array, len(one.indices) - 1))
-        if not one.array.is_written and known == "0":
+        stride = self.strides.get((one.array, len(one.indices) - 1))
+        if not one.array.is_written and stride == "0":
             # one element for a whole loop: NumPy copies it if a result overlaps it
             access += f", !invariant.load {self.note('!{}')}"
         # NumPy passes arrays to inner loops that are aligned for their dtype
@@ -361,8 +361,8 @@ class StatementText:
         full = f"llvm.{name}.{vector}{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         kinds = ", ".join([kind] * len(operands))
         self.declared[full] = f"declare {kind} @{full}({kinds})"
-        given = ", ".join(f"{kind} {x}" for x in operands)
-        return self.value(f"call {flags}{kind} @{full}({given})")
+        arguments = ", ".join(f"{kind} {x}" for x in operands)
+        return self.value(f"call {flags}{kind} @{full}({arguments})")
 
     def conversion(self, x: str, dtype: np.dtype, result: np.dtype) -> str:
         """``x`` as another dtype."""

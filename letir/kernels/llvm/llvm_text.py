@@ -55,8 +55,8 @@ class _HostModule(ModuleText):
         self.load_zeros()
         for number, strides in enumerate(self.layouts()):
             if strides is not None and not kernel.takes_contiguous:
-                known = self.condition_of(strides)
-                self.emit(f"br i1 {known}, label %layout{number}, label %not{number}")
+                condition = self.condition_of(strides)
+                self.emit(f"br i1 {condition}, label %layout{number}, label %not{number}")
                 self.open(f"layout{number}")
             general, self.is_general = self.strides, strides is None
             self.strides = {**general, **(strides or {})}
@@ -77,9 +77,9 @@ class _HostModule(ModuleText):
         super().functions()
         names = [f"ptr @{function_name(f, lanes)}" for f in self.vectorised]
         if names:  # LLVM must not drop them before it vectorises loops
-            kept = f"[{len(names)} x ptr] [{', '.join(names)}]"
+            pointers = f"[{len(names)} x ptr] [{', '.join(names)}]"
             head = "@llvm.compiler.used = appending global"
-            self.lines.append(f'{head} {kept}, section "llvm.metadata"')
+            self.lines.append(f'{head} {pointers}, section "llvm.metadata"')
 
     def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
         lanes = self.vectors.lanes * 8 // run[0].result.dtype.itemsize
@@ -90,15 +90,15 @@ class _HostModule(ModuleText):
 
     def call_together(self, run: tuple[FunctionCall, ...], lanes: int) -> None:
         """A call of a function for several elements; the last one fills the lanes that are left."""
-        function, given = run[0].function, []
+        function, vectors = run[0].function, []
         for n, param in enumerate(function.params):
             operands = [one.operands[n] for one in run]
             operands += [operands[-1]] * (lanes - len(run))
-            given.append(self.vector_of(operands, param.dtype))
-        found = self.call_text(function, given, lanes)
+            vectors.append(self.vector_of(operands, param.dtype))
+        vector = self.call_text(function, vectors, lanes)
         aval = vector_type(function.result.dtype, lanes)
         for n, one in enumerate(run):
-            self.names[one.result] = self.value(f"extractelement {aval} {found}, i64 {n}")
+            self.names[one.result] = self.value(f"extractelement {aval} {vector}, i64 {n}")
 
     def vector_of(self, operands: list[Operand], dtype: np.dtype) -> str:
         """A register with these scalars."""
@@ -132,9 +132,9 @@ class _HostModule(ModuleText):
         zero, kind = self.zeros[number], type_text(dtype)
         bits = kind if dtype.kind == "b" else f"i{8 * dtype.itemsize}"
         zero = zero if bits == "i64" else self.value(f"trunc i64 {zero} to {bits}")
-        given = self.value(f"bitcast {kind} {x} to {bits}") if dtype.kind == "f" else x
-        found = self.value(f"xor {bits} {given}, {zero}")
-        return self.value(f"bitcast {bits} {found} to {kind}") if dtype.kind == "f" else found
+        integer = self.value(f"bitcast {kind} {x} to {bits}") if dtype.kind == "f" else x
+        flipped = self.value(f"xor {bits} {integer}, {zero}")
+        return self.value(f"bitcast {bits} {flipped} to {kind}") if dtype.kind == "f" else flipped
 
     # ---- strides ----
 

@@ -60,8 +60,8 @@ def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np
         call = LATE_BOUND["interpreted_call"](kernel, signature)
         return lambda: call
     key = (str(kernel), signature, kernel.takes_contiguous, kernel.columns)
-    if (known := _ufuncs.get(key)) is not None:
-        return lambda: known
+    if (ufunc := _ufuncs.get(key)) is not None:
+        return lambda: ufunc
     code, pending = MachineCode(kernel, signature), _pending.get(key)
     if pending is None:
         pending = _pending[key] = begin_compilation(code.object_code)

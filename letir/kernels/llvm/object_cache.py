@@ -35,23 +35,23 @@ def cached_code(key: tuple[str, ...], compiled: Callable[[], bytes]) -> bytes:
 
 
 @cache
-def cache_folder(asked: str | None) -> Path | None:
+def cache_folder(setting: str | None) -> Path | None:
     """The folder of the cache: ``LETIR_CACHE_DIR``, by default in the user's cache folder.
 
     None if the variable is empty, if the folder cannot be made, or if other users may write to it:
     their code could then run in this process.
     """
-    if asked == "":
+    if setting == "":
         return None
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(asked) if asked else Path(home) / "letir" / "kernels"
+    folder = Path(setting) if setting else Path(home) / "letir" / "kernels"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.stat()
+        status = folder.stat()
     except OSError as error:
         _LOG.info("no cache of kernels: %s", error)
         return None
-    if not _is_private(found):
+    if not _is_private(status):
         _LOG.warning(
             "no cache of kernels in %s: others may write to it\n"
             "  make it writable for you alone, or set LETIR_CACHE_DIR to another folder",
@@ -61,11 +61,11 @@ def cache_folder(asked: str | None) -> Path | None:
     return folder
 
 
-def _is_private(found: os.stat_result) -> bool:
+def _is_private(status: os.stat_result) -> bool:
     """Whether a file or folder belongs to this user, and nobody else may write to it."""
     if sys.platform == "win32":  # where the user's own folders are not open to others
         return True
-    return found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _read_file(file: Path) -> bytes | None:
@@ -74,13 +74,13 @@ def _read_file(file: Path) -> bytes | None:
         with open(file, "rb") as opened:
             if not _is_private(os.fstat(opened.fileno())):
                 return None
-            found = opened.read()
+            content = opened.read()
     except OSError:
         return None
     with suppress(OSError):  # ``_drop_oldest`` goes by the time of the last use
         os.utime(file)
-    code = found[_HASH_BYTES:]
-    return code if code and hashlib.sha256(code).digest() == found[:_HASH_BYTES] else None
+    code = content[_HASH_BYTES:]
+    return code if code and hashlib.sha256(code).digest() == content[:_HASH_BYTES] else None
 
 
 def _write_file(file: Path, code: bytes) -> None:

@@ -91,9 +91,9 @@ def _emit(
         else:
             steps, places_of = n1, lambda j: [j]
         with b.loop(steps, is_parallel=False) as step:
-            given = [(j, _operands(b, name, partial(value, j=j))) for j in places_of(step)]
-            found = [(j, _apply_operation(b, name, operands)) for j, operands in given]
-            for j, one in found:
+            operands_at = [(j, _operands(b, name, partial(value, j=j))) for j in places_of(step)]
+            results = [(j, _apply_operation(b, name, operands)) for j, operands in operands_at]
+            for j, one in results:
                 b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), one)
 
 
@@ -135,8 +135,8 @@ def arity_of(name: str) -> int:
         b = Builder()
         operands = [b.scalar(np.dtype("f8")) for _ in range(count)]
         try:
-            found = form(b, *operands)  # type: ignore[misc]
+            result = form(b, *operands)  # type: ignore[misc]
         except (TypeError, IndexError, KeyError, ValueError):
             continue
-        return count if found.dtype == np.dtype("f8") else 0
+        return count if result.dtype == np.dtype("f8") else 0
     return 0

@@ -207,12 +207,12 @@ class _Lowering(TableRows):
         if op.order == "first" and bind.attrs.get("order", "K") == "K":
             return self.orders.get(bind.args[0], "C")
         read = [x for x in bind.locals() if len(x.type.shape) > 1]
-        given = {self.orders.get(x, "C") for x in read}
-        if ODD in given or (op.memory == "view" and not has_descending_strides(place)):
+        orders = {self.orders.get(x, "C") for x in read}
+        if ODD in orders or (op.memory == "view" and not has_descending_strides(place)):
             return ODD
         is_plain = op.elementwise and all(x.type.shape == place.shape for x in read)
-        if given <= {"C"} or (is_plain and len(given) == 1):
-            return given.pop() if given else "C"
+        if orders <= {"C"} or (is_plain and len(orders) == 1):
+            return orders.pop() if orders else "C"
         return MIXED
 
     def values(self, bind: Bind) -> list[TablePlace]:
@@ -335,9 +335,9 @@ class _Lowering(TableRows):
         axes = reduced_axes(bind)
         if 0 in x.shape:
             raise NoKernel
-        kept = [n for n in range(len(x.shape)) if n not in axes]
+        remaining = [n for n in range(len(x.shape)) if n not in axes]
         parts = []
-        for group in (kept, axes):
+        for group in (remaining, axes):
             shape = tuple([x.shape[n] for n in group])
             lengths, (steps,) = merged_loops(shape, [tuple([x.strides[n] for n in group])])
             if len(lengths) > 1:

@@ -62,14 +62,14 @@ def merged_loops(
         if n == 1:
             continue
         own = [one[axis] for one in strides]
-        if lengths and all(kept[-1] == n * step for kept, step in zip(steps, own, strict=True)):
+        if lengths and all(merged[-1] == n * step for merged, step in zip(steps, own, strict=True)):
             lengths[-1] *= n
-            for kept, step in zip(steps, own, strict=True):
-                kept[-1] = step
+            for merged, step in zip(steps, own, strict=True):
+                merged[-1] = step
             continue
         lengths.append(n)
-        for kept, step in zip(steps, own, strict=True):
-            kept.append(step)
+        for merged, step in zip(steps, own, strict=True):
+            merged.append(step)
     return lengths, steps
 
 
@@ -83,9 +83,9 @@ class TableMemory:
     def new(self, shape: tuple[int, ...]) -> TablePlace:
         """Memory for a value."""
         size = math.prod(shape)
-        known = self.free.get(size)
-        if known:
-            start = known.pop()
+        starts = self.free.get(size)
+        if starts:
+            start = starts.pop()
         else:
             start, self.end = self.end, self.end + size
             if self.end > _MOST_MEMORY:
@@ -133,7 +133,7 @@ def is_flat(x: TablePlace) -> bool:
 
 def view_places(bind: Bind, x: TablePlace) -> list[TablePlace] | None:
     """The places of the results of a view of ``x``; None if one is not a view in NumPy."""
-    found = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
-    if found is None:
+    views = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
+    if views is None:
         return None
-    return [TablePlace(x.root, x.start + offset, *one) for offset, *one in found]
+    return [TablePlace(x.root, x.start + offset, *one) for offset, *one in views]

@@ -26,8 +26,8 @@ class TableRows:
         shape = target.shape
         if 0 in shape:
             return
-        given = [target.strides, *[broadcast_strides(x, shape) for x in operands]]
-        lengths, steps = merged_loops(shape, given)
+        strides = [target.strides, *[broadcast_strides(x, shape) for x in operands]]
+        lengths, steps = merged_loops(shape, strides)
         starts = [target.start, *[x.start for x in operands]]
         self.emit_loops(name, lengths, starts, steps)
         is_whole = len(lengths) < 2 and target.size == target.root.size

@@ -37,13 +37,13 @@ class BatchCluster:
 
 def batch_sizes(fn: Lambda, least: int = LEAST_ITEMS) -> list[int]:
     """The numbers of items for which ``fn`` may have clusters, the most frequent first."""
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for bind in fn.binds:
         for binder in bind.binders:
             shape = getattr(binder.type, "shape", ())
             if shape and type(shape[0]) is int and shape[0] >= least:
-                found[shape[0]] += is_batch(binder.type, shape[0])
-    return [n for n, count in found.most_common(_MOST_BATCHES) if count]
+                counts[shape[0]] += is_batch(binder.type, shape[0])
+    return [n for n, count in counts.most_common(_MOST_BATCHES) if count]
 
 
 def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[BatchCluster]:
@@ -156,7 +156,7 @@ class _Search:
         """Whether a kernel of these binds saves time over other kernels and NumPy's calls."""
         binds = [self.fn.binds[n] for n in cluster.members]
         kinds = [self.kinds[n] for n in cluster.members]
-        made = {binder for bind in binds for binder in bind.binders}
+        results = {binder for bind in binds for binder in bind.binders}
         work = self.n * sum([self.work_of(bind) for bind in binds])
         if "scatter" in kinds:
             return work + self.n >= worth
@@ -164,13 +164,13 @@ class _Search:
         moves = any(
             not bind.op.elementwise
             and bind.op.reduction is None
-            and not made.isdisjoint(bind.locals())
+            and not results.isdisjoint(bind.locals())
             for bind in binds
         )
         if any(bind.op.product for bind in binds) and work >= self.worth_of_products(binds, worth):
             return True
         gathers = kinds.count("gather")
-        is_vectors = all(math.prod(one.type.shape[1:]) == 1 for one in made)
+        is_vectors = all(math.prod(one.type.shape[1:]) == 1 for one in results)
         is_short = self.n < _WORTH_OF_ONE * worth  # arrays stay in the cache between NumPy's calls
         if is_vectors and is_short and not moves and work <= 2 * self.n * gathers:
             return False  # NumPy reads single elements at indices faster

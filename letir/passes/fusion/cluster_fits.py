@@ -49,8 +49,8 @@ def joins_as_full_value(bind: Bind, shape: Shape, split: Split, inside: set) -> 
     """
     bits = sum([bit for bit, one in _splits_of(shape) if one == split])
     kinds: dict[Arg, str] = {arg: "full" for arg in bind.args if arg in inside}
-    kind, found = fit_into_cluster(bind, shape, bits, kinds)
-    return kind == "full" and bool(found)
+    kind, splits = fit_into_cluster(bind, shape, bits, kinds)
+    return kind == "full" and bool(splits)
 
 
 def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:
@@ -104,17 +104,17 @@ def _full_use(arg: Arg, shape: Shape, inside: dict[Arg, str]) -> int:
 
 
 @lru_cache(1 << 10)
-def _row_splits(found: Shape, shape: Shape) -> int:
-    """The splits for which a value of the shape ``found`` has one element a row."""
-    full = _pad_shape(found, shape)
+def _row_splits(part: Shape, shape: Shape) -> int:
+    """The splits for which a value of the shape ``part`` has one element a row."""
+    full = _pad_shape(part, shape)
     ones = (1,) * len(shape)
     return _splits_where(shape, lambda s: full == shape[: s.rows] + ones[s.rows :])
 
 
 @lru_cache(1 << 10)
-def _broadcast_splits(found: Shape, shape: Shape) -> int:
+def _broadcast_splits(part: Shape, shape: Shape) -> int:
     """The splits for which an operand has all rows or one row, and all columns or one column."""
-    full = _pad_shape(found, shape)
+    full = _pad_shape(part, shape)
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
@@ -132,8 +132,8 @@ def _fits_stack(full: Shape, shape: Shape, split: Split) -> bool:
     return not split.is_stacked or full[:lead] in (shape[:lead], (1,) * lead)
 
 
-def _pad_shape(found: Shape, shape: Shape) -> Shape:
-    return (1,) * (len(shape) - len(found)) + found
+def _pad_shape(part: Shape, shape: Shape) -> Shape:
+    return (1,) * (len(shape) - len(part)) + part
 
 
 def _without_ones(shape: Shape) -> Shape:
@@ -152,19 +152,19 @@ def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
     for arg in bind.args:
         if type(arg) is not Local:
             continue
-        kind, found = inside.get(arg), _without_ones(arg.type.shape)
+        kind, part = inside.get(arg), _without_ones(arg.type.shape)
         if kind == "total":
             splits &= 1
-        elif kind in ("full", "column", "spread") or (kind == "row" and found != own):
+        elif kind in ("full", "column", "spread") or (kind == "row" and part != own):
             return _NOWHERE
-        elif found not in (own, ()):
+        elif part not in (own, ()):
             splits &= _row_broadcast_splits(arg.type.shape, result, shape)
     return "row", splits
 
 
-def _row_broadcast_splits(found: Shape, result: Shape, shape: Shape) -> int:
+def _row_broadcast_splits(part: Shape, result: Shape, shape: Shape) -> int:
     """The splits for which an operand of a row value is broadcast along lead axes only."""
-    full = _pad_shape(found, result)
+    full = _pad_shape(part, result)
     ones = (1,) * len(shape)
     return _splits_where(
         shape,
@@ -181,12 +181,12 @@ def _fit_reduction(
 ) -> tuple[str, int]:
     """``fit_into_cluster`` for a reduction of full values or of row values."""
     operand = bind.args[0]
-    found, kind, axes = operand.type.shape, inside.get(operand), set(reduced_axes(bind))
-    wide = {n for n in range(len(found)) if found[n] != 1}
+    part, kind, axes = operand.type.shape, inside.get(operand), set(reduced_axes(bind))
+    wide = {n for n in range(len(part)) if part[n] != 1}
     if not axes:
         return _NOWHERE
     plain = _splits_where(shape, lambda s: s.lead == 0)
-    if found != shape:  # all rows
+    if part != shape:  # all rows
         is_all = kind == "row" and axes == wide
         return ("total", splits & plain & ~1) if is_all else _NOWHERE
     if kind is not None:

@@ -173,13 +173,13 @@ class Grouping:
         return self.clusters
 
     def find_uses(self) -> None:
-        """Fill ``left``, ``roots`` and ``last``."""
-        left, roots, last = self.left, self.roots, self.last
+        """Fill ``remaining``, ``roots`` and ``last``."""
+        remaining, roots, last = self.left, self.roots, self.last
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
         for position, bind in enumerate(terms):
             for arg in bind.args:
                 if type(arg) is Local:
-                    left[arg] = left.get(arg, 0) + 1
+                    remaining[arg] = remaining.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
             # also if `views` is False: the results may then be new
             if not isinstance(bind, Bind) or bind.op.memory != "view":
@@ -197,31 +197,33 @@ class Grouping:
         cluster, owners = None, self.owners
         for arg in bind.args:
             # tested first: a constant computes its hash each time
-            found = owners.get(arg) if type(arg) is Local else None
-            if found is None or found is cluster:
+            owner = owners.get(arg) if type(arg) is Local else None
+            if owner is None or owner is cluster:
                 continue
-            if found.into is not None:
-                found = enclosing_cluster(found)
-            if found is cluster or not found.is_open:
+            if owner.into is not None:
+                owner = enclosing_cluster(owner)
+            if owner is cluster or not owner.is_open:
                 continue
-            if found.shape != shape or not self.may_grow(found):
-                found.is_open = False
+            if owner.shape != shape or not self.may_grow(owner):
+                owner.is_open = False
             else:
-                cluster = found if cluster is None else self.merge(cluster, found)
+                cluster = owner if cluster is None else self.merge(cluster, owner)
         self.enter_bind(
             cluster or self.cluster_beside(bind, shape) or self.new_cluster(shape), position, bind
         )
 
     def end_at_concatenate(self, position: int, bind: Bind) -> bool:
         """Whether a ``concatenate`` reads open clusters: then it is their common last bind."""
-        found = {id(c): c for c in map(self.cluster_of, bind.args) if c is not None and c.is_open}
-        ready = [c for c in found.values() if self.may_grow(c)]
+        open_clusters = {
+            id(c): c for c in map(self.cluster_of, bind.args) if c is not None and c.is_open
+        }
+        ready = [c for c in open_clusters.values() if self.may_grow(c)]
         if not ready:
             return False
         cluster, *others = ready
         for other in others:
             cluster = self.merge(cluster, other)
-        for other in found.values():
+        for other in open_clusters.values():
             other.is_open = False
         self.enter_bind(cluster, position, bind)
         return True
@@ -232,9 +234,9 @@ class Grouping:
         for arg in bind.args:
             if type(arg) is not Local:
                 continue
-            found = owners.get(arg)
-            if found is not None:
-                enclosing_cluster(found).is_open = False
+            owner = owners.get(arg)
+            if owner is not None:
+                enclosing_cluster(owner).is_open = False
             root = roots.get(arg, arg)
             if root in readers and self.last[root] == position:
                 for reader in self.charge_readers(root):
@@ -291,13 +293,13 @@ class Grouping:
         if cluster.members:
             cluster.gaps += self.clock - cluster.clock
         cluster.members.append(position)
-        owners, left, nbytes = self.owners, self.left, self.nbytes
+        owners, remaining, nbytes = self.owners, self.left, self.nbytes
         for arg in bind.args:
             if type(arg) is not Local:
                 continue
             owner = owners.get(arg)
             if owner is not None and (owner is cluster or enclosing_cluster(owner) is cluster):
-                uses = left[arg] = left[arg] - 1
+                uses = remaining[arg] = remaining[arg] - 1
                 if not uses:
                     cluster.saved -= nbytes[arg.type]
             else:
@@ -306,7 +308,7 @@ class Grouping:
             size = nbytes[binder.type]
             self.clock += size
             owners[binder] = cluster
-            if binder in left:
+            if binder in remaining:
                 cluster.saved += size
         cluster.clock = self.clock
 

@@ -48,10 +48,12 @@ def fuse(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
         return fused_level(fn)
-    held = {
+    group_bodies = {
         id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"
     }
-    return map_fitting_bodies(fn, lambda body: body if id(body) in held else fused_level(body))
+    return map_fitting_bodies(
+        fn, lambda body: body if id(body) in group_bodies else fused_level(body)
+    )
 
 
 def fused_level(fn: Lambda) -> Lambda:
@@ -105,7 +107,7 @@ class _Fuser:
         members = [self.grouping.fn.binds[i] for i in cluster.members]
         if len(members) == 1:
             return members[0]
-        left = self.grouping.left
+        remaining = self.grouping.left
         names: dict[Local, Local] = {}  # local outside -> local in the body
         operands: list[Local] = []
         outputs: list[Local] = []
@@ -117,7 +119,7 @@ class _Fuser:
                     operands.append(arg)
             for binder in bind.binders:
                 names[binder] = binder
-                if left.get(binder):  # used outside as well: the body needs another local
+                if remaining.get(binder):  # used outside as well: the body needs another local
                     names[binder] = Local(binder.type, binder.name)
                     outputs.append(binder)
             args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
@@ -178,11 +180,11 @@ class _Group:
     @property
     def cost(self) -> _Cost:
         """Elements and bytes; a symbolic size counts as 1024."""
-        made = [binder.type for bind in self.binds for binder in bind.binders]
+        types = [binder.type for bind in self.binds for binder in bind.binders]
         read = sum([bytes_of(param.type) for param in self.body.params])
         written = sum([bytes_of(output.type) for output in self.outputs])
-        spared = sum(map(bytes_of, made)) - written
-        return _Cost(sum(map(elements_of, made)), read, written, spared)
+        spared = sum(map(bytes_of, types)) - written
+        return _Cost(sum(map(elements_of, types)), read, written, spared)
 
 
 def group_of(bind: Bind) -> _Group:

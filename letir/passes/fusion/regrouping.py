@@ -37,9 +37,9 @@ def without_groups(fn: Lambda) -> Lambda:
         for one in body.binds:
             for binder in one.binders:
                 inner[binder] = outer.get(binder) or Local(binder.type, binder.name)
-            given = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
+            operands = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
             binders = tuple([inner[binder] for binder in one.binders])
-            binds.append(Bind(binders, one.op, given, one.attrs, one.source))
+            binds.append(Bind(binders, one.op, operands, one.attrs, one.source))
         for result, binder in zip(body.ret.args, bind.binders, strict=True):
             if inner[result] is not binder:  # a value is returned twice, or a parameter is returned
                 names[binder] = inner[result]
@@ -107,8 +107,8 @@ class _Regrouping:
                     self.outside.add(arg)
         for bind, cluster in zip(self.fn.binds, self.units, strict=True):
             if cluster is not None and bind.op.memory != "view":
-                found = self.results.setdefault(id(cluster), [])
-                found += [binder for binder in bind.binders if binder in self.outside]
+                results = self.results.setdefault(id(cluster), [])
+                results += [binder for binder in bind.binders if binder in self.outside]
 
     def cluster_bind(self, cluster: BindCluster) -> Bind | None:
         """The bind that ``make`` returns for the body of a cluster."""
@@ -131,11 +131,13 @@ class _Regrouping:
 
     def order_binds(self) -> list[Bind]:
         """The binds, nearly in the program's order, each after the binds that it depends on."""
-        found = [self.new_binds(position) for position in range(len(self.fn.binds))]
-        by_binder = {binder: bind for binds in found for bind in binds for binder in bind.binders}
+        new_binds = [self.new_binds(position) for position in range(len(self.fn.binds))]
+        by_binder = {
+            binder: bind for binds in new_binds for bind in binds for binder in bind.binders
+        }
         order: list[Bind] = []
         done: set[int] = set()
-        for binds in found:
+        for binds in new_binds:
             stack = [(bind, False) for bind in reversed(binds)]
             while stack:
                 bind, is_ready = stack.pop()

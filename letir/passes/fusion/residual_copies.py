@@ -55,31 +55,31 @@ class _Group:
         """The binds that compute a value of the group; None if they are many, or one is not
         cheap.
         """
-        made = {binder: bind for bind in self.binds for binder in bind.binders}
-        found: dict[Local, Bind] = {}
+        makers = {binder: bind for bind in self.binds for binder in bind.binders}
+        chain: dict[Local, Bind] = {}
         todo = [value]
         while todo:
             arg = todo.pop()
-            if type(arg) is not Local or arg not in made or arg in found:
+            if type(arg) is not Local or arg not in makers or arg in chain:
                 continue
-            bind = found[arg] = made[arg]
-            if len(found) > _MOST_BINDS or not _is_cheap(bind):
+            bind = chain[arg] = makers[arg]
+            if len(chain) > _MOST_BINDS or not _is_cheap(bind):
                 return None
             todo += bind.args
-        return [bind for bind in self.binds if bind.binders[0] in found]
+        return [bind for bind in self.binds if bind.binders[0] in chain]
 
     def operands_read(self, chain: list[Bind]) -> list[Local]:
         """The group's operands that a chain of its binds reads."""
         args = dict.fromkeys([arg for bind in chain for arg in bind.args if arg in self.operands])
-        found = [self.operands[arg] for arg in args]  # type: ignore[index]
-        return [*dict.fromkeys([arg for arg in found if type(arg) is Local])]
+        operands = [self.operands[arg] for arg in args]  # type: ignore[index]
+        return [*dict.fromkeys([arg for arg in operands if type(arg) is Local])]
 
     def copy_value(self, value: Local, other: "_Group", chain: list[Bind]) -> None:
         """Compute ``value``, a result of another group, by copies of that group's binds."""
         params = {arg: param for param, arg in self.operands.items()}
         copied = {origin: local for local, origin in self.origins.items()}
         names: dict[Local, Arg] = {}
-        made = []
+        copies = []
         for bind in chain:
             origin = other.origins.get(bind.binders[0], bind.binders[0])
             if origin in copied:
@@ -95,12 +95,12 @@ class _Group:
             (binder,) = bind.binders
             names[binder] = local = Local(binder.type, binder.name)
             self.origins[local] = origin
-            made.append(bind.substitute(names).replace(binders=(local,)))
+            copies.append(bind.substitute(names).replace(binders=(local,)))
         param, computed = params[value], names[other.results[value]]  # type: ignore[index]
         del self.operands[param]
-        first = len(self.origins) - len(made)  # copies come before the group's own binds
+        first = len(self.origins) - len(copies)  # copies come before the group's own binds
         renamed = [bind.substitute({param: computed}) for bind in self.binds[first:]]
-        self.binds = [*self.binds[:first], *made, *renamed]
+        self.binds = [*self.binds[:first], *copies, *renamed]
         self.results = {k: computed if v is param else v for k, v in self.results.items()}
 
 
@@ -213,9 +213,9 @@ class _Recomputation:
 
     def chain_fits(self, group: _Group, source: _Group, chain: list[Bind]) -> bool:
         """Whether all binds of a chain fit into a group."""
-        made = {binder for bind in chain for binder in bind.binders}
+        results = {binder for bind in chain for binder in bind.binders}
         outer = [bind.substitute(source.operands) for bind in chain]
-        return all(self.fits(group.bind, bind, made) for bind in outer)
+        return all(self.fits(group.bind, bind, results) for bind in outer)
 
     def pays(self, value: Local, position: int, chain: list[Bind], new: list[Local]) -> bool:
         """Whether recomputing saves time, and needs no more memory."""
@@ -224,8 +224,8 @@ class _Recomputation:
         saved = size + (_WRITTEN * size / len(users) if is_dropped else 0)
         cost = elements_of(value.type) * len(chain) + sum([bytes_of(arg.type) for arg in new])
         late = {root for x in new if self.last.get(root := self.roots.get(x, x), 0) < position}
-        held = sum([bytes_of(root.type) for root in late])  # type: ignore[union-attr]
-        return cost * _MARGIN <= saved and held <= (size if is_dropped else 0)
+        held_bytes = sum([bytes_of(root.type) for root in late])  # type: ignore[union-attr]
+        return cost * _MARGIN <= saved and held_bytes <= (size if is_dropped else 0)
 
     # ---- the new program ----
 
@@ -234,7 +234,7 @@ class _Recomputation:
         ``recompute_residuals``).
         """
         needed: set[Arg] = set(self.fn.ret.locals())
-        kept: list[tuple[Bind, _Group | None]] = []
+        live: list[tuple[Bind, _Group | None]] = []
         for position in reversed(range(len(self.fn.binds))):
             bind, group = self.fn.binds[position], None
             if bind.op.role == "fused" or bind.op.elementwise:
@@ -243,14 +243,14 @@ class _Recomputation:
                 group = self.group_at(position)
                 bind = _with_needed_results(group, needed) if bind.op.role == "fused" else bind
             needed.update(bind.locals())
-            kept.append((bind, group))
+            live.append((bind, group))
         computed: set[Local] = set()
         repeated, binds = {}, []
-        for bind, group in reversed(kept):
-            made, n = (bind, 0) if group is None else _sorted_copies(bind, group, computed)
-            binds.append(made)
+        for bind, group in reversed(live):
+            new_bind, n = (bind, 0) if group is None else _sorted_copies(bind, group, computed)
+            binds.append(new_bind)
             if n:
-                repeated[made.binders[0]] = n
+                repeated[new_bind.binders[0]] = n
         return self.fn.with_binds(binds), repeated
 
 

@@ -95,10 +95,10 @@ def row_clusters(
     of products of one matrix with vectors from both sides, if these are in one cluster.
     """
     products = paired_products(fn.binds) if with_products else frozenset()
-    found = _Search(fn, may_join, worth, products).run()
-    if products and any(not has_pairs([fn.binds[n] for n in one.members]) for one in found):
+    clusters = _Search(fn, may_join, worth, products).run()
+    if products and any(not has_pairs([fn.binds[n] for n in one.members]) for one in clusters):
         return row_clusters(fn, may_join, worth)
-    return [cluster for cluster in found if cluster.pays(fn, worth)]
+    return [cluster for cluster in clusters if cluster.pays(fn, worth)]
 
 
 @define(eq=False)
@@ -148,11 +148,11 @@ class _Search:
         is_view = bind.op.memory == "view"
         if not (is_view or self.is_product(bind) or self.may_join(bind)):
             return None
-        found = [*{id(c): c for arg in bind.args if (c := self.cluster_of(arg))}.values()]
-        found = [c for c in found if c.segment == self.segment]
-        found.sort(key=lambda c: not c.has_product)  # binds after a product join its rows
-        for first in found:
-            same = [first, *[c for c in found if c is not first and c.shape == first.shape]]
+        candidates = [*{id(c): c for arg in bind.args if (c := self.cluster_of(arg))}.values()]
+        candidates = [c for c in candidates if c.segment == self.segment]
+        candidates.sort(key=lambda c: not c.has_product)  # binds after a product join its rows
+        for first in candidates:
+            same = [first, *[c for c in candidates if c is not first and c.shape == first.shape]]
             for group in (same, [first])[len(same) == 1 :]:
                 if self.try_to_fit(group, bind):
                     return self.merge(group)

@@ -180,8 +180,8 @@ class _Clustering:
             work = _work_of(bind) if not is_full and self.has_form(bind) else None
             if work is None or work > _MOST_WORK:
                 is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
-                made = self.cluster.made
-                if is_effect or any(arg in made for arg in bind.args if type(arg) is Local):
+                makers = self.cluster.made
+                if is_effect or any(arg in makers for arg in bind.args if type(arg) is Local):
                     self.close_cluster()
                 self.units.append(bind)
                 continue
@@ -239,8 +239,8 @@ class _Clustering:
         body = cluster.body()
         key = body, tuple([bind.source for bind in body.binds])
         if key not in self.known:
-            made = self.known[key] = body, self.kernel_of(body)
-            accesses = 0 if made[1] is None else count_accesses(made[1][0])
+            entry = self.known[key] = body, self.kernel_of(body)
+            accesses = 0 if entry[1] is None else count_accesses(entry[1][0])
             self.total += max(cluster.work, _WORK_OF_ACCESS * accesses)
         cluster.shared, cluster.kernel = self.known[key]
 
@@ -272,11 +272,11 @@ def _with_windows(cluster: UnrolledCluster) -> tuple[list[Bind], UnrolledCluster
     moved: dict[Arg | None, tuple[Local, int]] = {}
     for operand, binds in reads.items():
         rows = [_row_of(bind) for bind in binds]
-        known = [row for row in rows if row is not None]
+        selected = [row for row in rows if row is not None]
         length = operand.type.shape[0] if operand.type.shape else 0
-        if len(known) < len(rows) or max(known) + 1 - min(known) == length:
+        if len(selected) < len(rows) or max(selected) + 1 - min(selected) == length:
             continue
-        low, end = min(known), max(known) + 1
+        low, end = min(selected), max(selected) + 1
         part = Local(operand.type.with_shape((end - low, *operand.type.shape[1:])), operand.name)
         attrs = Attrs({**binds[0].attrs, "item": slice(low, end)})
         views.append(Bind((part,), binds[0].op, (operand,), attrs, binds[0].source))
@@ -323,8 +323,8 @@ def _work_of(bind: Bind) -> int | None:
     if any(size is None or size > most for size in sizes):
         return None
     if bind.op.role == "fused":
-        made = [b for inner in bind.attrs["body"].binds for b in inner.binders]
-        return sum([_size_of(b.type) or 0 for b in made])
+        results = [b for inner in bind.attrs["body"].binds for b in inner.binders]
+        return sum([_size_of(b.type) or 0 for b in results])
     if is_moved:
         return 0
     total = sum([size for size in sizes if size is not None])

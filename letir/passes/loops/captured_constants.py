@@ -21,9 +21,9 @@ def _captured_level(fn: Lambda) -> Lambda:
     binds: list[Bind] = []
     for bind in fn.binds:
         constants = _constants_of(bind)
-        made = [x.replace(binders=(Local(x.binders[0].type),)) for x in constants]
-        given = [x.binders[0] for x in made]
-        binds += [*made, _with_captured(bind, constants, given) if made else bind]
+        copies = [x.replace(binders=(Local(x.binders[0].type),)) for x in constants]
+        results = [x.binders[0] for x in copies]
+        binds += [*copies, _with_captured(bind, constants, results) if copies else bind]
     return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
 
 
@@ -41,12 +41,14 @@ def _is_large(bind: Bind) -> bool:
     return type(size) is int and size >= _LEAST
 
 
-def _with_captured(bind: Bind, constants: list[Bind], given: list[Local]) -> Bind:
+def _with_captured(bind: Bind, constants: list[Bind], results: list[Local]) -> Bind:
     """A loop whose body has these constants as parameters."""
     (body,) = bodies_of(bind)
-    left = {id(x) for x in constants}
-    made = body.replace(
+    moved = {id(x) for x in constants}
+    new_body = body.replace(
         params=(*body.params, *[x.binders[0] for x in constants]),
-        binds=tuple([x for x in body.binds if id(x) not in left]),
+        binds=tuple([x for x in body.binds if id(x) not in moved]),
     )
-    return bind.replace(args=(*bind.args, *given), attrs=Attrs(**{**bind.attrs, "body": made}))
+    return bind.replace(
+        args=(*bind.args, *results), attrs=Attrs(**{**bind.attrs, "body": new_body})
+    )

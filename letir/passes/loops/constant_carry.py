@@ -19,12 +19,14 @@ def _constant_carry_level(fn: Lambda) -> Lambda:
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        found = bind.substitute(names) if names else bind
-        constant = _constant_places(found)
+        new_bind = bind.substitute(names) if names else bind
+        constant = _constant_places(new_bind)
         if constant:
-            names.update({bind.binders[k]: found.args[_first_carried(found) + k] for k in constant})
-            found = _with_captured(found, constant)
-        binds.append(found)
+            names.update(
+                {bind.binders[k]: new_bind.args[_first_carried(new_bind) + k] for k in constant}
+            )
+            new_bind = _with_captured(new_bind, constant)
+        binds.append(new_bind)
     if not names:
         return fn
     ret = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args])
@@ -60,11 +62,11 @@ def _with_captured(bind: Bind, constant: list[int]) -> Bind:
     assert layout is not None
     (body,) = bodies_of(bind)
     ahead, steps = layout.ahead, layout.steps
-    kept = [n for n in range(len(bind.args) - ahead) if n not in constant]
+    variable = [n for n in range(len(bind.args) - ahead) if n not in constant]
     results = [n for n in range(len(bind.binders)) if n not in constant]
-    params = (*body.params[:steps], *[body.params[steps + n] for n in (*kept, *constant)])
-    args = (*bind.args[:ahead], *[bind.args[ahead + n] for n in (*kept, *constant)])
-    made = Lambda(params, body.binds, Ret(tuple([body.ret.args[n] for n in results])))
-    counts = layout.counts(bind, results, kept)
-    attrs = Attrs(**{**bind.attrs, **counts, "body": made})
+    params = (*body.params[:steps], *[body.params[steps + n] for n in (*variable, *constant)])
+    args = (*bind.args[:ahead], *[bind.args[ahead + n] for n in (*variable, *constant)])
+    new_body = Lambda(params, body.binds, Ret(tuple([body.ret.args[n] for n in results])))
+    counts = layout.counts(bind, results, variable)
+    attrs = Attrs(**{**bind.attrs, **counts, "body": new_body})
     return Bind(tuple([bind.binders[n] for n in results]), bind.op, args, attrs, bind.source)

@@ -115,13 +115,13 @@ def _describe_loop(bind: Bind, numbers: dict) -> LoopBind:
 
 def _enters_numbers(bind: Bind, numbers: dict) -> tuple:
     """(certain, enters) of a loop between two numbers."""
-    known = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
-    runs = None not in known and known[0] < known[1]
+    bounds = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
+    runs = None not in bounds and bounds[0] < bounds[1]
 
     def enters(builder: LetBuilder) -> Arg:
         return builder.emit(less, bind.args[:2])[0]
 
-    is_open = None in known  # whether steps are possible for some values of the bounds
+    is_open = None in bounds  # whether steps are possible for some values of the bounds
     return (runs,), enters if is_open else None
 
 
@@ -243,25 +243,25 @@ def _hoist_invariants(loop: LoopBind) -> list[Bind]:
     """The moved binds, followed by the loop."""
     bind, captured = loop.bind, loop.captured
     room = max(_ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
-    found: list[_Invariants] = []
+    invariants: list[_Invariants] = []
     for body, is_certain in zip(bodies_of(bind), loop.certain, strict=True):
-        given = zip(body.params[len(body.params) - len(captured) :], captured, strict=True)
-        if any(param.type is not arg.type for param, arg in given):
+        pairs = zip(body.params[len(body.params) - len(captured) :], captured, strict=True)
+        if any(param.type is not arg.type for param, arg in pairs):
             return [bind]
-        found.append(_inside_of(loop, body, is_certain, room))
-        room = found[-1].room
-    if not any(inside.kept for inside in found):
+        invariants.append(_inside_of(loop, body, is_certain, room))
+        room = invariants[-1].room
+    if not any(inside.kept for inside in invariants):
         return [bind]
     builder = LetBuilder()
     builder.source = bind.source
     operands: list[Arg] = [*bind.args]
-    for inside in found:
+    for inside in invariants:
         operands += _emit_invariants(inside, loop, builder)
     programs = []
-    for inside in found:
+    for inside in invariants:
         more = [
             local if other is inside else Local(local.type, local.name)
-            for other in found
+            for other in invariants
             for local in other.kept
         ]
         programs.append(inside.remaining_body([*inside.body.params, *more]))
@@ -312,8 +312,8 @@ def _emit_invariants(inside: _Invariants, loop: LoopBind, builder: LetBuilder) -
         return _if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
-        made = Bind(fresh_binders(bind.binders, names), bind.op, args, bind.attrs, bind.source)
-        builder.binds.append(made)
+        hoisted = Bind(fresh_binders(bind.binders, names), bind.op, args, bind.attrs, bind.source)
+        builder.binds.append(hoisted)
     return [names[local] for local in inside.kept]
 
 

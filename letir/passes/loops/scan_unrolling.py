@@ -46,11 +46,11 @@ class _ScanSteps:
             rest, blocks = range(self.length - covered), range(self.length - covered, self.length)
         parts = []
         if blocks:
-            carry, found = self.loop_over_blocks(builder, carry, blocks, size)
-            parts.append(found)
+            carry, rows = self.loop_over_blocks(builder, carry, blocks, size)
+            parts.append(rows)
         if rest or not blocks:
-            carry, found = self.unroll_steps(builder, carry, rest)
-            parts.append(found)
+            carry, rows = self.unroll_steps(builder, carry, rest)
+            parts.append(rows)
         if self.is_reverse:
             parts.reverse()
         return [*carry, *(_concatenate_stacked(builder, ys) for ys in zip(*parts, strict=True))]
@@ -88,13 +88,13 @@ class _ScanSteps:
             length=len(places) // size,
             reverse=self.is_reverse,
         )
-        found = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
+        results = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
         shapes = [(len(places), *aval.shape) for aval in self.returned[count:]]
         stacked = [
             _emit_one(builder, reshape, (y,), shape=shape, order="C")
-            for y, shape in zip(found[count:], shapes, strict=True)
+            for y, shape in zip(results[count:], shapes, strict=True)
         ]
-        return found[:count], stacked
+        return results[:count], stacked
 
     def in_loop_order(self, steps: Sequence) -> Sequence:
         """The steps in the order of the loop."""
@@ -104,9 +104,9 @@ class _ScanSteps:
         """(carry, results) of consecutive steps on these slices."""
         results, count = [], len(self.carry)
         for xs in slices:
-            found = builder.inline(self.body, (*carry, *xs, *captured))
-            carry = found[:count]
-            results.append(found[count:])
+            step_results = builder.inline(self.body, (*carry, *xs, *captured))
+            carry = step_results[:count]
+            results.append(step_results[count:])
         ys = (
             zip(*self.in_loop_order(results), strict=True)
             if results

@@ -91,14 +91,14 @@ class _Unroller:
             bind = bind.substitute(names)
         self.builder.source = bind.source
         is_unrolled = _is_counted(bind) and not self.keeps(bind)
-        found = _LOOPS[bind.op.bodies.loop](self, bind) if is_unrolled else None
-        if found is None:
+        results = _LOOPS[bind.op.bodies.loop](self, bind) if is_unrolled else None
+        if results is None:
             if _may_be_known(bind) and _is_one_integer(bind.binders[0]):
                 self.made[bind.binders[0]] = bind
             self.builder.binds.append(bind)
             return
         self.is_changed = True
-        for binder, result in zip(bind.binders, found, strict=True):
+        for binder, result in zip(bind.binders, results, strict=True):
             names[binder] = result
             if type(result) is Local and result.name is None:
                 result.name = binder.name
@@ -209,11 +209,11 @@ def _block_body(body: Lambda, start: Arg, size: int) -> Lambda:
     return builder.build(carry)
 
 
-def _may_unroll(body: Lambda, given: Sequence, returned: Sequence) -> bool:
-    """Whether a body for operands of types ``given``, with these result types, may be unrolled."""
-    if len(body.binds) > _MOST_BINDS or len(given) != len(body.params):
+def _may_unroll(body: Lambda, args: Sequence, returned: Sequence) -> bool:
+    """Whether a body for operands of types ``args``, with these result types, may be unrolled."""
+    if len(body.binds) > _MOST_BINDS or len(args) != len(body.params):
         return False
-    pairs = [*zip(body.params, given, strict=True), *zip(body.ret.args, returned, strict=True)]
+    pairs = [*zip(body.params, args, strict=True), *zip(body.ret.args, returned, strict=True)]
     return all(arg.type is kind for arg, kind in pairs)
 
 

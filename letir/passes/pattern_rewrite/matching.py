@@ -67,9 +67,9 @@ class Pattern:
     root: Bind = field(init=False)
 
     def __attrs_post_init__(self):
-        made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
-        object.__setattr__(self, "definitions", made)
-        object.__setattr__(self, "root", _root_of(self.fn, made))
+        definitions = {binder: bind for bind in self.fn.binds for binder in bind.binders}
+        object.__setattr__(self, "definitions", definitions)
+        object.__setattr__(self, "root", _root_of(self.fn, definitions))
         _check_used(self.fn)
 
     def match(self, bind: Bind, ud: UseDef) -> dict[Local, Any] | None:
@@ -84,17 +84,17 @@ class Pattern:
                 and _enter_match(values, expected.binders, bind.binders)
             ):
                 return None
-            for wanted, arg in zip(expected.args, bind.args, strict=True):
-                inner = self.definitions.get(wanted) if type(wanted) is Local else None
+            for expected_arg, arg in zip(expected.args, bind.args, strict=True):
+                inner = self.definitions.get(expected_arg) if type(expected_arg) is Local else None
                 # the local has a value already, which must be the same
-                if inner is None or wanted in values:
-                    if not _enter_match(values, (wanted,), (arg,)):
+                if inner is None or expected_arg in values:
+                    if not _enter_match(values, (expected_arg,), (arg,)):
                         return None
                     continue
-                made = ud.definition(arg) if type(arg) is Local else None
-                if made is None or not _is_result(inner, wanted, made, arg):
+                definition = ud.definition(arg) if type(arg) is Local else None
+                if definition is None or not _is_result(inner, expected_arg, definition, arg):
                     return None
-                pending.append((inner, made))
+                pending.append((inner, definition))
         return values
 
 
@@ -108,35 +108,39 @@ def _is_same_operation(expected: Bind, bind: Bind) -> bool:
     )
 
 
-def _is_result(expected: Bind, wanted: Arg, bind: Bind, arg: Arg) -> bool:
+def _is_result(expected: Bind, expected_arg: Arg, bind: Bind, arg: Arg) -> bool:
     """Whether both locals are the same result of their binds."""
-    return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(wanted)
-
-
-def _enter_match(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
-    """Extend the substitution by these operands; False on a conflict of locals or constants."""
-    return all(
-        want == arg if type(want) is Const else values.setdefault(want, arg) == arg
-        for want, arg in zip(wanted, args, strict=True)
+    return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(
+        expected_arg
     )
 
 
-def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
+def _enter_match(values: dict[Local, Arg], expected: Sequence[Arg], args: Sequence[Arg]) -> bool:
+    """Extend the substitution by these operands; False on a conflict of locals or constants."""
+    return all(
+        want == arg if type(want) is Const else values.setdefault(want, arg) == arg
+        for want, arg in zip(expected, args, strict=True)
+    )
+
+
+def _root_of(fn: Lambda, definitions: dict[Local, Bind]) -> Bind:
     """The last bind of a pattern, from which all its other binds are reachable."""
-    computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
+    computed = fn.ret.args and all(arg in definitions for arg in fn.ret.args)
     if not computed or any(map(has_effect, fn.binds)):
         raise LetirError(
             "rewrite: a pattern must return results of operations without effects, found "
             f"{len(fn.binds)} operations\n"
             "  compute something in the pattern: lambda x: x * x"
         )
-    root = max((made[arg] for arg in fn.ret.locals()), key=fn.binds.index)  # patterns are small
+    root = max(
+        (definitions[arg] for arg in fn.ret.locals()), key=fn.binds.index
+    )  # patterns are small
     reached, pending = set(), [root]
     while pending:
         bind = pending.pop()
         if bind not in reached:
             reached.add(bind)
-            pending += [made[arg] for arg in bind.locals() if arg in made]
+            pending += [definitions[arg] for arg in bind.locals() if arg in definitions]
     if len(reached) < len(fn.binds):
         raise LetirError(
             "rewrite: one result of a pattern must need all the others, found\n" + fn.listing()
@@ -194,13 +198,13 @@ def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
     """
     if isinstance(function, np.ufunc):
         return list("xyz"[: function.nin]), []
-    found = inspect.signature(function).parameters.values()
-    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         raise LetirError(
             "rewrite: a pattern takes parameters with names, not * or **\n  write lambda x, y: ..."
         )
-    attributes = [p.name for p in found if p.kind is p.KEYWORD_ONLY]
-    return [p.name for p in found if p.name not in attributes], attributes
+    attributes = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    return [p.name for p in parameters if p.name not in attributes], attributes
 
 
 def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> list[Pattern]:
@@ -208,9 +212,11 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     if isinstance(pattern, Lambda):
         programs: list[tuple[Lambda, dict[str, Any]]] = [(_without_dead_binds(pattern), {})]
     else:
-        names, wanted = pattern_parameters(pattern)
+        names, attributes = pattern_parameters(pattern)
         programs = list(
-            _record_with_attributes(pattern, dict.fromkeys(names), _attribute_choices(f, wanted))
+            _record_with_attributes(
+                pattern, dict.fromkeys(names), _attribute_choices(f, attributes)
+            )
         )
     return [
         Pattern(variant, values)
@@ -249,14 +255,16 @@ def _record_with_attributes(
         raise failed
 
 
-def _attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
+def _attribute_choices(f: Lambda, names: list[str]) -> list[dict]:
     """All assignments of values that occur in ``f`` to the attributes of these names."""
     load_all()
-    known = {name for op in PRIMITIVES.values() for name in op.attrs}
+    attribute_names = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []
-    for name in wanted:
-        base = name if name in known else name.rstrip("_0123456789")  # axis_2: another axis
-        if base not in known:
+    for name in names:
+        base = (
+            name if name in attribute_names else name.rstrip("_0123456789")
+        )  # axis_2: another axis
+        if base not in attribute_names:
             raise LetirError(
                 f"rewrite: no operation has an attribute {name!r}\n"
                 "  keyword-only parameters of a pattern have the names of attributes: axis, axis_2"
@@ -264,13 +272,13 @@ def _attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
         there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
         # 1 is not True or 1.0
         domains.append(list({token(value): value for value in there}.values()))
-    found = list(itertools.islice(itertools.product(*domains), _MOST_ATTRIBUTES + 1))
-    if len(found) > _MOST_ATTRIBUTES:
+    choices = list(itertools.islice(itertools.product(*domains), _MOST_ATTRIBUTES + 1))
+    if len(choices) > _MOST_ATTRIBUTES:
         raise LetirError(
-            f"rewrite: the attributes {', '.join(wanted)} have too many values\n"
+            f"rewrite: the attributes {', '.join(names)} have too many values\n"
             "  write separate patterns for some of the values"
         )
-    return [dict(zip(wanted, values, strict=True)) for values in found]
+    return [dict(zip(names, values, strict=True)) for values in choices]
 
 
 def _operand_orders(fn: Lambda) -> list[Lambda]:

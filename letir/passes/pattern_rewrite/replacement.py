@@ -115,11 +115,11 @@ class _Finder:
         if not inner.isdisjoint(self.consumed) or not self.is_free(inner, results, at):
             return None
         names = _parameter_names(pattern.fn)
-        given = {
+        matched = {
             n: _plain_argument(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)
         }
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
-        match = Match(given | pattern.attributes, binds, results, ud)
+        match = Match(matched | pattern.attributes, binds, results, ud)
         # last, so that the user's function sees only replaceable matches
         if self.where is not None and not self.where(match):
             return None
@@ -168,7 +168,7 @@ class _Replacer:
     def run(self) -> Lambda:
         """The new program."""
         builder, f = LetBuilder(), self.f
-        inside = set().union(*[found.inner for found in self.matches.values()])
+        inside = set().union(*[occurrence.inner for occurrence in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
             # matched binds are emitted too: ``needed_binds`` drops them unless they have other uses
@@ -186,43 +186,43 @@ class _Replacer:
         """The current replacement of ``arg``."""
         return self.names.get(arg, arg) if type(arg) is Local else arg
 
-    def replace(self, builder: LetBuilder, found: _Occurrence, bind: Bind) -> None:
+    def replace(self, builder: LetBuilder, occurrence: _Occurrence, bind: Bind) -> None:
         """Emit the replacement for a match whose last bind is ``bind``."""
-        given = {
+        operands = {
             name: self.current_arg(value) if type(value) is Local else Const(value)
-            for name, value in found.match.values.items()
-            if name not in found.pattern.attributes
+            for name, value in occurrence.match.values.items()
+            if name not in occurrence.pattern.attributes
         }
-        program, names = self.replacement_program(given, found.pattern.attributes)
-        args = [given[name] for name in names]
+        program, names = self.replacement_program(operands, occurrence.pattern.attributes)
+        args = [operands[name] for name in names]
         builder.source, start = bind.source, len(builder.binds)
         emitted = builder.inline(program, args)  # one recording, renamed for each match
-        _check_count(found.match.results, emitted)
-        pairs = zip(found.match.results, emitted, strict=True)
+        _check_count(occurrence.match.results, emitted)
+        pairs = zip(occurrence.match.results, emitted, strict=True)
         results = [_as_numpy_scalar(builder, old, new) for old, new in pairs]
-        made = {binder for new in builder.binds[start:] for binder in new.binders}
-        for old, new in zip(found.match.results, results, strict=True):
+        new_locals = {binder for new in builder.binds[start:] for binder in new.binders}
+        for old, new in zip(occurrence.match.results, results, strict=True):
             _check_replacement_type(old, new, bind)
             # an operand that is returned unchanged keeps its name
-            if type(new) is Local and new in made and new.name is None:
+            if type(new) is Local and new in new_locals and new.name is None:
                 new.name = old.name
             self.names[old] = new
 
     def replacement_program(
-        self, given: dict[str, Arg], attributes: dict
+        self, values: dict[str, Arg], attributes: dict
     ) -> tuple[Lambda, list[str]]:
         """(replacement program, the operands that are its parameters); cached by operand types."""
         if isinstance(self.replacement, Lambda):
-            return self.replacement, list(given)
-        operands = {n: arg.type if type(arg) is Local else arg for n, arg in given.items()}
+            return self.replacement, list(values)
+        operands = {n: arg.type if type(arg) is Local else arg for n, arg in values.items()}
         # the key has types and numbers, on which the replacement may depend
         key = (*operands.items(), *((n, token(v)) for n, v in attributes.items()))
         if key not in self.programs:
             names, keywords = pattern_parameters(self.replacement)
             _check_names(names, keywords, operands, attributes)
-            wanted = {name: operands[name] for name in names}
-            fn = record_pattern(self.replacement, wanted, {n: attributes[n] for n in keywords})
-            names = [name for name, kind in wanted.items() if type(kind) is not Const]
+            chosen = {name: operands[name] for name in names}
+            fn = record_pattern(self.replacement, chosen, {n: attributes[n] for n in keywords})
+            names = [name for name, kind in chosen.items() if type(kind) is not Const]
             self.programs[key] = _without_places(fn), names
         return self.programs[key]
 
@@ -237,9 +237,9 @@ def _check_names(names: list, keywords: list, operands: dict, attributes: dict) 
     unknown = [name for name in names if name not in operands]
     unknown += [name for name in keywords if name not in attributes]
     if unknown:
-        known = ", ".join([*operands, *attributes])
+        known_names = ", ".join([*operands, *attributes])
         raise LetirError(
-            f"rewrite: the replacement takes {', '.join(unknown)}, the pattern has {known}\n"
+            f"rewrite: the replacement takes {', '.join(unknown)}, the pattern has {known_names}\n"
             "  give both the same parameter names, attributes after a *"
         )
 
@@ -249,10 +249,10 @@ def _as_numpy_scalar(builder: LetBuilder, old: Local, new: Arg) -> Arg:
 
     In programs an operation on Python numbers is the NumPy function followed by ``weaken``.
     """
-    aval, given = old.type, new.type
-    if None in (aval, given) or not getattr(given, "weak", False) or aval.weak:
+    aval, new_type = old.type, new.type
+    if None in (aval, new_type) or not getattr(new_type, "weak", False) or aval.weak:
         return new
-    if aval.dtype != given.dtype or aval.shape:
+    if aval.dtype != new_type.dtype or aval.shape:
         return new
     return builder.emit(cast, (new,), cast.complete({"dtype": aval.dtype}))[0]
 

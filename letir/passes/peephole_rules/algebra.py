@@ -217,8 +217,8 @@ def is_power(dtype: np.dtype, exponent: float) -> bool:
         return False
     info = np.finfo(dtype)
     some = [0.0, 1.0, 3.0, 1.1, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal]
-    found = np.random.default_rng(0).standard_normal(300).astype(dtype)
-    x = np.concatenate([np.array([*some, *[-v for v in some]], dtype), found])
+    samples = np.random.default_rng(0).standard_normal(300).astype(dtype)
+    x = np.concatenate([np.array([*some, *[-v for v in some]], dtype), samples])
     arrays = [x, x[::3], x[:1], x[:6].reshape(2, 3).T, *x[:40], *[np.asarray(v) for v in x[:40]]]
     with float_errors(all="ignore"):
         powers = [(np.asarray(np.power(a, exponent)), np.asarray(simple(a))) for a in arrays]

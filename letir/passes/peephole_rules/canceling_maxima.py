@@ -69,12 +69,12 @@ def canceling_maxima(
     failed: set[Local] = set()
     constants = _Constants(binds)
     for bind in tape:
-        found = {changes[a].root for a in bind.args if type(a) is Local and a in changes}
-        if found:
+        new_roots = {changes[a].root for a in bind.args if type(a) is Local and a in changes}
+        if new_roots:
             try:
                 change = _change_of(bind, changes, constants)
             except _UnknownChange:
-                failed |= found
+                failed |= new_roots
             else:
                 if change.weight != 0:
                     changes[bind.binders[0]] = change
@@ -97,8 +97,8 @@ class _Constants:
         if type(arg) is Const:
             return arg.value
         if self.values is None:
-            known = [bind for bind in self.binds if bind.op.role == "constant"]
-            self.values = {bind.binders[0]: bind.attrs.get("value") for bind in known}
+            constants = [bind for bind in self.binds if bind.op.role == "constant"]
+            self.values = {bind.binders[0]: bind.attrs.get("value") for bind in constants}
         return self.values.get(arg)
 
 
@@ -120,20 +120,20 @@ def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -
         raise _UnknownChange
     if any(aval is not None and not is_static_shape(aval.shape) for aval in kinds):
         raise _UnknownChange
-    given = [changes.get(arg) if type(arg) is Local else None for arg in bind.args]
-    if len({change.root for change in given if change is not None}) != 1:
+    operands = [changes.get(arg) if type(arg) is Local else None for arg in bind.args]
+    if len({change.root for change in operands if change is not None}) != 1:
         raise _UnknownChange
-    return rule(bind, given, constants)
+    return rule(bind, operands, constants)
 
 
 # ---- elementwise operations ----
 
 
-def _broadcast_labels(bind: Bind, given: Sequence[_Change | None]) -> Labels:
+def _broadcast_labels(bind: Bind, operands: Sequence[_Change | None]) -> Labels:
     """The labels of the result of operands that are broadcast; they have to agree."""
     shape = bind.binders[0].type.shape
     result = set()
-    for change in given:
+    for change in operands:
         if change is not None:
             result.add((None,) * (len(shape) - len(change.labels)) + change.labels)
     if len(result) != 1:
@@ -141,22 +141,22 @@ def _broadcast_labels(bind: Bind, given: Sequence[_Change | None]) -> Labels:
     return result.pop()
 
 
-def _joint_weight(sign: int, given: Sequence) -> float:
+def _joint_weight(sign: int, operands: Sequence) -> float:
     """The weight of the maximum in a sum or product of two operands; the second one has a sign."""
-    factors = zip((1, sign), given, strict=True)
+    factors = zip((1, sign), operands, strict=True)
     return sum([factor * x.weight for factor, x in factors if x is not None])
 
 
 def _sum_rule(sign: int) -> Callable:
     """The rule of an addition, or of a subtraction."""
 
-    def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        labels, known = _broadcast_labels(bind, given), [x for x in given if x is not None]
-        if {x.form for x in known} == {"shift"}:
-            return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
-        if len(known) == 1 or len({(x.form, x.weight) for x in known}) != 1:
+    def rule(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+        labels, changed = _broadcast_labels(bind, operands), [x for x in operands if x is not None]
+        if {x.form for x in changed} == {"shift"}:
+            return evolve(changed[0], weight=_joint_weight(sign, operands), labels=labels)
+        if len(changed) == 1 or len({(x.form, x.weight) for x in changed}) != 1:
             raise _UnknownChange
-        return evolve(known[0], labels=labels)
+        return evolve(changed[0], labels=labels)
 
     return rule
 
@@ -164,18 +164,20 @@ def _sum_rule(sign: int) -> Callable:
 def _product_rule(sign: int) -> Callable:
     """The rule of a multiplication, or of a division."""
 
-    def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        labels, known = _broadcast_labels(bind, given), [x for x in given if x is not None]
-        if {x.form for x in known} == {"scale"}:
-            return evolve(known[0], weight=_joint_weight(sign, given), labels=labels)
-        if len(known) == 2:
+    def rule(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+        labels, changed = _broadcast_labels(bind, operands), [x for x in operands if x is not None]
+        if {x.form for x in changed} == {"scale"}:
+            return evolve(changed[0], weight=_joint_weight(sign, operands), labels=labels)
+        if len(changed) == 2:
             raise _UnknownChange
-        n = given.index(known[0])
+        n = operands.index(changed[0])
         number = constants.value(bind.args[1 - n])
         if isinstance(number, bool) or not isinstance(number, Real) or (sign < 0 and n == 1):
             raise _UnknownChange
-        weight = known[0].weight * number if sign > 0 else known[0].weight / float(number or np.nan)
-        return evolve(known[0], weight=weight, labels=labels)
+        weight = (
+            changed[0].weight * number if sign > 0 else changed[0].weight / float(number or np.nan)
+        )
+        return evolve(changed[0], weight=weight, labels=labels)
 
     return rule
 
@@ -183,23 +185,23 @@ def _product_rule(sign: int) -> Callable:
 def _form_change_rule(before: str, after: str) -> Callable:
     """The rule of an operation that turns one form into another."""
 
-    def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        if given[0].form != before:
+    def rule(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+        if operands[0].form != before:
             raise _UnknownChange
-        return evolve(given[0], form=after)
+        return evolve(operands[0], form=after)
 
     return rule
 
 
-def _negation_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-    x = given[0]
+def _negation_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+    x = operands[0]
     return evolve(x, weight=-x.weight) if x.form == "shift" else x
 
 
-def _same_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _same_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
     if bind.binders[0].type.dtype.kind != "f":
         raise _UnknownChange
-    return given[0]
+    return operands[0]
 
 
 # ---- axes ----
@@ -208,8 +210,8 @@ def _same_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
 def _reduction_rule(form: str) -> Callable:
     """The rule of a reduction along axes on which t does not depend."""
 
-    def rule(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
-        x, attrs = given[0], bind.attrs
+    def rule(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+        x, attrs = operands[0], bind.attrs
         if len(bind.args) != 1 or attrs.get("initial") is not None or x.form != form:
             raise _UnknownChange
         axis, rank = attrs["axis"], len(x.labels)
@@ -217,60 +219,60 @@ def _reduction_rule(form: str) -> Callable:
         reduced = {n % rank for n in axes} if rank else set()
         if any(x.labels[n] is not None for n in reduced):
             raise _UnknownChange
-        kept = [None if n in reduced else label for n, label in enumerate(x.labels)]
+        labels = [None if n in reduced else label for n, label in enumerate(x.labels)]
         if not attrs.get("keepdims"):
-            kept = [label for n, label in enumerate(x.labels) if n not in reduced]
-        return evolve(x, labels=tuple(kept))
+            labels = [label for n, label in enumerate(x.labels) if n not in reduced]
+        return evolve(x, labels=tuple(labels))
 
     return rule
 
 
-def _reshape_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _reshape_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
     """The rule of operations that only insert or remove axes of length 1."""
     before, after = bind.args[0].type.shape, bind.binders[0].type.shape
     if [n for n in before if n != 1] != [n for n in after if n != 1]:
         raise _UnknownChange
-    labels = iter([x for x, n in zip(given[0].labels, before, strict=True) if n != 1])
-    return evolve(given[0], labels=tuple([None if n == 1 else next(labels) for n in after]))
+    labels = iter([x for x, n in zip(operands[0].labels, before, strict=True) if n != 1])
+    return evolve(operands[0], labels=tuple([None if n == 1 else next(labels) for n in after]))
 
 
-def _index_change(bind: Bind, given: Sequence, constants: _Constants) -> _Change:
+def _index_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
     """The rule of basic indices, and of ``x[np.arange(n), places]`` for t along one axis."""
-    item, x = bind.attrs["item"], given[0]
+    item, x = bind.attrs["item"], operands[0]
     item = item if type(item) is tuple else (item,)
     if len(bind.args) == 1:
         return evolve(x, labels=_basic_index(item, x.labels))
     arrays = bind.args[1:]
-    if len(arrays) != len(item) or len(item) != len(x.labels) or any(given[1:]):
+    if len(arrays) != len(item) or len(item) != len(x.labels) or any(operands[1:]):
         raise _UnknownChange
-    found = None
+    axis_label = None
     for label, array, length in zip(x.labels, arrays, bind.args[0].type.shape, strict=True):
         if array.type.shape != bind.binders[0].type.shape or len(array.type.shape) != 1:
             raise _UnknownChange
         if label is not None:
             places = constants.value(array)
             is_each = isinstance(places, np.ndarray) and np.array_equal(places, np.arange(length))
-            if found is not None or not is_each:
+            if axis_label is not None or not is_each:
                 raise _UnknownChange
-            found = label
-    return evolve(x, labels=(found,))
+            axis_label = label
+    return evolve(x, labels=(axis_label,))
 
 
 def _basic_index(item: tuple, labels: Labels) -> Labels:
     """The labels of ``x[item]``, an index of slices, integers, None and an ellipsis."""
-    left, found = list(labels), []
+    remaining, kept_labels = list(labels), []
     if ... in item:  # it stands for the axes without a part
         place, named = item.index(...), [part for part in item if part not in (None, ...)]
         whole = (slice(None),) * (len(labels) - len(named))
         item = (*item[:place], *whole, *item[place + 1 :])
     for part in item:
-        label = left.pop(0) if part is not None else None
+        label = remaining.pop(0) if part is not None else None
         is_whole = part is None or part == slice(None)
         if not is_whole and (label is not None or type(part) not in (int, slice)):
             raise _UnknownChange
         if type(part) is not int:
-            found.append(label)
-    return (*found, *left)
+            kept_labels.append(label)
+    return (*kept_labels, *remaining)
 
 
 _EXTREMA = frozenset(["max", "min"])

@@ -26,9 +26,9 @@ def merge_rules(*tables: dict) -> dict:
     """
     merged: dict[str, tuple] = {}
     for rules in tables:
-        for op, found in rules.items():
+        for op, more in rules.items():
             name = op if type(op) is str else op.name
-            merged[name] = merged.get(name, ()) + found
+            merged[name] = merged.get(name, ()) + more
     return merged
 
 
@@ -71,7 +71,7 @@ def _rewrite_exactly(fn: Lambda) -> Lambda:
 def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     """``fn`` with its binds rewritten by ``rules``, a table that ``merge_rules`` made.
 
-    A rule ``(bind, known)`` returns a bind with the same binders, a replacement for the only
+    A rule ``(bind, facts)`` returns a bind with the same binders, a replacement for the only
     result, or None. Results of unknown type stay as they are.
     """
     facts = ValueFacts(fn)
@@ -79,20 +79,20 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     binds: list[Bind] = []
     changed = has_written = False
     for bind in fn.binds:
-        found = bind.substitute(names) if names else bind
+        new_bind = bind.substitute(names) if names else bind
         if has_written and bind.op is not write_back:
             facts.forget()
         has_written = bind.op is write_back
         if bind.op.name in rules and is_typed(bind):
             facts.current = bind
-            simple = _simplify_bind(found, rules, facts)
+            simple = _simplify_bind(new_bind, rules, facts)
             if type(simple) is Local:
                 names[bind.binders[0]] = simple
                 continue
-            found = simple
-        changed = changed or found is not bind
-        binds.append(found)
-        facts.note(found)
+            new_bind = simple
+        changed = changed or new_bind is not bind
+        binds.append(new_bind)
+        facts.note(new_bind)
     if not (changed or names):
         return fn
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
@@ -120,12 +120,12 @@ def is_typed(bind: Bind) -> bool:
     return all(binder.type is not None for binder in bind.binders)
 
 
-def has_types_of(found: Bind | Local, bind: Bind) -> bool:
+def has_types_of(new: Bind | Local, bind: Bind) -> bool:
     """Whether a new bind has the types of the bind that it replaces; promotion may change them."""
-    if type(found) is Local:
-        return found.type is bind.binders[0].type
+    if type(new) is Local:
+        return new.type is bind.binders[0].type
     try:
-        types = result_types(found.op, found.args, found.attrs)
+        types = result_types(new.op, new.args, new.attrs)
     except LetirError:
         return False
     pairs = zip(types, bind.binders, strict=True)

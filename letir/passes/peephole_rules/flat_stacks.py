@@ -33,15 +33,15 @@ def flatten_stacks(fn: Lambda) -> Lambda:
     %3 = reshape %2, (2, 2), 'C'
     return %3
     """
-    rows = {bind.binders[0]: found for bind in fn.binds if (found := _scalars_of(bind))}
+    rows = {bind.binders[0]: scalars for bind in fn.binds if (scalars := _scalars_of(bind))}
     if not rows:
         return fn
     counts, replaced = use_counts(fn), {}
-    gone: set[Arg] = set()
+    unpacked: set[Arg] = set()
     for bind in fn.binds:
         if _is_matrix_of(bind, rows, counts):
             replaced[bind.binders[0]] = _flat_stack(bind, rows)
-            gone.update(bind.args)
+            unpacked.update(bind.args)
     if not replaced:
         return fn
     binds: list[Bind] = []
@@ -49,7 +49,7 @@ def flatten_stacks(fn: Lambda) -> Lambda:
         first = bind.binders[0] if bind.binders else None
         if first in replaced:
             binds += replaced[first]
-        elif first not in gone:
+        elif first not in unpacked:
             binds.append(bind)
     return fn.with_binds(binds)
 

@@ -39,14 +39,14 @@ def _without_expands(fn: Lambda) -> Lambda:
     binds: list[Bind] = []
     changed = False
     for bind in fn.binds:
-        found = bind
+        new_bind = bind
         if bind.op is broadcast_to:
             base = bind.args[0]
             bases[bind.binders[0]] = bases.get(base, base)
         elif bases and bind.op.elementwise and bind.op.reusable and _has_axes(bind):
-            found = _without_broadcasts(bind, bases)
-            changed = changed or found is not bind
-        binds.append(found)
+            new_bind = _without_broadcasts(bind, bases)
+            changed = changed or new_bind is not bind
+        binds.append(new_bind)
     return fn.with_binds(binds) if changed else fn
 
 
@@ -65,6 +65,6 @@ def _without_broadcasts(bind: Bind, bases: dict[Arg, Arg]) -> Bind:
     # one operand after the other: the last one may be the only one with the shape of the result
     for i in places:
         args = (*bind.args[:i], bases[bind.args[i]], *bind.args[i + 1 :])
-        found = bind.with_args(args)
-        bind = found if is_typed(bind) and has_types_of(found, bind) else bind
+        new_bind = bind.with_args(args)
+        bind = new_bind if is_typed(bind) and has_types_of(new_bind, bind) else bind
     return bind

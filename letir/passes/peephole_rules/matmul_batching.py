@@ -67,8 +67,8 @@ def _batch_products(fn: Lambda) -> Lambda:
     batches = _Batches(sides)
     for position, bind in enumerate(fn.binds):
         batches.visit_bind(position, bind)
-    found = [batch for batch in batches.all if batch.is_worth]
-    return fn.with_binds(_Emission(fn, found).binds()) if found else fn
+    worthwhile = [batch for batch in batches.all if batch.is_worth]
+    return fn.with_binds(_Emission(fn, worthwhile).binds()) if worthwhile else fn
 
 
 def _common_sides(fn: Lambda) -> dict[Local, int]:

@@ -87,9 +87,11 @@ def _undo_expand_dims(bind: Bind, facts: ValueFacts) -> Arg | None:
     if inner is None or bind.attrs["axis"] is None:
         return None
     ndim = bind.args[0].type.ndim
-    made, taken = (normalize_axes(b.attrs["axis"], ndim) for b in (inner, bind))
+    added, removed = (normalize_axes(b.attrs["axis"], ndim) for b in (inner, bind))
     x = inner.args[0]
-    return x if set(made) == set(taken) and facts.view_may_be_replaced(bind.binders[0], x) else None
+    return (
+        x if set(added) == set(removed) and facts.view_may_be_replaced(bind.binders[0], x) else None
+    )
 
 
 def _undo_squeeze(bind: Bind, facts: ValueFacts) -> Arg | None:

@@ -82,11 +82,11 @@ class _NegationSinker:
     def emit(self, bind: Bind, op: Primitive, args: tuple, negative: bool) -> None:
         """Emit ``op`` without signs of operands; its result is that of ``bind`` up to sign."""
         (binder,) = bind.binders
-        made = Local(binder.type, binder.name) if negative else binder
+        result = Local(binder.type, binder.name) if negative else binder
         if negative:
-            self.signed[binder] = made, True
+            self.signed[binder] = result, True
         plain = tuple([self.signed.get(arg, (arg, False))[0] for arg in args])
-        self.binds.append(Bind((made,), op, plain, bind.attrs, bind.source))
+        self.binds.append(Bind((result,), op, plain, bind.attrs, bind.source))
 
     def with_sign(self, arg: Arg) -> Arg:
         """The value of ``arg`` with its sign, negated now if necessary."""

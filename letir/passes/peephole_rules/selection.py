@@ -48,8 +48,8 @@ def _merge_choices(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
         return a if facts.may_be_replaced(y, a, condition) else None
     decided = facts.number(condition)
     if type(decided) is bool:
-        taken, left = (a, b) if decided else (b, a)
-        return taken if facts.may_be_replaced(y, taken, left) else None
+        chosen, refused = (a, b) if decided else (b, a)
+        return chosen if facts.may_be_replaced(y, chosen, refused) else None
     return _nested_choice(bind, facts)
 
 
@@ -70,11 +70,11 @@ def _inner_choice(condition: Local, branch: Arg, i: int, facts: ValueFacts) -> A
     inner = facts.made.get(branch) if facts.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
         return None
-    taken = inner.args[1 + i]
+    chosen = inner.args[1 + i]
     # equal types, or ``where`` would cast; C order, or the result's memory order may change
-    is_same = type(taken) is Local and taken.type is branch.type
-    in_rows = len(branch.type.shape) < 2 or facts.is_c_contiguous(taken)
-    return taken if is_same and in_rows else None
+    is_same = type(chosen) is Local and chosen.type is branch.type
+    in_rows = len(branch.type.shape) < 2 or facts.is_c_contiguous(chosen)
+    return chosen if is_same and in_rows else None
 
 
 # ---- logic ----

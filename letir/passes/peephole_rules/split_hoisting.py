@@ -40,7 +40,7 @@ class _Specs:
 
     def run(self) -> dict:
         """Visit the binds in reverse, uses before definitions."""
-        made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
+        makers = {binder: bind for bind in self.fn.binds for binder in bind.binders}
         counts = use_counts(self.fn)
         self.whole.update(self.fn.ret.locals())
         for bind in reversed(self.fn.binds):
@@ -53,9 +53,9 @@ class _Specs:
                 spec = self.found.get(bind.binders[0]) if bind.binders else None
                 operands = () if spec is None else bind.args
             for arg in operands:
-                if type(arg) is not Local or counts.get(arg) != 1 or arg not in made:
+                if type(arg) is not Local or counts.get(arg) != 1 or arg not in makers:
                     continue
-                if self.is_split(arg, made[arg], spec):
+                if self.is_split(arg, makers[arg], spec):
                     self.found[arg] = spec
             if not bind.op.elementwise:
                 self.whole.update(bind.locals())
@@ -116,10 +116,10 @@ class _Splitter:
     def in_parts(self, bind: Bind, spec: tuple) -> None:
         """Emit an elementwise bind once for each part."""
         operands = [self.parts_of(arg, spec) for arg in bind.args]
-        made = [
+        new_parts = [
             self.builder.emit(bind.op, args, bind.attrs)[0] for args in zip(*operands, strict=True)
         ]
-        self.parts[bind.binders[0], *spec] = made
+        self.parts[bind.binders[0], *spec] = new_parts
 
     def parts_of(self, arg, spec: tuple) -> list:
         """The operands for each part: parts of the operand, or itself if it broadcasts."""

@@ -36,12 +36,12 @@ def flatten_products(fn: Lambda) -> Lambda:
     %4 = reshape %3, (50, 8, 128), 'C'
     return %4
     """
-    found = {bind for bind in fn.binds if bind.op in _PRODUCTS and _is_worth_flattening(bind)}
-    if not found:
+    products = {bind for bind in fn.binds if bind.op in _PRODUCTS and _is_worth_flattening(bind)}
+    if not products:
         return fn
     builder = LetBuilder()
     for bind in fn.binds:
-        if bind in found:
+        if bind in products:
             _emit_flat(builder, bind)
         else:
             builder.binds.append(bind)

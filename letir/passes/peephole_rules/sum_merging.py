@@ -175,8 +175,8 @@ class SummedParts:
 
     def absorb(self, other: "SummedParts", builder: LetBuilder) -> None:
         """Add the parts of another sum."""
-        for found in other.at.values():
-            self.add_part(*found, builder)
+        for part in other.at.values():
+            self.add_part(*part, builder)
 
     def add_to(self, base: Local, builder: LetBuilder) -> None:
         """Add each part to ``base``, which the evaluator does in place."""
@@ -242,9 +242,9 @@ class SummedProducts:
 
     def emit_sum(self, builder: LetBuilder) -> Local:
         """The product of the left factors side by side and the right factors stacked."""
-        left = self.rows.side_by_side(tuple(self.left), 1, builder)
+        factor = self.rows.side_by_side(tuple(self.left), 1, builder)
         right = self.rows.side_by_side(tuple(self.right), 0, builder)
-        return builder.emit(matmul, (left, right))[0]
+        return builder.emit(matmul, (factor, right))[0]
 
 
 def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> SummedParts | SummedProducts:
@@ -281,9 +281,9 @@ class Sum:
             longer.terms.absorb(shorter.terms, builder)
         return longer
 
-    def add_before(self, made: Local, builder: LetBuilder) -> None:
+    def add_before(self, total: Local, builder: LetBuilder) -> None:
         """Add a value to the emitted part."""
-        both = made if self.before is None else builder.emit(add, (self.before, made))[0]
+        both = total if self.before is None else builder.emit(add, (self.before, total))[0]
         self.before = both
 
     def emit_total(self, binder: Local, builder: LetBuilder, base: Local | None = None) -> None:
@@ -295,9 +295,9 @@ class Sum:
         if base is not None and few:
             self.terms.add_to(self.before, builder)
         else:
-            made = self.terms.emit_sum(builder)
+            total = self.terms.emit_sum(builder)
             if self.before is not None:
-                builder.emit(add, (self.before, made))
+                builder.emit(add, (self.before, total))
         # the sum is bound to ``binder``, so that its uses need not change
         last = builder.binds.pop()
         builder.binds.append(Bind((binder,), last.op, last.args, last.attrs, last.source))

@@ -114,20 +114,20 @@ class ValueFacts:
 
     def comes_from_c_contiguous(self, local: Local) -> bool:
         """Whether all values from which an array is made are C-contiguous, where that matters."""
-        seen: set[Local] = set()
+        visited: set[Local] = set()
         pending = [local]
         while pending:
             x = pending.pop()
-            if x in seen or self.contiguous.get(x):
+            if x in visited or self.contiguous.get(x):
                 continue
-            if len(seen) == _MOST_OPERANDS or x in self.contiguous:
+            if len(visited) == _MOST_OPERANDS or x in self.contiguous:
                 return False
-            seen.add(x)
+            visited.add(x)
             above = self.operands_that_decide(self.made.get(x))
             if above is None:
                 return False
             pending += above
-        self.contiguous.update(dict.fromkeys(seen, True))
+        self.contiguous.update(dict.fromkeys(visited, True))
         return True
 
     def operands_that_decide(self, bind: Bind | None) -> list[Local] | None:
