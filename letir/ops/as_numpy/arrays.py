@@ -103,11 +103,11 @@ def sum_to_size(write: Any, x: str, *sizes: str, shape: tuple) -> str | tuple[st
         return (x,)
     lead = aval.ndim - len(shape)
     # the same axes as in _SUM_TO_SIZE, so that this text, the helper and impl round alike
-    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != aval.shape[lead + i])
-    axes = (*range(lead), *kept)
+    stretched = tuple(lead + i for i, n in enumerate(shape) if n == 1 != aval.shape[lead + i])
+    axes = (*range(lead), *stretched)
     axis = {} if len(axes) == aval.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
     dtype = {} if aval.inexact else {"dtype": aval.dtype}  # else sums of integers widen
-    if not kept or not shape:
+    if not stretched or not shape:
         return write.call("np.sum", x, **axis, **dtype)
     total = write.call("np.sum", x, **axis, keepdims=True, **dtype)
     return f"{total}.reshape({write.literal(shape)})" if lead else total
@@ -280,8 +280,8 @@ def assemble(write: Any, *operands: str, items: tuple, shape: tuple | None) -> N
         parts.append((item, at, operands[at + 1 : at + 1 + count]))
         at += 1 + count
     out, aval = write.result(), write.bind.binders[0].type
-    known = aval and write.literal(aval.dtype)
-    dtype = known or f"np.result_type({', '.join([operands[at] for _, at, _ in parts])})"
+    dtype_text = aval and write.literal(aval.dtype)
+    dtype = dtype_text or f"np.result_type({', '.join([operands[at] for _, at, _ in parts])})"
     write.line(f"{out} = np.zeros({shape_text(write, operands[:sizes], shape)}, {dtype})")
     for item, position, arrays in parts:
         _add_at(write, out, item, position, arrays, aval)

@@ -41,13 +41,13 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
     """
 
     def source(write, *operands):
-        found = write.imported(function)
-        if found is None:
+        imported = write.imported(function)
+        if imported is None:
             raise ExportError(
                 f"to_source: {name} calls {function!r}, which no import finds\n"
                 "  define it at the top of a module, under its own name"
             )
-        call = f"{found}({', '.join(operands)})"
+        call = f"{imported}({', '.join(operands)})"
         if not places:
             return call
         every = write.named("cts")
@@ -61,16 +61,16 @@ def looped(write: Any, *args: str, body: Lambda, mapped: Sequence[bool]) -> str:
     """The body as a function, called on one example after the other; results are stacked."""
     one = write.function(body, "example", "One example of a batch.")
     counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
-    found, i = write.named("examples"), write.named("i")
+    rows, i = write.named("examples"), write.named("i")
     each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
-    write.line(f"{found} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
+    write.line(f"{rows} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
     avals = [arg.type for arg in body.ret.args]
     empty = [
         write.call("np.zeros", write.literal((0, *aval.shape)), dtype=aval.dtype) for aval in avals
     ]
     if len(avals) == 1:
-        return f"[np.stack({found}) if {found} else {empty[0]}]"
-    return f"map(np.stack, zip(*{found})) if {found} else ({', '.join(empty)})"
+        return f"[np.stack({rows}) if {rows} else {empty[0]}]"
+    return f"map(np.stack, zip(*{rows})) if {rows} else ({', '.join(empty)})"
 
 
 # ---- custom rules and gradient programs ----
@@ -98,15 +98,17 @@ def inline_primal(write: Any, *args: str, primal: Lambda, **_: Any) -> Any:
 
 def autograd_add(write: Any, x: str, y: str) -> str | tuple[str] | None:
     """The sum, where None counts as zero."""
-    known = [not write.may_be_none(i) for i in range(2)]
-    if all(known):
+    is_defined = [not write.may_be_none(i) for i in range(2)]
+    if all(is_defined):
         return f"{x} + {y}"
     if "None" in (x, y):
         return (y if x == "None" else x,)
-    (out,) = write.results(may_be_none=not any(known))
-    by_y = f"{x} + {y}" if known[1] else f"{x} if {y} is None else {x} + {y}"
+    (out,) = write.results(may_be_none=not any(is_defined))
+    by_y = f"{x} + {y}" if is_defined[1] else f"{x} if {y} is None else {x} + {y}"
     if out:
-        write.line(f"{out} = {by_y}" if known[0] else f"{out} = {y} if {x} is None else {by_y}")
+        write.line(
+            f"{out} = {by_y}" if is_defined[0] else f"{out} = {y} if {x} is None else {by_y}"
+        )
     return None
 
 
@@ -126,15 +128,15 @@ def gradient_step(write: Any, *args: str, n_cts: int, body: Lambda, **_: Any) ->
     # if one cotangent is never None, no test is needed
     if n_cts and not all(map(write.may_be_none, range(n_cts))):
         return write.body(body, args)
-    asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))
-    if not asked:
+    needed = list(dict.fromkeys(ct for ct in cts if ct != "None"))
+    if not needed:
         return ("None",) * len(body.ret.args)
     names = write.results(may_be_none=True)
     there = [name for name in names if name]
-    with write.block(f"if {' and '.join(f'{ct} is None' for ct in asked)}:"):
+    with write.block(f"if {' and '.join(f'{ct} is None' for ct in needed)}:"):
         if there:
             write.line(f"{' = '.join(there)} = None")
     # with several cotangents, some may still be None in the body
-    with write.block("else:"), write.defined(asked if len(asked) == 1 else ()):
+    with write.block("else:"), write.defined(needed if len(needed) == 1 else ()):
         write.body(body, args, into=names)
     return None

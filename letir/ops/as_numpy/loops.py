@@ -96,9 +96,9 @@ def _assign_carry(write, names: Sequence[str | None], args: Sequence[str]) -> li
     return carry
 
 
-def _update_carry(write, carry: Sequence[str], found: Sequence[str]) -> None:
+def _update_carry(write, carry: Sequence[str], results: Sequence[str]) -> None:
     """Write the assignment of the carried values at the end of an iteration."""
-    changed = [(name, text) for name, text in zip(carry, found, strict=True) if name != text]
+    changed = [(name, text) for name, text in zip(carry, results, strict=True) if name != text]
     if changed:
         names, texts = zip(*changed, strict=True)
         write.line(f"{', '.join(names)} = {', '.join(texts)}")  # at once, as texts read old values
@@ -145,11 +145,11 @@ def while_scan(
         write.line(f"{row} = []")
     with write.block("while True:"):
         _leave_unless(write, test, [*carry, *captured])
-        found = write.writer.body(body, [*carry, *captured])
-        for row, text in zip(lists, found[n_carry:], strict=True):
+        results = write.writer.body(body, [*carry, *captured])
+        for row, text in zip(lists, results[n_carry:], strict=True):
             if row:
                 write.line(f"{row}.append({text})")
-        _update_carry(write, carry, found[:n_carry])
+        _update_carry(write, carry, results[:n_carry])
         if numbers:
             write.line(f"{numbers} += 1")
     if numbers:

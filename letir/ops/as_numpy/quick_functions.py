@@ -72,8 +72,8 @@ def var_form(write: Any, *, axis: Any, dtype: Any, ddof: Any, keepdims: bool) ->
 
 def std_form(write: Any, **attrs: Any) -> str | None:
     """The square root of the variance."""
-    found = var_form(write, **attrs)
-    return None if found is None else f"{write.constant(np.sqrt)}({found})"
+    text = var_form(write, **attrs)
+    return None if text is None else f"{write.constant(np.sqrt)}({text})"
 
 
 def norm_form(write: Any, *, ord: Any, axis: Any, keepdims: bool) -> str | None:
@@ -112,10 +112,10 @@ def draw_text(write: Any, *, method: str, shape: tuple, dtype: np.dtype, options
     """The call of a generator's method, None if it takes keywords."""
     if method in ("permutation", "choice", "multinomial") or options or dtype not in (_FLOAT, _INT):
         return None
-    given = [write.operand(i) for i in range(1, len(write.bind.args))]
+    operands = [write.operand(i) for i in range(1, len(write.bind.args))]
     if shape:
-        given.append(repr(shape[0] if len(shape) == 1 else shape))
-    return f"{write.slot(0)}.{method}({', '.join(given)})"
+        operands.append(repr(shape[0] if len(shape) == 1 else shape))
+    return f"{write.slot(0)}.{method}({', '.join(operands)})"
 
 
 def draw_form(write: Any, **attrs: Any) -> str | None:

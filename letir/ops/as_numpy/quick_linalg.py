@@ -21,12 +21,12 @@ def lapack_form(write: Any, **_: Any) -> str | None:
     bind = write.bind
     places = range(len(bind.args))
     name = _name_of(bind.op.name, bind.attrs, [write.type(i) for i in places])
-    found = None if name is None or write.plain else getattr(_LAPACK, name, None)
-    if found is None or not all(_is_matrix(write.type(i), i) for i in places):
+    routine = None if name is None or write.plain else getattr(_LAPACK, name, None)
+    if routine is None or not all(_is_matrix(write.type(i), i) for i in places):
         return None
     if name not in ("det", "slogdet"):  # which report no failures
         write.kernels = max(write.kernels, _ALL_STATES_BUT)
-    return f"{write.constant(found)}({', '.join(map(write.slot, places))})"
+    return f"{write.constant(routine)}({', '.join(map(write.slot, places))})"
 
 
 def _name_of(op: str, attrs: dict, kinds: list) -> str | None:

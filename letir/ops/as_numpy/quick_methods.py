@@ -58,10 +58,10 @@ def _cumulative(method: str) -> Form:
 
 def _accumulate(write: Any, *, ufunc: str, axis: int, dtype: Any = None) -> str | None:
     """The method of the ufunc, without a search for the ufunc."""
-    found: Any = next((f for f in record_of(ufunc).numpy if isinstance(f, np.ufunc)), None)
-    if found is None or dtype is not None or not _is_plain_array(write, 0):
+    numpys: Any = next((f for f in record_of(ufunc).numpy if isinstance(f, np.ufunc)), None)
+    if numpys is None or dtype is not None or not _is_plain_array(write, 0):
         return None
-    return f"{write.constant(found.accumulate)}({write.slot(0)}, {axis!r})"
+    return f"{write.constant(numpys.accumulate)}({write.slot(0)}, {axis!r})"
 
 
 def _argsort(write: Any, *, axis: int | None, kind: Any) -> str | None:

@@ -122,7 +122,7 @@ def number_form(write: Any, bind: Bind, following: Bind) -> tuple[str, str] | No
         text = draw_text(write, **bind.attrs) if not bind.attrs["shape"] else None
         return None if text is None else (f"{fact}({text})", fact)
     facts = [write.fact(i) for i in range(len(bind.args))]
-    if not all(known in NUMBERS for known in facts):
+    if not all(kind_of_number in NUMBERS for kind_of_number in facts):
         return None
     form = _NUMBER_FORMS.get(bind.op.name)
     # all operands are integers, or at least one is a float local: constants have been folded
@@ -213,7 +213,7 @@ def math_reduction_form(write: Any, *, name: str) -> str:
 def python_operator_form(write: Any, *, operator: str, kind: str) -> str | None:
     """Python's operator, if the class of its result is certain."""
     facts = [write.fact(0), write.fact(1)]
-    if not all(known in NUMBERS for known in facts):
+    if not all(fact in NUMBERS for fact in facts):
         return None
     symbol = {"div": "/", "floor_divide": "//", "remainder": "%"}.get(operator)
     if operator == "power" and facts == [FLOAT, INT]:

@@ -107,8 +107,8 @@ def _drop_effects(body: Lambda) -> Lambda:
 
 
 def _without_own_effects(body: Lambda) -> Lambda:
-    kept = tuple([b for b in body.binds if b.binders or not b.op.effect])
-    return body if len(kept) == len(body.binds) else body.with_binds(kept)
+    binds = tuple([b for b in body.binds if b.binders or not b.op.effect])
+    return body if len(binds) == len(body.binds) else body.with_binds(binds)
 
 
 def attrs_without_effects(attrs: Attrs) -> Attrs:
@@ -132,11 +132,13 @@ def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
     inner = LetBuilder()
     operands = [inner.param(param.type, param.name) for param in body.params]
     directions = [None if t is None else inner.param(t.type) for t in tangents]
-    found = transform(body, operands, directions)
-    program = inner.build([t for t in found if t is not None])
-    given = [t for t in tangents if t is not None]  # None, a zero tangent, is not an operand
-    results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _checkpoint_attrs(program)))
-    return tuple(None if t is None else next(results) for t in found)
+    directions_out = transform(body, operands, directions)
+    program = inner.build([t for t in directions_out if t is not None])
+    moving = [t for t in tangents if t is not None]  # None, a zero tangent, is not an operand
+    results = iter(
+        moving[0].emitter.apply(checkpoint, (*args, *moving), _checkpoint_attrs(program))
+    )
+    return tuple(None if t is None else next(results) for t in directions_out)
 
 
 def _checkpoint_attrs(program: Lambda):
@@ -193,18 +195,18 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
     if any(t is not None for t in tangents[count:end]):
         raise MissingRule(_closed_over_reason(attrs["name"]))
     emitter = next(t.emitter for t in tangents if t is not None)
-    operands, given = (*args, *outs), _tangents_of(args[:count], tangents[:count])
-    rule = _custom_jvp_rule(operands, given, **attrs)
-    found = iter(emitter.call(rule, (*operands, *given)))
+    operands, directions = (*args, *outs), _tangents_of(args[:count], tangents[:count])
+    rule = _custom_jvp_rule(operands, directions, **attrs)
+    results = iter(emitter.call(rule, (*operands, *directions)))
     return tuple(
-        _tangent_like(next(found), out) if carries_derivative(out) else None for out in outs
+        _tangent_like(next(results), out) if carries_derivative(out) else None for out in outs
     )
 
 
 def _tangent_like(tangent, out: Value) -> Value:
     """``tangent`` cast to the result's dtype: a number's tangent may have widened it."""
-    known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
-    return cast_cotangent(tangent, out.dtype) if known else tangent
+    has_types = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
+    return cast_cotangent(tangent, out.dtype) if has_types else tangent
 
 
 def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):

@@ -43,12 +43,14 @@ def mapped_body(
     ``summed``: which results are summed over the batch.
     """
     # transform leaves results that do not vary without a batch axis; here all results get one
-    program, found = transform(body, axes, size)
+    program, result_axes = transform(body, axes, size)
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
     like = next(param for param, axis in zip(params, axes, strict=True) if axis == 0)
     results = []
-    for result, axis, is_sum in zip(builder.call(program, params), found, summed, strict=True):
+    for result, axis, is_sum in zip(
+        builder.call(program, params), result_axes, summed, strict=True
+    ):
         value = broadcast_batch(result, axis == 0, like)
         results.append(emit_op("sum", (value,), axis=0) if is_sum else value)
     return builder.build(results)

@@ -32,13 +32,13 @@ batching: Any = LateModule("letir.ops.autodiff.gradient_step_batching")
 
 def _guard_impl(xp, x, *, value):
     """Raise GuardError unless the value is the same as when the program was recorded."""
-    found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
+    current = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
         with suppress(ValueError, OverflowError):  # nan and inf, which are not integers
-            found = type(value)(found)
-    if token(found) != token(value):  # not ==: nan equals nan here, and -0.0 differs from 0.0
+            current = type(value)(current)
+    if token(current) != token(value):  # not ==: nan equals nan here, and -0.0 differs from 0.0
         raise GuardError(
-            f"the program was recorded where this was {value!r}, now it is {found!r}\n"
+            f"the program was recorded where this was {value!r}, now it is {current!r}\n"
             "  trace again with these arguments, or write the choice with numpy.where"
         )
     return ()
@@ -73,10 +73,10 @@ def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     """
     cts = [instantiate_like(ct, out) for ct, out in zip(cts, outs, strict=True)]
     residuals = args[n_outs : n_outs + n_residuals]
-    found = cts[0].emitter.call(backward, (*residuals, *cts))
-    closed_over = len(args) - n_outs - n_residuals - len(found)
+    pulled = cts[0].emitter.call(backward, (*residuals, *cts))
+    closed_over = len(args) - n_outs - n_residuals - len(pulled)
     # an absent rule raises when the cotangent is needed; None would mean zero
-    return *[None] * (n_outs + n_residuals), *found, *[_CLOSED_OVER] * closed_over
+    return *[None] * (n_outs + n_residuals), *pulled, *[_CLOSED_OVER] * closed_over
 
 
 def _custom_vjp_jvp(tangents, outs, *args, n_outs, n_residuals, backward, transform):
@@ -85,17 +85,17 @@ def _custom_vjp_jvp(tangents, outs, *args, n_outs, n_residuals, backward, transf
     count = len(backward.ret.args)
     if any(t is not None for t in tangents[first + count :]):
         raise MissingRule(_CLOSED_OVER.reason)
-    known = backward.memo(_transposed_backwards)
-    if n_residuals not in known:
-        known[n_residuals] = _transposed_backward(backward, n_residuals)
-    turned = known[n_residuals]
+    transposed = backward.memo(_transposed_backwards)
+    if n_residuals not in transposed:
+        transposed[n_residuals] = _transposed_backward(backward, n_residuals)
+    turned = transposed[n_residuals]
     directions = [
         _zeros_of(param.type) if t is None else t
         for t, param in zip(tangents[first : first + count], turned.params, strict=False)
     ]
-    found = outs[0].emitter.call(turned, (*directions, *args[n_outs:first]))
+    pushed = outs[0].emitter.call(turned, (*directions, *args[n_outs:first]))
     return tuple(
-        [t if carries_derivative(out.arg) else None for t, out in zip(found, outs, strict=True)]
+        [t if carries_derivative(out.arg) else None for t, out in zip(pushed, outs, strict=True)]
     )
 
 
@@ -234,8 +234,10 @@ def instantiate_like(ct: Any, like: Any) -> Any:
     if like.type is None:
         return instantiate(ct, size(like), shape=None, dtype=np.dtype(float))
     # a symbolic size is read from the operand at run time
-    known = is_static_shape(like.shape)
-    return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
+    is_static = is_static_shape(like.shape)
+    return instantiate(
+        ct, *(() if is_static else (size(like),)), shape=like.shape, dtype=like.dtype
+    )
 
 
 def _grad_of_impl(xp, *args, call, op, n_cts, body):

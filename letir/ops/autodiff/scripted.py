@@ -35,8 +35,8 @@ def _scripted_vjp(
     """
     result: list = [None] * len(args)
     if any(ct is not None for ct in cts[:n_outs]):
-        given = emit_backward(cts[:n_outs], outs, (*args, *outs), backward, context)
-        for position, ct in zip(gradients, given, strict=True):
+        pulled = emit_backward(cts[:n_outs], outs, (*args, *outs), backward, context)
+        for position, ct in zip(gradients, pulled, strict=True):
             result[position] = ct
     # the script defines cotangents of the function's results only, not of captured values
     late = [None] * n_outs + list(cts[n_outs:])
@@ -54,8 +54,8 @@ def emit_backward(
     ``context``: the positions in ``values`` of the values that it captures. ``cts``: the cotangents
     of the first of ``outs``, None for zeros.
     """
-    given = [zeros_like(out) if ct is None else ct for ct, out in zip(cts, outs, strict=False)]
-    return outs[0].emitter.call(backward, [*(values[i] for i in context), *given])
+    cotangents = [zeros_like(out) if ct is None else ct for ct, out in zip(cts, outs, strict=False)]
+    return outs[0].emitter.call(backward, [*(values[i] for i in context), *cotangents])
 
 
 @batch_first

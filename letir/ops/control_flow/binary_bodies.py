@@ -106,14 +106,14 @@ def reduce_by_halves(combine: PairwiseBody, elements: list[Value]) -> list[Value
     n = elements[0].shape[0]
     while n > 1:
         even = n - n % 2
-        found = combine(
+        combined = combine(
             _select_elements(elements, slice(0, even, 2)),
             _select_elements(elements, slice(1, even, 2)),
         )
         elements = (
-            _concatenate_elements(found, _select_elements(elements, slice(even, n)))
+            _concatenate_elements(combined, _select_elements(elements, slice(even, n)))
             if n % 2
-            else found
+            else combined
         )
         n = elements[0].shape[0]
     return _select_elements(elements, 0)

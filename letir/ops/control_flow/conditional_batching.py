@@ -67,8 +67,8 @@ def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, ki
     params = [builder.param(param.type, param.name) for param in program.params]
     like = next((param for param, there in zip(params, mapped, strict=True) if there), None)
     results = []
-    for i, found in enumerate(builder.call(program, params)):
-        value = broadcast_batch(found, axes[i] is not None, like) if out[i] else found
+    for i, result in enumerate(builder.call(program, params)):
+        value = broadcast_batch(result, axes[i] is not None, like) if out[i] else result
         results.append(_in_dtype(value, kinds[i]))
     return builder.build(results)
 
@@ -86,16 +86,16 @@ def _in_dtype(value, aval: ArrayType | None):
 def _choose_per_example(name: str, args, mapped, programs, kinds) -> tuple:
     """All branches, each evaluated if any example takes it, and a selection among their results."""
     masks = _branch_masks(name, args[0], len(programs))
-    found = [
+    by_branch = [
         _run_branch(mask, args[1:], mapped[1:], program, axes, kinds)
         for mask, (program, axes) in zip(masks, programs, strict=True)
     ]
     results = []
     for i, aval in enumerate(kinds):
-        value = _in_dtype(found[-1][i], aval)
+        value = _in_dtype(by_branch[-1][i], aval)
         if len(masks) == 1:
             value = broadcast_batch(value, programs[-1][1][i] is not None, args[0])
-        for mask, others in zip(masks[:-1], found[:-1], strict=True):
+        for mask, others in zip(masks[:-1], by_branch[:-1], strict=True):
             is_its = align_mask(mask, len(aval.shape))
             value = emit_op("where", (is_its, _in_dtype(others[i], aval), value))
         results.append(value)

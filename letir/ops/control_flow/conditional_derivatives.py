@@ -48,27 +48,29 @@ def emit_choice(
     None in this branch and not in another; a result that is None in all branches stays None.
     Operands that no branch reads are left out of the bind.
     """
-    made = []
+    branch_results = []
     for branch in branches:
         builder = LetBuilder()
         params = [builder.param(v.type) if isinstance(v, Value) else v for v in operands]
-        made.append((builder, params, list(branch(params))))
-    counts = range(len(made[0][2]))
-    given = [i for i in counts if any(results[i] is not None for _, _, results in made)]
-    if not given:
+        branch_results.append((builder, params, list(branch(params))))
+    counts = range(len(branch_results[0][2]))
+    positions = [
+        i for i in counts if any(results[i] is not None for _, _, results in branch_results)
+    ]
+    if not positions:
         return (None,) * len(counts)
     results = [
-        [zero(i, params) if found[i] is None else found[i] for i in given]
-        for _, params, found in made
+        [zero(i, params) if returned[i] is None else returned[i] for i in positions]
+        for _, params, returned in branch_results
     ]
-    pairs = zip(made, _match_number_types(results), strict=True)
-    programs = [_build_live(builder, found) for (builder, *_), found in pairs]
+    pairs = zip(branch_results, _match_number_types(results), strict=True)
+    programs = [_build_live(builder, returned) for (builder, *_), returned in pairs]
     there = [operand for operand in operands if isinstance(operand, Value)]
     programs, there = _drop_unread_operands(programs, there)
     emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
     op = PRIMITIVES[name]
     attrs = op.complete(choice_attrs(name, programs))
-    answers = dict(zip(given, emitter.apply(op, (choice, *there), attrs), strict=True))
+    answers = dict(zip(positions, emitter.apply(op, (choice, *there), attrs), strict=True))
     return tuple([answers.get(i) for i in counts])
 
 
@@ -77,8 +79,8 @@ def _match_number_types(results: Sequence[list]) -> Sequence[list]:
     kinds = [list(map(body_type, column)) for column in zip(*results, strict=True)]
     strong = [next((aval for aval in row if aval and not aval.weak), None) for row in kinds]
     return [
-        [convert_number(x, aval) for x, aval in zip(found, strong, strict=True)]
-        for found in results
+        [convert_number(x, aval) for x, aval in zip(values, strong, strict=True)]
+        for values in results
     ]
 
 
@@ -99,11 +101,11 @@ def _drop_unread_operands(
     """The programs and the operands, without the parameters and operands that no program reads."""
     used = {x for fn in programs for bind in fn.binds for x in bind.locals()}
     used = used.union(*[fn.ret.locals() for fn in programs])
-    kept = [
+    positions = [
         i for i in range(len(operands)) if any(program.params[i] in used for program in programs)
     ]
-    fewer = [Lambda([fn.params[i] for i in kept], fn.binds, fn.ret) for fn in programs]
-    return fewer, [operands[i] for i in kept]
+    fewer = [Lambda([fn.params[i] for i in positions], fn.binds, fn.ret) for fn in programs]
+    return fewer, [operands[i] for i in positions]
 
 
 # ---- reverse mode ----
@@ -191,13 +193,13 @@ def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
     Each of ``further`` is a local of ``fn``, or the type of an array of zeros.
     """
     binds, results = list(fn.binds), list(fn.ret.args[:count])
-    for what in further:
-        if type(what) is Local or what.weak:
-            results.append(what if type(what) is Local else Const(PYTHON_TYPES[what.dtype.kind]()))
+    for item in further:
+        if type(item) is Local or item.weak:
+            results.append(item if type(item) is Local else Const(PYTHON_TYPES[item.dtype.kind]()))
             continue
-        result = Local(ArrayType(what.dtype, what.shape))
+        result = Local(ArrayType(item.dtype, item.shape))
         results.append(result)
-        attrs = zeros.complete({"shape": what.shape, "dtype": what.dtype})
+        attrs = zeros.complete({"shape": item.shape, "dtype": item.dtype})
         binds.append(Bind((result,), zeros, (), attrs))  # costs no memory until written to
     return Lambda(fn.params, binds, Ret(tuple(results)))
 
@@ -218,16 +220,16 @@ def choice_fused_jvp(name: str) -> Callable:
 
         def together(body: Lambda, program: Lambda, outputs) -> Callable:
             def branch(params):
-                given = [*_as_body_takes(body, params[:count]), *params[count:]]
+                body_inputs = [*_as_body_takes(body, params[:count]), *params[count:]]
                 emitter = next(v.emitter for v in params if isinstance(v, Value))
-                found = emitter.call(program, given)
+                found = emitter.call(program, body_inputs)
                 along = dict(zip(outputs, found[width:], strict=True))
                 further = [along[i] if i in along else zeros_like(found[i]) for i in moving]
                 return [*found[:width], *further]
 
             return branch
 
-        branches = [together(b, *made) for b, made in zip(bodies, programs, strict=True)]
+        branches = [together(b, *part) for b, part in zip(bodies, programs, strict=True)]
         operands = [*args, *[tangents[1 + i] for i in inputs]]
         found = emit_choice(name, choice, operands, branches, None)
         along = dict(zip(moving, found[width:], strict=True))

@@ -28,21 +28,21 @@ def counting_body(
     """
     builder, own = LetBuilder(), body.params[1 : 1 + n_carry]
     avals = [param.type if bound is not None else strong_type(param.type) for param in own]
-    given = [builder.param(*pair) for pair in zip(avals, [p.name for p in own], strict=True)]
-    carry = [convert_number(x, param.type) for x, param in zip(given, own, strict=True)]
+    inputs = [builder.param(*pair) for pair in zip(avals, [p.name for p in own], strict=True)]
+    carry = [convert_number(x, param.type) for x, param in zip(inputs, own, strict=True)]
     index = builder.param(aval, body.params[0].name)
     captured = [builder.param(param.type, param.name) for param in body.params[1 + n_carry :]]
     if bound is not None:
         builder.param(bound)
-    found = builder.call(body, [convert_number(index, body.params[0].type), *carry, *captured])
-    last = [convert_number(x, aval) for x, aval in zip(found, avals, strict=True)]
+    next_carry = builder.call(body, [convert_number(index, body.params[0].type), *carry, *captured])
+    last = [convert_number(x, aval) for x, aval in zip(next_carry, avals, strict=True)]
     return builder.build([*last, convert_number(index + 1, aval)])
 
 
 def convert_number(x: Any, aval: ArrayType | None) -> Any:
     """A scalar as a Python number if ``aval`` is weak, else as an array; other values unchanged."""
-    found = x.type if isinstance(x, Value) else WEAK[type(x)]
-    if aval is None or found is None or found.weak == aval.weak or aval.shape:
+    actual = x.type if isinstance(x, Value) else WEAK[type(x)]
+    if aval is None or actual is None or actual.weak == aval.weak or aval.shape:
         return x
     if not isinstance(x, Value):
         return np.asarray(x, aval.dtype)[()]
@@ -55,5 +55,5 @@ def bound_test(params: Sequence[Local], n_carry: int) -> Lambda:
     The iteration number comes after ``n_carry`` carried values; the upper bound comes last.
     """
     builder = LetBuilder()
-    given = [builder.param(param.type, param.name) for param in params]
-    return builder.build([given[n_carry] < given[-1]])
+    inputs = [builder.param(param.type, param.name) for param in params]
+    return builder.build([inputs[n_carry] < inputs[-1]])

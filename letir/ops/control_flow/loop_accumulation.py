@@ -46,16 +46,16 @@ class _Product:
         return transpose(reshape(a, (steps, m))) @ reshape(b, (steps, n))
 
 
-def split_products(total: Arg, made: dict[Arg, Bind]) -> tuple[list[_Product], list[Arg]]:
-    """(products, other terms) whose sum is ``total``; ``made`` maps locals to their binds."""
+def split_products(total: Arg, makers: dict[Arg, Bind]) -> tuple[list[_Product], list[Arg]]:
+    """(products, other terms) whose sum is ``total``; ``makers`` maps locals to their binds."""
     result, rest, todo = [], [], [total]
     while todo:
         local = todo.pop()
-        bind = made.get(local)
+        bind = makers.get(local)
         if bind is not None and bind.op.name == "add" and _keeps_type(bind):
             todo += reversed(bind.args)
             continue
-        product = None if bind is None else _product_of(bind, made)
+        product = None if bind is None else _product_of(bind, makers)
         if product is None:
             rest.append(local)
         else:
@@ -68,7 +68,7 @@ def _keeps_type(bind: Bind) -> bool:
     return all(type(arg) is Local and arg.type is bind.binders[0].type for arg in bind.args)
 
 
-def _product_of(bind: Bind, made: dict[Arg, Bind]) -> _Product | None:
+def _product_of(bind: Bind, makers: dict[Arg, Bind]) -> _Product | None:
     """The product that ``bind`` computes; None if stacking its factors takes more memory."""
     if bind.op.name != "matmul" or not all(_has_sizes(arg, 2) for arg in bind.args):
         return None
@@ -76,7 +76,7 @@ def _product_of(bind: Bind, made: dict[Arg, Bind]) -> _Product | None:
     (m, k), (_, n) = a.type.shape, b.type.shape
     if k > m or 0 in (m, k, n) or a.type.dtype != b.type.dtype:
         return None
-    left, right, (result,) = made.get(a), made.get(b), bind.binders
+    left, right, (result,) = makers.get(a), makers.get(b), bind.binders
     if _is_op(right, "expand_dims", axis=-2):
         (b,) = right.args
     if _is_op(left, "expand_dims", axis=-1):

@@ -74,11 +74,11 @@ def follows_while_scan(avals: Sequence[ArrayType | None], n_carry: int, n_xs: in
     return aval is not None and type(aval.shape[0]) is Size and aval.shape[0].is_internal
 
 
-def partial_program(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:
-    """The part of ``body`` that computes the locals ``wanted``, which depend on ``params`` only."""
+def partial_program(body: Lambda, params: Sequence[Local], results: Sequence[Local]) -> Lambda:
+    """The part of ``body`` that computes ``results``, locals that depend on ``params`` only."""
     # effects happen in the loop, and may read values that vary between steps
     binds = [bind for bind in body.binds if not has_effect(bind)]
-    whole = Lambda(params, binds, Ret(tuple(wanted)))
+    whole = Lambda(params, binds, Ret(tuple(results)))
     return whole.with_binds(live_binds(whole))
 
 

@@ -28,11 +28,11 @@ def _looped_impl(xp, *args, call, body, mapped):
                 "  pass axis_size, or one example"
             )
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
-    found = [
+    rows = [
         call(body, [arg[i] if there else arg for arg, there in zip(args, mapped, strict=True)])
         for i in range(count)
     ]
-    return tuple([xp.stack(results) for results in zip(*found, strict=True)])
+    return tuple([xp.stack(results) for results in zip(*rows, strict=True)])
 
 
 def _looped_aval(*types, body, mapped):
@@ -60,14 +60,14 @@ def _emit_looped(
     body = body.with_binds(live_binds(body))  # a rule may record more than its results need
     # an operand that the body does not read would be kept alive through the loop
     used = {x for bind in body.binds for x in bind.locals()}.union(body.ret.locals())
-    given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
-    triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]
+    pairs = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
+    triples = [(p, *pair) for p, pair in zip(body.params, pairs, strict=True)]
     counts = next(triple for triple in triples if triple[2])  # gives the size of the batch
     triples = [triple for triple in triples if triple[0] in used or triple is counts]
     params, values, there = zip(*triples, strict=True)
     body = Lambda(params, body.binds, body.ret)
-    found = iter(emit_op("looped", values, body=body, mapped=there))
-    return tuple([None if r is None else next(found) for r in results])
+    rows = iter(emit_op("looped", values, body=body, mapped=there))
+    return tuple([None if r is None else next(rows) for r in results])
 
 
 def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
@@ -78,11 +78,11 @@ def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
         _example_params(builder, cts, all_mapped),
     )
     results = transform(body, primals, directions, wanted=wanted)
-    found = _emit_looped(builder, results, (*args, *cts), (*mapped, *all_mapped))
+    pulled = _emit_looped(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [
             ct if ct is None or there else emit_op("sum", (ct,), axis=0)
-            for ct, there in zip(found, mapped, strict=True)
+            for ct, there in zip(pulled, mapped, strict=True)
         ]
     )
 
@@ -136,15 +136,15 @@ class LoopOverExamples:
         self, args: Sequence, axes: Sequence, /, *, transform: Callable | None = None, **attrs: Any
     ) -> tuple:
         op, builder = self.record(), LetBuilder()
-        operands, given, there = [], [], []
+        operands, stacked, there = [], [], []
         for arg, axis in zip(args, axes, strict=True):
             if not isinstance(arg, Value):
                 operands.append(arg)
                 continue
             operands.append(builder.param(type_without_batch(arg, axis)))
-            given.append(arg if axis is None else move_to_front(arg, axis))
+            stacked.append(arg if axis is None else move_to_front(arg, axis))
             there.append(axis is not None)
         out = builder.apply(op, operands, op.complete(attrs))
         body = builder.build(results_tuple(op, out))
-        found = emit_op("looped", given, body=body, mapped=tuple(there))
-        return unwrap_results(op, found), unwrap_results(op, (0,) * len(found))
+        outs = emit_op("looped", stacked, body=body, mapped=tuple(there))
+        return unwrap_results(op, outs), unwrap_results(op, (0,) * len(outs))

@@ -96,12 +96,12 @@ def element_type(aval: ArrayType | None) -> ArrayType | None:
     return aval.with_shape(aval.shape[1:])
 
 
-def element_count(types: Sequence[ArrayType], what: str) -> Any:
+def element_count(types: Sequence[ArrayType], role: str) -> Any:
     """The number of elements, common to all arrays. Raises ShapeError if the arrays differ."""
     sizes = [aval.shape[0] for aval in types]
     if any(n != sizes[0] for n in sizes):
         raise ShapeError(
-            f"{what}: its arrays have {', '.join(map(str, sizes))} elements\n"
+            f"{role}: its arrays have {', '.join(map(str, sizes))} elements\n"
             "  make their first axes equally long"
         )
     return sizes[0]
@@ -131,8 +131,8 @@ def _map_aval(*types, body, n_xs, batched):
     """The result types for one element, with a new first axis."""
     avals = [element_type(aval) for aval in types[:n_xs]]
     n = element_count(types[:n_xs], "map")
-    found = [arg.type for arg in fit_body(body, [*avals, *types[n_xs:]]).ret.args]
-    return tuple([aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in found])
+    element_types = [arg.type for arg in fit_body(body, [*avals, *types[n_xs:]]).ret.args]
+    return tuple([aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in element_types])
 
 
 map_ = define_combinator(
@@ -213,8 +213,8 @@ def _reduce_aval(*types, body, n_xs, batched):
 
 def check_element(name: str, body: Lambda, kinds: Sequence, captured: Sequence) -> None:
     """Raise unless the body combines two elements of types ``kinds`` into one of these types."""
-    found = [arg.type for arg in fit_body(body, [*kinds, *kinds, *captured]).ret.args]
-    for aval, out in zip(kinds, found, strict=True):
+    result_types = [arg.type for arg in fit_body(body, [*kinds, *kinds, *captured]).ret.args]
+    for aval, out in zip(kinds, result_types, strict=True):
         if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape):
             error = DTypeError if out.dtype != aval.dtype else ShapeError
             raise error(f"{name}: the operation combines two elements of type {aval} into {out}")
@@ -271,8 +271,8 @@ def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Va
     more = [builder.param(param.type) for param in body.params[2 * k :]]
     # in the first step the operation gets the element twice, because zeros could give nans
     before = [where(is_first, x, c) for c, x in zip(carry, elements, strict=True)]
-    found = builder.call(body, [*before, *elements, *more])
-    prefixes = [where(is_first, x, y) for x, y in zip(elements, found, strict=True)]
+    combined = builder.call(body, [*before, *elements, *more])
+    prefixes = [where(is_first, x, y) for x, y in zip(elements, combined, strict=True)]
     step = builder.build([np.False_, *prefixes, *prefixes])
     start = [zeros_like(sum_(x, axis=0, dtype=x.dtype)) for x in xs]
     attrs = {"n_carry": 1 + k, "n_xs": k, "length": n if is_number(n) else None, "reverse": False}

@@ -40,24 +40,25 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None
 def _solved_by_steps(solve, slope, y0, t, rtol, atol, method):
     """The rows of ``odeint`` by SciPy's ``solve_ivp``, which takes ordered times."""
     ends = (t[0], t[-1])
-    found = solve(lambda s, y: slope(y, s), ends, y0, method, t[1:], rtol=rtol, atol=atol)
-    if not found.success:
+    solution = solve(lambda s, y: slope(y, s), ends, y0, method, t[1:], rtol=rtol, atol=atol)
+    if not solution.success:
         raise GuardError(
-            f"solve_ivp stopped before the last time: {found.message}\n"
+            f"solve_ivp stopped before the last time: {solution.message}\n"
             "  call SciPy's function, which returns the solution up to that time"
         )
-    return np.concatenate([y0[None], found.y.T])
+    return np.concatenate([y0[None], solution.y.T])
 
 
-def _check_tolerances(n: int | Size, *given) -> None:
+def _check_tolerances(n: int | Size, *tolerances) -> None:
     """Raise DTypeError unless each is None, a number, or a number for each of ``n`` parts."""
-    for tolerance in given:
+    for tolerance in tolerances:
         try:
-            found = np.asarray(0.0 if tolerance is None else tolerance, dtype=float)
+            as_array = np.asarray(0.0 if tolerance is None else tolerance, dtype=float)
         except (TypeError, ValueError):
-            found = None
-        fits = found is not None and (
-            found.ndim == 0 or (found.ndim == 1 and (type(n) is not int or len(found) == n))
+            as_array = None
+        fits = as_array is not None and (
+            as_array.ndim == 0
+            or (as_array.ndim == 1 and (type(n) is not int or len(as_array) == n))
         )
         if not fits:
             raise DTypeError(
@@ -113,15 +114,15 @@ def _flat_cotangent(ct, like) -> Value:
     return (zeros_like(like) if ct is None else ct).reshape(-1)
 
 
-def _adjoint_body(body, args, wanted: list[bool], transform):
+def _adjoint_body(body, args, needed: list[bool], transform):
     """The adjoint equation (y, a, ...) -> (f, -a df/dy, -a df/dargs, ...), states as one vector.
 
-    ``wanted`` says for which of ``args`` it integrates a gradient.
+    ``needed`` says for which of ``args`` it integrates a gradient.
     """
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
     n = y_type.shape[0]
-    sizes = [arg.size for arg, there in zip(args, wanted, strict=True) if there]
+    sizes = [arg.size for arg, there in zip(args, needed, strict=True) if there]
     state = builder.param(ArrayType(float, (2 * n + sum(sizes),)))
     s = builder.param(t_type)
     inner = [builder.param(param.type) for param in body.params[2:]]
@@ -129,7 +130,7 @@ def _adjoint_body(body, args, wanted: list[bool], transform):
     (slope,) = builder.call(body, [y, s, *inner])
     by_y, _, *by_args = transform(body, [y, s, *inner], [a])
     parts = [slope, -_flat_cotangent(by_y, y)]
-    triples = zip(by_args, inner, wanted, strict=True)
+    triples = zip(by_args, inner, needed, strict=True)
     parts += [-_flat_cotangent(ct, like) for ct, like, there in triples if there]
     return builder.build([concatenate(parts)])
 
@@ -138,14 +139,14 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
     """Integrate the adjoint state and the gradients of the arguments from the last time back."""
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
-    wanted = [takes_gradient(arg) for arg in args]
-    n_integrals = sum(arg.size for arg, there in zip(args, wanted, strict=True) if there)
+    needed = [takes_gradient(arg) for arg in args]
+    n_integrals = sum(arg.size for arg, there in zip(args, needed, strict=True) if there)
     options = _derivative_tolerances(rtol, atol, method, n_integrals)
-    backward = _adjoint_body(body, args, wanted, transform)
+    backward = _adjoint_body(body, args, needed, transform)
     n, count = y0.shape[0], t.shape[0]
     emitter = ct.emitter
     a = zeros_like(y0)
-    pieces = [_flat_cotangent(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
+    pieces = [_flat_cotangent(None, arg) for arg, there in zip(args, needed, strict=True) if there]
     by_t: list = []
     for i in range(count - 1, 0, -1):
         (slope,) = emitter.call(body, [ys[i], t[i], *args])
@@ -160,7 +161,7 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
         by_t.append(-(a * slope).sum())  # minus: a later start shortens the integration
         a = a + ct[0]
     found, at = [], 0
-    for arg, there in zip(args, wanted, strict=True):
+    for arg, there in zip(args, needed, strict=True):
         if not there:
             found.append(None)
             continue
@@ -200,10 +201,10 @@ def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, method, transform)
         (slope,) = emitter.call(body, [y0, t[0], *args])
         dy = dy - slope * by_t[0]
     forward = _sensitivity_body(body, args, by_args, transform)
-    given = [g for g in by_args if g is not None]
+    moving = [g for g in by_args if g is not None]
     state = concatenate([y0, dy])
     options = _derivative_tolerances(rtol, atol, method)
-    result = odeint(state, t, *args, *given, body=forward, **options)
+    result = odeint(state, t, *args, *moving, body=forward, **options)
     result = result[:, y0.shape[0] :]
     if by_t is None:
         return result

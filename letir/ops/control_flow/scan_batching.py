@@ -63,26 +63,28 @@ def _skip_missing_steps(body: Lambda, n_carry: int) -> Lambda:
     if is_step.ndim:
         is_step = emit_op("any", (is_step,), axis=None, keepdims=False)
 
-    def zero(i: int, given):
+    def zero(i: int, inputs):
         aval = body.ret.args[i].type
         op = PRIMITIVES["zeros"]
         attrs = op.complete({"shape": aval.shape, "dtype": aval.dtype})
-        return given[0].emitter.apply(op, (), attrs)
+        return inputs[0].emitter.apply(op, (), attrs)
 
-    def step(given):
-        return given[0].emitter.call(body, given)
+    def step(inputs):
+        return inputs[0].emitter.call(body, inputs)
 
-    def skip(given):
-        return [*given[:n_carry], *[None] * (len(body.ret.args) - n_carry)]
+    def skip(inputs):
+        return [*inputs[:n_carry], *[None] * (len(body.ret.args) - n_carry)]
 
     return builder.build(emit_choice("cond", is_step, params, [step, skip], zero))
 
 
 def _has_other_dtype(value, aval) -> bool:
     """Whether a value has another dtype than ``aval``; False if either is unknown."""
-    found = getattr(value, "type", None)
+    actual = getattr(value, "type", None)
     return (
-        isinstance(value, Value | Local) and None not in (found, aval) and found.dtype != aval.dtype
+        isinstance(value, Value | Local)
+        and None not in (actual, aval)
+        and actual.dtype != aval.dtype
     )
 
 
@@ -108,10 +110,10 @@ def batched_body(
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
     like = next(param for param, there in zip(params, mapped, strict=True) if there)
-    found = list(builder.call(program, params))
+    results = list(builder.call(program, params))
     for i in range(n_carry):
         if mapped[i] and not out[i]:
-            found[i] = broadcast_batch(found[i], False, like)
-        if _has_other_dtype(found[i], avals[i]):  # a batch of Python numbers promotes as an array
-            found[i] = found[i].astype(avals[i].dtype)
-    return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]
+            results[i] = broadcast_batch(results[i], False, like)
+        if _has_other_dtype(results[i], avals[i]):  # a batch of Python numbers promotes as an array
+            results[i] = results[i].astype(avals[i].dtype)
+    return builder.build(results), mapped, [*mapped[:n_carry], *out[n_carry:]]

@@ -47,12 +47,12 @@ def scan_fused_jvp(
         loop.numbers = primals[n_carry]
     primals += [loop.share(arg) for arg in args[end:]]
     along = [_tangent_param(loop, i, tangents[i], args, n_carry, end) for i in inputs]
-    found = loop.builder.call(program, [*primals, *along])
-    by_output = dict(zip(outputs, found[count:], strict=True))
+    results = loop.builder.call(program, [*primals, *along])
+    by_output = dict(zip(outputs, results[count:], strict=True))
     first = [by_output[i] if i in by_output else zeros_like(carry[i]) for i in moving]
     ys = [i for i in outputs if i >= n_carry]
     last, rows = loop.emit(
-        [*found[:n_carry], *first], [*found[n_carry:count], *[by_output[i] for i in ys]]
+        [*results[:n_carry], *first], [*results[n_carry:count], *[by_output[i] for i in ys]]
     )
     answers = dict(zip([*moving, *ys], [*last[n_carry:], *rows[count - n_carry :]], strict=True))
     outs = (*last[:n_carry], *rows[: count - n_carry])
@@ -107,10 +107,10 @@ class _ForwardStep(StepDerivative):
         """The forward step of ``body``; ``there`` marks the operands that have a tangent."""
         inputs = {i for i, flag in enumerate(there) if flag}
         while True:  # terminates: the set only grows
-            made = body.memo(_LinearizedBody(linear, tuple(sorted(inputs))))
-            grown = inputs | {i for i in made.outputs if i < n_carry}
+            linearized = body.memo(_LinearizedBody(linear, tuple(sorted(inputs))))
+            grown = inputs | {i for i in linearized.outputs if i < n_carry}
             if grown == inputs:
-                return cls(body, n_carry, n_xs, made)
+                return cls(body, n_carry, n_xs, linearized)
             inputs = grown
 
     @property
@@ -165,13 +165,13 @@ def _scan_forward(
     p, n_carry, end = along.program, along.n_carry, along.n_carry + along.n_xs
     is_ragged = follows_while_scan(list(map(body_type, args)), n_carry, along.n_xs)
     loop = ScanBuilder(length, reverse, args[n_carry] if is_ragged else None)
-    given = [_tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in p.inputs]
+    directions = [_tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in p.inputs]
     reads = residual_params(along, outs, args, loop)
-    found = dict(zip(p.outputs, loop.builder.call(p.linear, [*given, *reads]), strict=True))
+    pushed = dict(zip(p.outputs, loop.builder.call(p.linear, [*directions, *reads]), strict=True))
     moving = [i for i in p.inputs if i < n_carry]
-    by_input = dict(zip(p.inputs, given, strict=True))
-    carry = [found[i] if i in found else zeros_like(by_input[i]) for i in moving]
+    by_input = dict(zip(p.inputs, directions, strict=True))
+    carry = [pushed[i] if i in pushed else zeros_like(by_input[i]) for i in moving]
     ys = [i for i in p.outputs if i >= n_carry]
-    last, rows = loop.emit(carry, [found[i] for i in ys], args[n_carry:])
+    last, rows = loop.emit(carry, [pushed[i] for i in ys], args[n_carry:])
     answers = dict(zip([*moving, *ys], [*last, *rows], strict=True))
     return tuple([answers.get(i) for i in range(len(along.body.ret.args))])

@@ -124,8 +124,8 @@ class ReverseStep(StepDerivative):
         active = results_requiring_grad(body, needed)
         defined = [a and b for a, b in zip(defined, active, strict=True)]
         defined = propagate_defined(body, defined, needed, n_carry)
-        made = GradientOf(differentiate, tuple(needed), tuple(defined))
-        return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
+        gradient = GradientOf(differentiate, tuple(needed), tuple(defined))
+        return cls(body, n_carry, n_xs, needed, defined, body.memo(gradient))
 
     @property
     def f(self) -> Lambda:
@@ -308,8 +308,8 @@ def scan_backward(
     by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
     by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
     reads = residual_params(back, outs, args, loop)
-    found = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
-    pairs = zip(g.df_output_vjps, found, strict=True)
+    pulled = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
+    pairs = zip(g.df_output_vjps, pulled, strict=True)
     by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
     xs = [i for i in by_param if n_carry <= i < end]
     sums = _SharedCotangents(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
@@ -331,17 +331,18 @@ class _SharedCotangents:
     def __init__(self, loop: "ScanBuilder", terms: dict[int, tuple]):
         self.loop, self.products, self.carried = loop, {}, []
         self.carry: list[Value] = []
-        made: dict[Arg, Bind] = {b: bind for bind in loop.builder.binds for b in bind.binders}
+        makers: dict[Arg, Bind] = {b: bind for bind in loop.builder.binds for b in bind.binders}
         rows = {param.arg: operand for operand, param in loop.rows}
-        known = loop.length is not None
+        has_length = loop.length is not None
         parts = {
-            i: split_products(ct.arg, made) if known else ([], [ct.arg])
+            i: split_products(ct.arg, makers) if has_length else ([], [ct.arg])
             for i, (_, ct) in terms.items()
         }
-        there = {p.b for found, _ in parts.values() for p in found if p.is_small} | rows.keys()
-        for i, (found, rest) in parts.items():
-            self.products[i] = [p for p in found if p.b in there]
-            rest += [p.made for p in found if p.b not in there]
+        small = [p.b for products, _ in parts.values() for p in products if p.is_small]
+        there = {*small, *rows}
+        for i, (products, rest) in parts.items():
+            self.products[i] = [p for p in products if p.b in there]
+            rest += [p.made for p in products if p.b not in there]
             if rest:
                 values = add_terms(Value(loop.builder, local) for local in rest)
                 self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)
@@ -374,8 +375,8 @@ def residual_params(
     if computed:
         program = partial_program(f, f.params[end:], computed)
         emitter = next(v.emitter for v in (*outs, *args) if isinstance(v, Value))
-        found = emitter.call(program, args[end:])
-        values |= {x: loop.share(v) for x, v in zip(computed, found, strict=True)}
+        residuals = emitter.call(program, args[end:])
+        values |= {x: loop.share(v) for x, v in zip(computed, residuals, strict=True)}
     for x in back.captured:
         if x in values:
             continue

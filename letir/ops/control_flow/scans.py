@@ -60,8 +60,8 @@ def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
     """The types of the last carry, then of the stacked results."""
     n = _trip_count(types[n_carry : n_carry + n_xs], length)
     body = fit_body(body, _step_types(types, n_carry, n_xs))
-    found = [strong_type(arg.type) for arg in body.ret.args]
-    for param, aval in zip(body.params[:n_carry], found, strict=False):
+    result_types = [strong_type(arg.type) for arg in body.ret.args]
+    for param, aval in zip(body.params[:n_carry], result_types, strict=False):
         if aval is not None and param.type is not aval:
             error = DTypeError if aval.dtype != param.type.dtype else ShapeError
             name = f" {param.name}" if param.name else ""
@@ -69,8 +69,8 @@ def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
                 f"scan: the carry{name} comes in as {param.type} and goes out as {aval}\n"
                 "  the carry that a step returns must have the type of the carry that it takes"
             )
-    stacked = [aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in found[n_carry:]]
-    return (*found[:n_carry], *stacked)
+    stacked = [aval and ArrayType(aval.dtype, (n, *aval.shape)) for aval in result_types[n_carry:]]
+    return (*result_types[:n_carry], *stacked)
 
 
 # ---- numerics ----
@@ -86,9 +86,9 @@ def _initial_carry(xp, values: Sequence, params: Sequence[Local]) -> list:
     ]
 
 
-def _empty_stacks(xp, n_carry: int, count: int, found: tuple) -> list:
-    """Uninitialised arrays for ``count`` rows like ``found``, the results of one step."""
-    first = [xp.asarray(y) if type(y) in PYTHON_NUMBERS else y for y in found[n_carry:]]
+def _empty_stacks(xp, n_carry: int, count: int, first_results: tuple) -> list:
+    """Uninitialised arrays for ``count`` rows like ``first_results``, the results of one step."""
+    first = [xp.asarray(y) if type(y) in PYTHON_NUMBERS else y for y in first_results[n_carry:]]
     return [xp.empty((count, *y.shape), y.dtype) for y in first]
 
 
@@ -110,14 +110,14 @@ def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse)
     for i in range(count - 1, -1, -1) if reverse else range(count):
         carry += [x[i] for x in xs]
         carry += captured
-        found = call(body, carry)  # call empties the list: a value is freed at its last use
-        carry = [*found[:n_carry]]
+        results = call(body, carry)  # call empties the list: a value is freed at its last use
+        carry = [*results[:n_carry]]
         if not ys:
-            ys = _empty_stacks(xp, n_carry, count, found)
+            ys = _empty_stacks(xp, n_carry, count, results)
         # not zip(ys, found): the loop variable would keep the last value alive through a step
         for k, y in enumerate(ys, n_carry):
-            y[i] = found[k]
-        del found
+            y[i] = results[k]
+        del results
     return (*carry, *ys)
 
 
@@ -138,10 +138,10 @@ def zero_trip_results(xp: Any, args: Sequence, body: Lambda, n_carry: int, n_xs:
             "scan: the trip count is 0, and the shape of a result is not known without a step\n"
             "  trace with concrete arguments, or retype the program"
         )
-    known = [
+    shapes = [
         tuple(n.evaluate(sizes) if type(n) is Size else n for n in aval.shape) for aval in avals
     ]
-    return [xp.empty((0, *s), aval.dtype) for s, aval in zip(known, avals, strict=True)]
+    return [xp.empty((0, *s), aval.dtype) for s, aval in zip(shapes, avals, strict=True)]
 
 
 def _scan_counts(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:

@@ -110,8 +110,8 @@ def _histogram_decompose(*args: Value, body, n_xs, batched):
         return (_at_places(at, whole[0], place, values[0])[:-1],)
     if batched and is_number(values[0].shape[0]):
         combine = PairwiseBody(body, n_xs, captured)
-        found = _by_segments(combine, whole, neutral, place, values)
-        return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in found]))
+        totals = _by_segments(combine, whole, neutral, place, values)
+        return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in totals]))
     return tuple([x[:-1] for x in _one_at_a_time(body, whole, place, values, captured)])
 
 
@@ -140,12 +140,12 @@ def _by_segments(
     differs = place[1:] != place[:-1]
     yes = place[:1] >= 0
     begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
-    found = compute_prefixes(_SegmentedBody(combine, neutral), [begins, *values])[1:]
+    prefixes = compute_prefixes(_SegmentedBody(combine, neutral), [begins, *values])[1:]
     # the last prefix of a segment combines all of it; the others go to the extra element
     target = where(ends, place, Sizes.from_value(whole[0])[0] - 1)
     return [
         index_set(broadcast_to(start, dest), target, x)
-        for start, dest, x in zip(neutral, whole, found, strict=True)
+        for start, dest, x in zip(neutral, whole, prefixes, strict=True)
     ]
 
 
@@ -161,11 +161,11 @@ class _SegmentedBody(PairwiseBody):
 
     def __call__(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """The results for pairs of tuples (is first of its segment, *element)."""
-        first, left = b[0], []
+        first, first_operands = b[0], []
         for start, x in zip(self.neutral, a[1:], strict=True):
             mask = reshape(first, (*first.shape, *(1,) * (x.ndim - 1)))
-            left.append(where(mask, broadcast_to(start, x.shape), x))
-        return [a[0] | first, *self.combine(left, b[1:])]
+            first_operands.append(where(mask, broadcast_to(start, x.shape), x))
+        return [a[0] | first, *self.combine(first_operands, b[1:])]
 
 
 def _one_at_a_time(
@@ -177,8 +177,8 @@ def _one_at_a_time(
     at = builder.param(place.type.with_shape(()))
     elements = [builder.param(x.type.with_shape(x.shape[1:])) for x in values]
     more = [builder.param(arg.type) for arg in captured]
-    found = builder.call(body, [*[dest[at] for dest in dests], *elements, *more])
-    step = builder.build([index_set(d, at, x) for d, x in zip(dests, found, strict=True)])
+    combined = builder.call(body, [*[dest[at] for dest in dests], *elements, *more])
+    step = builder.build([index_set(d, at, x) for d, x in zip(dests, combined, strict=True)])
     n = place.shape[0]
     attrs = {"body": step, "n_carry": len(dests), "n_xs": 1 + len(elements), "reverse": False}
     operands = [*whole, place, *values, *captured]

@@ -54,20 +54,20 @@ def _carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | 
     body = fit_body_keeping_numbers(body, types)
     returned = [arg.type for arg in body.ret.args]
     n_carry = len(returned) if n_carry is None else n_carry
-    given = [param.type for param in body.params[leading : leading + n_carry]]
-    if len(given) < n_carry or len(returned) < n_carry:
+    before = [param.type for param in body.params[leading : leading + n_carry]]
+    if len(before) < n_carry or len(returned) < n_carry:
         raise ShapeError(
-            f"{name}: its body returns {len(returned)} results for {len(given)} carried values\n"
+            f"{name}: its body returns {len(returned)} results for {len(before)} carried values\n"
             "  return one result for each carried value"
         )
-    for i, (aval, found) in enumerate(zip(given, returned, strict=False)):
-        if aval is None or (found is not aval and found is not None):
-            error = ShapeError if aval and found and aval.dtype == found.dtype else DTypeError
+    for i, (aval, after) in enumerate(zip(before, returned, strict=False)):
+        if aval is None or (after is not aval and after is not None):
+            error = ShapeError if aval and after and aval.dtype == after.dtype else DTypeError
             raise error(
-                f"{name}: carried value {i} is {aval!r}, its body returns {found!r} for it\n"
+                f"{name}: carried value {i} is {aval!r}, its body returns {after!r} for it\n"
                 "  give both the same shape and dtype"
             )
-    return tuple(given), returned[n_carry:]
+    return tuple(before), returned[n_carry:]
 
 
 def _check_test(name: str, test: Lambda) -> None:
@@ -136,11 +136,11 @@ def _run_while_scan(xp, operands: list, *, call, test, body, n_carry, numbered):
     count = 0
     while call(test, [*carry, *captured])[0]:
         carry += captured
-        found = call(body, carry)
-        carry = [*found[:n_carry]]
+        results = call(body, carry)
+        carry = [*results[:n_carry]]
         for k, row in enumerate(rows, n_carry):
-            row.append(found[k])
-        del found  # would keep these results alive through the next iteration
+            row.append(results[k])
+        del results  # would keep these results alive through the next iteration
         count += 1
     if count:
         stacked = [_stack_freeing(xp, row) for row in rows]

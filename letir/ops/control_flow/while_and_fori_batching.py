@@ -95,14 +95,14 @@ class _BatchedLoop:
         size, kinds = first_mapped(operands, before).shape[0], slice_types(operands, before)
         body, test = fit_body_keeping_numbers(body, kinds), fit_body_keeping_numbers(test, kinds)
         self.n_carry = n_carry
-        made = batched_body(body, before, n_carry, size, transform)
-        self.test, (axis,) = transform(test, axes_of(made[1]), size)
+        batched = batched_body(body, before, n_carry, size, transform)
+        self.test, (axis,) = transform(test, axes_of(batched[1]), size)
         self.is_masked = axis is not None
         if self.is_masked:  # a finished example keeps its carried values: all need a batch axis
             every = [True] * n_carry + before[n_carry:]
-            made = batched_body(body, every, n_carry, size, transform)
-            self.test, _ = transform(test, axes_of(made[1]), size)
-        self.body, self.mapped, self.out = made
+            batched = batched_body(body, every, n_carry, size, transform)
+            self.test, _ = transform(test, axes_of(batched[1]), size)
+        self.body, self.mapped, self.out = batched
         self.operands = _spread_carry(operands, before, self.mapped)
 
     def masked_loop(self, stacks: bool, numbered: bool) -> tuple[Lambda, Lambda, list]:
@@ -133,23 +133,23 @@ class _BatchedLoop:
         first = first_selected(mask)
         pairs = zip(values, self.mapped, strict=True)
         safe = [shelter_operand(mask, value, first) if there else value for value, there in pairs]
-        found = mask.emitter.call(self.body, safe)
+        results = mask.emitter.call(self.body, safe)
         carry = [
             emit_op("where", (align_mask(mask, value.ndim - 1), new, value))
-            for new, value in zip(found, values[: self.n_carry], strict=False)
+            for new, value in zip(results, values[: self.n_carry], strict=False)
         ]
-        left = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
-        further = list(found[self.n_carry :])
+        goes_on = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
+        further = list(results[self.n_carry :])
         if stacks:
             number: Any = further.pop(0) if numbered else 0
             rank = number.ndim - self.out[self.n_carry] if numbered else 0
             further.insert(0, emit_op("where", (align_mask(mask, rank), number, -1)))
-        return mask.emitter.build([mask & _as_truth_values(left), *carry, *further])
+        return mask.emitter.build([mask & _as_truth_values(goes_on), *carry, *further])
 
 
-def _as_truth_values(found: Value) -> Value:
+def _as_truth_values(test: Value) -> Value:
     """The array as booleans: whether each number is not zero."""
-    return found if found.dtype.kind == "b" else found != 0
+    return test if test.dtype.kind == "b" else test != 0
 
 
 # ---- fori_loop ----
@@ -166,8 +166,8 @@ def fori_batch(args: Sequence, axes: Sequence, *, body: Lambda, transform: Calla
     operands = [*rest[:n_carry], lower, *rest[n_carry:], upper]
     along = [*axes[2 : 2 + n_carry], axes[0], *axes[2 + n_carry :], axes[1]]
     test = bound_test(loop.params, n_carry)
-    found, out = while_batch(operands, along, test=test, body=loop, transform=transform)
-    return found[:n_carry], out[:n_carry]
+    results, out = while_batch(operands, along, test=test, body=loop, transform=transform)
+    return results[:n_carry], out[:n_carry]
 
 
 def _same_bounds(args, axes, body: Lambda, transform):

@@ -131,9 +131,9 @@ def _vjp_through(name: str, change: Callable, cts, args, attrs: dict, transform,
     bind = change(Bind(tuple(outs), op, operands, op.complete(attrs)))
     program = Lambda(params, restore_number_results(bind), Ret(tuple(outs)))
     flags = [wanted is None or wanted[i] for i, arg in enumerate(args) if isinstance(arg, Value)]
-    given = [arg for arg in args if isinstance(arg, Value)]
-    found = iter(transform(program, given, cts, wanted=flags))
-    return tuple([next(found) if isinstance(arg, Value) else None for arg in args])
+    variable = [arg for arg in args if isinstance(arg, Value)]
+    pulled = iter(transform(program, variable, cts, wanted=flags))
+    return tuple([next(pulled) if isinstance(arg, Value) else None for arg in args])
 
 
 # ---- reverse mode of fori_loop ----
@@ -199,19 +199,19 @@ def while_fused_jvp(
     tangents: Sequence, *args: Any, test: Lambda, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _LoopWithTangents.from_loop(tangents, args, body, len(body.ret.args), 0, transform)
-    attrs = {"test": made.fit_test(test), "body": made.body()}
-    found = _emit_loop("while_loop", made.operands, attrs)
-    return found[: made.n_carry], made.tangents_of_results(found)
+    loop = _LoopWithTangents.from_loop(tangents, args, body, len(body.ret.args), 0, transform)
+    attrs = {"test": loop.fit_test(test), "body": loop.body()}
+    results = _emit_loop("while_loop", loop.operands, attrs)
+    return results[: loop.n_carry], loop.tangents_of_results(results)
 
 
 def fori_fused_jvp(
     tangents: Sequence, lower: Any, upper: Any, *args: Any, body: Lambda, transform: Any
 ) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _LoopWithTangents.from_loop(tangents[2:], args, body, len(body.ret.args), 1, transform)
-    found = _emit_loop("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
-    return found[: made.n_carry], made.tangents_of_results(found)
+    loop = _LoopWithTangents.from_loop(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    results = _emit_loop("fori_loop", (lower, upper, *loop.operands), {"body": loop.body()})
+    return results[: loop.n_carry], loop.tangents_of_results(results)
 
 
 def while_scan_fused_jvp(
@@ -224,18 +224,18 @@ def while_scan_fused_jvp(
     transform: Any,
 ) -> tuple:
     """(results, their tangents) by one loop, which carries and stacks tangents beside values."""
-    made = _LoopWithTangents.from_loop(tangents, args, body, n_carry, 0, transform)
-    carry, count = n_carry + len(made.moving), len(body.ret.args)
+    loop = _LoopWithTangents.from_loop(tangents, args, body, n_carry, 0, transform)
+    carry, count = n_carry + len(loop.moving), len(body.ret.args)
     attrs = {
-        "test": made.fit_test(test),
-        "body": made.body(),
+        "test": loop.fit_test(test),
+        "body": loop.body(),
         "n_carry": carry,
         "numbered": numbered,
     }
-    outs = _emit_loop("while_scan", made.operands, attrs)
+    outs = _emit_loop("while_scan", loop.operands, attrs)
     rest = outs[carry : carry + (not numbered) + count - n_carry]
-    found = made.tangents_of_results(_body_results(outs, carry, numbered))
-    along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
+    by_result = loop.tangents_of_results(_body_results(outs, carry, numbered))
+    along = (*by_result[:n_carry], *([] if numbered else [None]), *by_result[n_carry:])
     return (*outs[:n_carry], *rest), along
 
 
@@ -291,9 +291,9 @@ class _LoopWithTangents:
         """The loop for operands ``args`` with these ``tangents``."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
         body = fit_body_keeping_numbers(body, types)
-        given = [*[None] * leading, *tangents]
+        directions = [*[None] * leading, *tangents]
         inputs, (program, outputs) = _tangent_program(
-            body, leading, n_carry, given, transform.program
+            body, leading, n_carry, directions, transform.program
         )
         result = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
         emitter = next(t.emitter for t in tangents if t is not None)
@@ -320,14 +320,14 @@ class _LoopWithTangents:
         order = (*own[:end], *along[:moving], *own[end:], *along[moving:])
         params = [builder.param(param.type, param.name) for param in order]
         values, tangents = self.sort_params(params)
-        found = builder.call(self.program, [*values, *tangents])
-        by_output = dict(zip(self.outputs, found[self.count :], strict=True))
+        results = builder.call(self.program, [*values, *tangents])
+        by_output = dict(zip(self.outputs, results[self.count :], strict=True))
         moved = [
             by_output[i] if i in by_output else zeros_like(values[self.leading + i])
             for i in self.moving
         ]
         stacked = [by_output[i] for i in self.outputs if i >= self.n_carry]
-        carry, further = found[: self.n_carry], found[self.n_carry : self.count]
+        carry, further = results[: self.n_carry], results[self.n_carry : self.count]
         return builder.build([*carry, *moved, *further, *stacked])
 
     def fit_test(self, test: Lambda) -> Lambda:
@@ -337,11 +337,11 @@ class _LoopWithTangents:
         values, _ = self.sort_params(params)
         return builder.build(builder.call(test, values))
 
-    def tangents_of_results(self, found: Sequence) -> tuple:
+    def tangents_of_results(self, results: Sequence) -> tuple:
         """The tangents of the results, from the results of the loop; None for zero."""
         start, stacked = self.n_carry, [i for i in self.outputs if i >= self.n_carry]
-        along = found[start : start + len(self.moving)]
-        rows = found[len(found) - len(stacked) :] if stacked else ()
+        along = results[start : start + len(self.moving)]
+        rows = results[len(results) - len(stacked) :] if stacked else ()
         answers = dict(zip([*self.moving, *stacked], [*along, *rows], strict=True))
         return tuple([answers.get(i) for i in range(self.count)])
 

@@ -163,11 +163,11 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
             parts.append(integer_constant(emitter, [n]))
             continue
         # symbolic sizes with equal names are equal: any axis of that size may be used
-        found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
-        if not found:
+        places = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
+        if not places:
             parts.append(LATE_BOUND["number_array"]([n], values))
             continue
-        value, axis = found[0]
+        value, axis = places[0]
         parts.append(emit_op("index", (emit_op("size", (value,)),), item=slice(axis, axis + 1)))
     return stack_sizes(parts)
 
@@ -185,10 +185,10 @@ def integer_constant(emitter: Any, numbers: Sequence[int]) -> Value:
     return emitter.apply(op, (), op.complete({"value": np.array(numbers, dtype=np.int64)}))
 
 
-def known_size(n: Any, what: str) -> int:
-    """``n`` as a number. Raises ShapeError, for the operation ``what``, if it is symbolic."""
+def known_size(n: Any, purpose: str) -> int:
+    """``n`` as a number. Raises ShapeError, for the operation ``purpose``, if it is symbolic."""
     if type(n) is Size:
-        raise ShapeError(f"{what}: batching needs the size {n} as a number\n  pass axis_size")
+        raise ShapeError(f"{purpose}: batching needs the size {n} as a number\n  pass axis_size")
     return n
 
 

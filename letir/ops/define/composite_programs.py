@@ -141,11 +141,11 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
         )
 
     def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
-        given = [i for i, arg in enumerate(args) if arg is not None]
+        positions = [i for i, arg in enumerate(args) if arg is not None]
         # a number is a parameter of the decomposition too, but nothing reads its cotangent
-        needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
+        needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in positions]
         program = stands_for(args, attrs)
-        result = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
+        result = iter(transform(program, [args[i] for i in positions], ct, wanted=needed))
         return tuple(None if arg is None else next(result) for arg in args)
 
     def decomposed_jvp(tangents, out, *args, transform, **attrs):

@@ -24,8 +24,8 @@ def _signature(record: Primitive) -> inspect.Signature:
     """The signature with which users call an operation."""
     function: Callable = record.prepare or record.decompose or record.impl
     signature = inspect.signature(function)
-    found = [p for name, p in signature.parameters.items() if name not in _INTERNAL]
-    return signature.replace(parameters=found)
+    parameters = [p for name, p in signature.parameters.items() if name not in _INTERNAL]
+    return signature.replace(parameters=parameters)
 
 
 LATE_BOUND["record_documentation"] = record_documentation

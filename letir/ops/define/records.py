@@ -322,8 +322,10 @@ def composite_record(
     )
 
 
-def _impl_with_fallback(impl: Callable, made: Callable, functions: Iterable[Callable]) -> Callable:
-    """``impl``, which calls the first of NumPy's ``functions``; ``made`` where the array module
+def _impl_with_fallback(
+    impl: Callable, fallback: Callable, functions: Iterable[Callable]
+) -> Callable:
+    """``impl``, which calls the first of NumPy's ``functions``; ``fallback`` where the array module
     lacks that function.
     """
     function = next(iter(functions), None)
@@ -333,7 +335,7 @@ def _impl_with_fallback(impl: Callable, made: Callable, functions: Iterable[Call
     def numerics(xp, *args, call, **attrs):
         if xp is np or _has_function(xp, path) or _module_attribute(np, path) is not function:
             return impl(xp, *args, **attrs)
-        return made(xp, *args, call=call, **attrs)
+        return fallback(xp, *args, call=call, **attrs)
 
     facts: Any = numerics
     facts.for_numpy = impl  # without ``call``, for plans

@@ -171,7 +171,7 @@ def _type_rule(name: str, aval: Callable, several: bool) -> Callable:
     @functools.wraps(aval)
     def rule(*types, **attrs):
         try:
-            found = aval(*types, **attrs)
+            types_returned = aval(*types, **attrs)
         except (TypeError, AttributeError) as error:
             if "ArrayType" not in str(error):
                 raise
@@ -179,12 +179,12 @@ def _type_rule(name: str, aval: Callable, several: bool) -> Callable:
                 f"{name}: aval: {error}, found the types {types}\n"
                 "  aval computes with types, not with arrays: return a type made from them"
             ) from error
-        if isinstance(found, tuple) and not several:
+        if isinstance(types_returned, tuple) and not several:
             raise DTypeError(
-                f"{name}: aval returned {len(found)} types, found no field results\n"
+                f"{name}: aval returned {len(types_returned)} types, found no field results\n"
                 "  return one type, or pass the number of results: results=lambda: 2"
             )
-        kinds = found if isinstance(found, tuple) else (found,)
+        kinds = types_returned if isinstance(types_returned, tuple) else (types_returned,)
         kinds = tuple([getattr(kind, "type", kind) for kind in kinds])  # of a ShapeDtype
         wrong = next((kind for kind in kinds if not isinstance(kind, ArrayType | None)), None)
         if wrong is not None:
@@ -192,7 +192,7 @@ def _type_rule(name: str, aval: Callable, several: bool) -> Callable:
                 f"{name}: aval returned {wrong!r}, of type {type(wrong).__name__}\n"
                 "  return letir.ArrayType(dtype, shape), or a tuple of them for several results"
             )
-        return kinds if isinstance(found, tuple) else kinds[0]
+        return kinds if isinstance(types_returned, tuple) else kinds[0]
 
     return rule
 
@@ -248,16 +248,16 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
         )
     for aval, result in zip(declared, results, strict=True):
         try:
-            found = _type_of_array(result)
+            actual = _type_of_array(result)
         except DTypeError:
             raise DTypeError(
                 f"{name}: declared a result of {aval}, returned a {type(result).__name__}\n"
                 "  return an array or a number; for several results declare a tuple of types"
             ) from None
-        if aval is not None and (aval.dtype, aval.shape) != (found.dtype, found.shape):
-            error = ShapeError if aval.dtype == found.dtype else DTypeError
+        if aval is not None and (aval.dtype, aval.shape) != (actual.dtype, actual.shape):
+            error = ShapeError if aval.dtype == actual.dtype else DTypeError
             raise error(
-                f"{name}: declared a result of {aval}, returned {found}\n"
+                f"{name}: declared a result of {aval}, returned {actual}\n"
                 "  aval and the function must agree: correct one of them"
             )
 
@@ -275,13 +275,13 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
         avals = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
 
         def backward(ct, out, *args):
-            found = vjp(ct, out, *args)
-            return tuple(found[i] for i in places)
+            pulled = vjp(ct, out, *args)
+            return tuple(pulled[i] for i in places)
 
         # the rule becomes an operation too: it runs on arrays when the gradient program runs
         record = opaque(backward, avals, name=f"{name}.vjp")
         record.source = imported_call(vjp, name, tuple(places))
-        found = iter(record(ct, out, *args))
-        return tuple(next(found) if i in places else None for i in range(len(args)))
+        pulled = iter(record(ct, out, *args))
+        return tuple(next(pulled) if i in places else None for i in range(len(args)))
 
     return rule

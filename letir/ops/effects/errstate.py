@@ -41,8 +41,8 @@ def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     program = inner.build([answer for answer in result if isinstance(answer, Value)])
     if not program.ret.args:
         return result
-    given = [v for v in values if isinstance(v, Value)]
-    results = iter(emit_op("errstate", given, body=program, **state))
+    operands = [v for v in values if isinstance(v, Value)]
+    results = iter(emit_op("errstate", operands, body=program, **state))
     return tuple(next(results) if isinstance(answer, Value) else answer for answer in result)
 
 

@@ -42,16 +42,16 @@ def _guard_raised_impl(xp, *args, call, body, error):
             LATE_BOUND["in_warning_state"](_compute_bind, xp, body, args)
         else:
             call(body, list(args))
-        found = "nothing"
+        current = "nothing"
     except Exception as raised:
-        found = error_name(raised)
+        current = error_name(raised)
         if ":" in error:
-            found += f": {first_line(raised)}"
+            current += f": {first_line(raised)}"
     finally:
         ERROR_EXPECTED.reset(token)
-    if found != error:
+    if current != error:
         raise GuardError(
-            f"the program was recorded where this raised {error}, now it raises {found}\n"
+            f"the program was recorded where this raised {error}, now it raises {current}\n"
             "  trace again with these arguments, or call letir.jit(f), which does so"
         )
     return ()
@@ -82,11 +82,11 @@ def _guard_raised_source(write, *args, body, error):
     """The body in a ``try`` statement, whose ``else`` raises."""
     error = error.partition(":")[0]  # text is not compared
     name = error.removeprefix("numpy.linalg.") if error.startswith("numpy.linalg.") else None
-    known = f"np.linalg.{name}" if name else error if "." not in error else "Exception"
+    caught = f"np.linalg.{name}" if name else error if "." not in error else "Exception"
     with write.block("try:"):
         for result in write.body(body, args):
             write.line(result)
-    with write.block(f"except {known}:"):
+    with write.block(f"except {caught}:"):
         write.line("pass")
     with write.block("else:"):
         write.line(f"raise ValueError({f'{write.place}recorded where it raised {error}'!r})")

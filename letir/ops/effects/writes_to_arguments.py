@@ -81,12 +81,12 @@ def order_of(x: Any) -> "str | tuple":
 
 def _guard_order_impl(xp, x, *, order):
     """Raise GuardError if the memory order of ``x`` is not the one of the trace."""
-    found = order_of(x)
+    current = order_of(x)
     # an array with axes of length 1 can be in C and F order at once
-    if found != order and not (order == "F" and hasattr(x, "flags") and x.flags.f_contiguous):
+    if current != order and not (order == "F" and hasattr(x, "flags") and x.flags.f_contiguous):
         raise GuardError(
             f"the program was recorded for an argument in memory order {order!r}, now it is "
-            f"{found!r}: a reshape is a view of one and a copy of the other\n"
+            f"{current!r}: a reshape is a view of one and a copy of the other\n"
             "  trace again with this argument, or copy it before it is reshaped"
         )
     return ()

@@ -78,12 +78,12 @@ def _as_kind(x: Any, kind: str) -> Any:
 def _python_operator_vjp(ct, out, x, y, *, operator, kind):
     if operator == "round" or is_final(PRIMITIVES[operator].vjp):  # piecewise constant
         return None, None
-    given = (_as_kind(x, kind), _as_kind(y, kind))
-    found = PRIMITIVES[operator].vjp(ct, out, *given)
+    converted = (_as_kind(x, kind), _as_kind(y, kind))
+    cotangents = PRIMITIVES[operator].vjp(ct, out, *converted)
     return tuple(
         # the real part: the cotangent of a real operand is real
-        None if ct is None else ct if made is arg else PRIMITIVES["real"](ct)
-        for ct, made, arg in zip(found, given, (x, y), strict=True)
+        None if ct is None else ct if operand is arg else PRIMITIVES["real"](ct)
+        for ct, operand, arg in zip(cotangents, converted, (x, y), strict=True)
     )
 
 
@@ -97,10 +97,12 @@ def _python_operator_batch(args, axes, *, operator, kind):
     """NumPy's operator: a batch of Python numbers is an array."""
     if operator == "round":
         return PRIMITIVES["round"](args[0], args[1]), axes[0]
-    given = [_as_kind(x, kind) for x in args]
-    if kind == "float" and all(_is_integer(x) for x in given):
-        given[0] = cast(given[0], float) if isinstance(given[0], Value) else float(given[0])
-    return PRIMITIVES[operator].batch(given, axes)
+    converted = [_as_kind(x, kind) for x in args]
+    if kind == "float" and all(_is_integer(x) for x in converted):
+        converted[0] = (
+            cast(converted[0], float) if isinstance(converted[0], Value) else float(converted[0])
+        )
+    return PRIMITIVES[operator].batch(converted, axes)
 
 
 def _is_integer(x) -> bool:

@@ -69,8 +69,8 @@ def _checked_length(xp, length: int, count: int | None) -> Any:
 
 def _nonzero_impl(xp, x, *, count, rank):
     """The index arrays of np.nonzero, and their length."""
-    found = xp.nonzero(x)
-    return *found, _checked_length(xp, found[0].size, count)
+    places = xp.nonzero(x)
+    return *places, _checked_length(xp, places[0].size, count)
 
 
 nonzero = define(
@@ -126,9 +126,9 @@ def _takes_sorted(xp) -> bool:
 def _unique_impl(xp, x, **attrs):
     """The results of np.unique, and the number of unique values."""
     is_sorted = attrs["sorted"] or not _takes_sorted(xp)
-    found = xp.unique(x, **_unique_keywords(**{**attrs, "sorted": is_sorted}))
-    found = found if type(found) is tuple else (found,)
-    return *found, _checked_length(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
+    results = xp.unique(x, **_unique_keywords(**{**attrs, "sorted": is_sorted}))
+    results = results if type(results) is tuple else (results,)
+    return *results, _checked_length(xp, results[0].shape[attrs["axis"] or 0], attrs["count"])
 
 
 def _unique_aval(x, *, count, axis, **attrs):
@@ -151,8 +151,8 @@ def _first_occurrences(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Val
     if axis is None:
         x = reshape(x, -1)
         return x, (first_places(x, y),)
-    kept = {"count": count, "axis": axis, "equal_nan": attrs["equal_nan"], "return_index": True}
-    first = x.emitter.apply(unique, (x,), unique.complete(kept))[1]
+    options = {"count": count, "axis": axis, "equal_nan": attrs["equal_nan"], "return_index": True}
+    first = x.emitter.apply(unique, (x,), unique.complete(options))[1]
     return x, (*[slice(None)] * normalize_axes(axis, x.ndim)[0], first)
 
 
@@ -190,8 +190,8 @@ unique = define(
 
 def _first_places_impl(xp, x, values):
     """The index in ``x`` of the first occurrence of each of ``values``."""
-    known, places = xp.unique(x, return_index=True)
-    return places[xp.searchsorted(known, values)]
+    sorted_values, places = xp.unique(x, return_index=True)
+    return places[xp.searchsorted(sorted_values, values)]
 
 
 first_places = define(

@@ -163,20 +163,20 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
     """
     entries = expand_item(shape, item, arrays)
     kinds, axis = iter(arrays), 0
-    kept: list = []  # sizes of the axes from slices and None
+    sizes: list = []  # sizes of the axes from slices and None
     together: list[tuple] = []  # shapes of the advanced indices
     # (position of the entry, number of kept axes before it) for each advanced index
     places: list[tuple[int, int]] = []
     for position, entry in enumerate(entries):
         if entry is None or entry is ...:
-            kept += [1] * (entry is None)
+            sizes += [1] * (entry is None)
             continue
         if type(entry) is slice:
-            kept.append(_slice_size(shape[axis], entry))
+            sizes.append(_slice_size(shape[axis], entry))
             axis += 1
             continue
         # an integer beside arrays counts as an array (see NumPy's page)
-        places.append((position, len(kept)))
+        places.append((position, len(sizes)))
         aval = next(kinds) if type(entry) is Here else None
         if aval is None:
             check_bounds(entry, shape[axis], axis)
@@ -192,7 +192,7 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
     try:
-        return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
+        return (*sizes[:start], *broadcast_shapes(*together), *sizes[start:])
     except ShapeError as error:
         raise BoundsError(
             f"the arrays of an index do not broadcast: {error}\n"
@@ -215,18 +215,18 @@ def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:
     """
     entries = list(item) if type(item) is tuple else [item]
     masks = iter(arrays)
-    taken = 0
+    count = 0
     for entry in entries:
         aval = next(masks) if type(entry) is Here else None
-        taken += (
+        count += (
             aval.ndim
             if aval is not None and aval.dtype.kind == "b"
             else entry is not None and entry is not ...
         )
-    missing = len(shape) - taken
+    missing = len(shape) - count
     if missing < 0:
         raise BoundsError(
-            f"too many indices: {taken} for an array of shape {shape}\n"
+            f"too many indices: {count} for an array of shape {shape}\n"
             "  leave indices out, or add axes with x[:, None]"
         )
     places = [i for i, entry in enumerate(entries) if entry is ...]
@@ -324,24 +324,24 @@ def compose_items(shape: tuple, first: Any, second: Any) -> tuple | None:
         axes = iter([_axis_entry(e, n) for e, n in _with_sizes(inner, shape)])
     except TypeError:  # a size with a name
         return None
-    left = list(axes)
-    sizes = tuple(1 if a is None else len(a) for a in left if type(a) is not int)
+    remaining = list(axes)
+    sizes = tuple(1 if a is None else len(a) for a in remaining if type(a) is not int)
     outer = [e for e in expand_item(sizes, second, ()) if e is not ...]
-    found: list = []
-    for axis in left:
+    composed: list = []
+    for axis in remaining:
         if type(axis) is int:
-            found.append(axis)
+            composed.append(axis)
             continue
         while outer and outer[0] is None:
-            found.append(outer.pop(0))
+            composed.append(outer.pop(0))
         entry = outer.pop(0)
         if axis is not None:
-            found.append(axis[entry])
+            composed.append(axis[entry])
         elif type(entry) is slice:
             if len(range(1)[entry]) != 1:
                 return None
-            found.append(None)
-    return tuple([_slice_of_range(e) if type(e) is range else e for e in [*found, *outer]])
+            composed.append(None)
+    return tuple([_slice_of_range(e) if type(e) is range else e for e in [*composed, *outer]])
 
 
 def _with_sizes(entries: list, shape: tuple):
@@ -357,9 +357,9 @@ def _axis_entry(entry, n):
     return range(n)[entry]
 
 
-def _slice_of_range(found: range) -> slice:
+def _slice_of_range(places: range) -> slice:
     """The slice that selects a range of positions."""
-    if not len(found):
+    if not len(places):
         return slice(0, 0)
-    step = None if found.step == 1 else found.step
-    return slice(found.start, found.stop if found.stop >= 0 else None, step)
+    step = None if places.step == 1 else places.step
+    return slice(places.start, places.stop if places.stop >= 0 else None, step)

@@ -55,16 +55,16 @@ class _Layout:
         """``entries``: one for each axis; ``kinds``: (rank, whether it is a mask) of each array."""
         # (position, number of kept axes before it) for each array and integer
         places: list[tuple[int, int]] = []
-        kept = 0
+        count = 0
         for position, entry in enumerate(entries):
             if entry is None or type(entry) is slice:
-                kept += 1
+                count += 1
             elif entry is not ...:
-                places.append((position, kept))
+                places.append((position, count))
         # must agree with index_expressions.indexed_shape
         apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
         depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
-        return cls(places[0][1] if places and not apart else 0, depth, kept, apart and depth > 0)
+        return cls(places[0][1] if places and not apart else 0, depth, count, apart and depth > 0)
 
 
 class BatchedIndex:
@@ -99,9 +99,9 @@ class BatchedIndex:
                 array if not is_mapped else _boolean_constant(array, bool(entry.count))
             )
             return
-        found = _mask_to_indices(array, entry.count) if kind[1] else [array]
-        self.entries += [Here()] * len(found)
-        self.arrays += [widen_rank(places, self.layout.depth) for places in found]
+        indices = _mask_to_indices(array, entry.count) if kind[1] else [array]
+        self.entries += [Here()] * len(indices)
+        self.arrays += [widen_rank(places, self.layout.depth) for places in indices]
 
     def with_full_slice(self) -> tuple[tuple, list]:
         """(item, arrays) with a full slice for the batch axis, for arrays that are not mapped."""
@@ -144,8 +144,8 @@ def _mask_to_indices(mask: Value, count: int) -> list[Value]:
     flat, size = flatten_examples(mask), math.prod(shape)
     everywhere = emit_with_shape("broadcast_to", _integers_below(mask, size), (n, size), mask)
     # each example selects `count` elements, so that the indices form a matrix
-    found = emit_op("index", (everywhere, flat), item=Here(n * count))
-    rest = emit_with_shape("reshape", found, (n, count), mask)
+    rows = emit_op("index", (everywhere, flat), item=Here(n * count))
+    rest = emit_with_shape("reshape", rows, (n, count), mask)
     axes: list[Value] = []
     for length in reversed(shape):
         axes.append(rest % length)  # as np.unravel_index, in C order
@@ -160,15 +160,15 @@ def _mask_to_indices(mask: Value, count: int) -> list[Value]:
 def batched_index(args: Sequence, mapped: Sequence[bool], *, item: Any) -> Value:
     """The batching rule of index."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
-    found = BatchedIndex(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
-    layout = found.layout
-    if not found.mapped:
-        out = _emit_index(x, *found.with_full_slice())
+    batched = BatchedIndex(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
+    layout = batched.layout
+    if not batched.mapped:
+        out = _emit_index(x, *batched.with_full_slice())
         return move_to_front(out, layout.depth if layout.apart else 0)
     if not by_x:
-        out = _emit_index(x, tuple(found.entries), found.arrays)
+        out = _emit_index(x, tuple(batched.entries), batched.arrays)
         return move_to_front(out, layout.start)
-    return _restore_axes(_emit_index(x, *found.with_arange()), layout)
+    return _restore_axes(_emit_index(x, *batched.with_arange()), layout)
 
 
 def _emit_index(x: Value, item: tuple, arrays: list) -> Value:
@@ -182,9 +182,9 @@ def _restore_axes(out: Value, layout: _Layout) -> Value:
     """
     if layout.start == 0 or layout.depth == 0:
         return out
-    made = range(1, 1 + layout.depth)
-    kept = range(1 + layout.depth, 1 + layout.depth + layout.kept)
-    order = (0, *kept[: layout.start], *made, *kept[layout.start :])
+    indexed = range(1, 1 + layout.depth)
+    slices = range(1 + layout.depth, 1 + layout.depth + layout.kept)
+    order = (0, *slices[: layout.start], *indexed, *slices[layout.start :])
     return emit_op("transpose", (out,), axes=order)
 
 
@@ -199,14 +199,14 @@ def batched_write(name: str) -> Callable:
         (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
         like = first_mapped(args, mapped)
         x = broadcast_batch(x, by_x, like)
-        found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
-        layout = found.layout
+        batched = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
+        layout = batched.layout
         new = _align_written(new, by_new, layout.depth + layout.kept)
         # apart: with a slice the batch axis would come after the axes from the arrays
-        if not found.mapped and not layout.apart:
-            item, arrays = found.with_full_slice()
+        if not batched.mapped and not layout.apart:
+            item, arrays = batched.with_full_slice()
         else:
-            item, arrays = found.with_arange()
+            item, arrays = batched.with_arange()
             new = _array_axes_first(new, by_new, layout)
         return emit_op(name, (x, new, *arrays), item=item, **attrs)
 
@@ -264,10 +264,10 @@ def batched_assemble(args: Sequence, mapped: tuple, *, items: tuple, shape: tupl
 def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
     """(item, part, arrays) of one part, for a result with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
-    found = BatchedIndex(like, shape, item, arrays, by_arrays)
+    batched = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)
-    if not found.mapped and not found.layout.apart:
-        spelled, arrays = found.with_full_slice()
+    if not batched.mapped and not batched.layout.apart:
+        spelled, arrays = batched.with_full_slice()
         return spelled, operand, arrays
-    spelled, arrays = found.with_arange()
-    return spelled, _array_axes_first(operand, True, found.layout), arrays
+    spelled, arrays = batched.with_arange()
+    return spelled, _array_axes_first(operand, True, batched.layout), arrays

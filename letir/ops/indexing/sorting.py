@@ -81,8 +81,8 @@ def _sort_jvp(tangents, y, x, *, axis, kind):
 
 def _call_sort(xp, name: str, x, axis, **attrs):
     """``xp.sort`` or ``xp.argsort`` with the keywords that are not None."""
-    given = {key: value for key, value in attrs.items() if value is not None}
-    return getattr(xp, name)(x, axis=axis, **given)
+    options = {key: value for key, value in attrs.items() if value is not None}
+    return getattr(xp, name)(x, axis=axis, **options)
 
 
 sort = define(

@@ -149,9 +149,9 @@ def _change_batch(args, mapped, *, ufunc, item):
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     like = first_mapped(args, mapped)
     x = broadcast_batch(x, by_x, like)
-    found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
-    is_plain = not found.mapped and not found.layout.apart
-    item, arrays = found.with_full_slice() if is_plain else found.with_arange()
+    batched = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
+    is_plain = not batched.mapped and not batched.layout.apart
+    item, arrays = batched.with_full_slice() if is_plain else batched.with_arange()
     return emit_op("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
 
 

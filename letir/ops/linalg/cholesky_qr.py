@@ -143,10 +143,10 @@ def _qr_vjp(cts, outs, x, *, mode):
         turned = x[..., k:] @ adjoint(by_r2)
         by_q = turned if by_q is None else by_q + turned
         by_r = None if by_r is None else by_r[..., :k]
-    found = _qr_square_vjp(by_q, by_r, q, _first_columns(r, k))
+    cotangent = _qr_square_vjp(by_q, by_r, q, _first_columns(r, k))
     if by_rest is not None:
-        found = concatenate([found, by_rest], axis=-1)
-    return (unbroadcast(conjugate(found), x),)
+        cotangent = concatenate([cotangent, by_rest], axis=-1)
+    return (unbroadcast(conjugate(cotangent), x),)
 
 
 def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
@@ -157,8 +157,8 @@ def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     below = where(below_diagonal(inner), inner, 0)
     # the real part of the diagonal: the diagonal of R is real
     both = below + adjoint(below) + where(on_diagonal(inner), real_part(inner), 0)
-    found = q @ both
-    return (found if by_q is None else by_q + found) @ adjoint(inv(r))
+    product = q @ both
+    return (product if by_q is None else by_q + product) @ adjoint(inv(r))
 
 
 def _qr_jvp(tangents, outs, x, *, mode):

@@ -69,19 +69,21 @@ def _other_axes(x, axes: tuple) -> tuple:
 def _tensordot_aval(x, y, *, axes):
     """The shape of the axes that are not summed, first of ``x``, then of ``y``."""
     of_x, of_y = _summed_axes(x, y, axes)
-    kept = [x.shape[i] for i in _other_axes(x, of_x)] + [y.shape[i] for i in _other_axes(y, of_y)]
-    return ArrayType(array_dtype(x, y), tuple(kept))
+    shape = [x.shape[i] for i in _other_axes(x, of_x)] + [y.shape[i] for i in _other_axes(y, of_y)]
+    return ArrayType(array_dtype(x, y), tuple(shape))
 
 
 def _tensordot_decompose(x, y, *, axes):
     """One matrix product, as NumPy computes it."""
     of_x, of_y = _summed_axes(x, y, axes)
-    kept = _other_axes(x, of_x), _other_axes(y, of_y)
-    shape = (*[x.shape[i] for i in kept[0]], *[y.shape[i] for i in kept[1]])
+    remaining = _other_axes(x, of_x), _other_axes(y, of_y)
+    shape = (*[x.shape[i] for i in remaining[0]], *[y.shape[i] for i in remaining[1]])
     n = math.prod(x.shape[i] for i in of_x)
-    rows, columns = [math.prod(z.shape[i] for i in k) for z, k in zip((x, y), kept, strict=True)]
-    left = reshape(transpose(x, (*kept[0], *of_x)), (rows, n))
-    right = reshape(transpose(y, (*of_y, *kept[1])), (n, columns))
+    rows, columns = [
+        math.prod(z.shape[i] for i in k) for z, k in zip((x, y), remaining, strict=True)
+    ]
+    left = reshape(transpose(x, (*remaining[0], *of_x)), (rows, n))
+    right = reshape(transpose(y, (*of_y, *remaining[1])), (n, columns))
     return reshape(matmul(left, right), shape)
 
 
@@ -231,8 +233,8 @@ def _multi_dot_decompose(*arrays):
     chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
     chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last
     out = _in_best_order(chain)
-    gone = (*[0] * (first.ndim == 1), *[1] * (last.ndim == 1))
-    return squeeze(out, gone) if gone else out
+    axes = (*[0] * (first.ndim == 1), *[1] * (last.ndim == 1))
+    return squeeze(out, axes) if axes else out
 
 
 def _in_best_order(chain: list):

@@ -168,22 +168,22 @@ def _eig_aval(x, *, real):
     return values, ArrayType(values.dtype, x.shape)
 
 
-def _as_recorded(found, real: bool):
+def _as_recorded(values, real: bool):
     """Eigenvalues or eigenvectors, real or complex as they were recorded; an empty stack is both.
 
     Raises GuardError if they were recorded as real and are complex now, or the reverse.
     """
-    if real and found.dtype.kind == "c":
-        if found.imag.any():
+    if real and values.dtype.kind == "c":
+        if values.imag.any():
             raise GuardError(
                 "the program was recorded where all eigenvalues were real, now some are not\n"
                 "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
             )
-        return found.real.copy()
-    if real or found.dtype.kind == "c":
-        return found
-    if found.size == 0:
-        return found.astype(np.result_type(found.dtype, np.complex64))
+        return values.real.copy()
+    if real or values.dtype.kind == "c":
+        return values
+    if values.size == 0:
+        return values.astype(np.result_type(values.dtype, np.complex64))
     raise GuardError(
         "the program was recorded where some eigenvalues were not real, now all are\n"
         "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"

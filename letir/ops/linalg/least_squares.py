@@ -30,8 +30,8 @@ def _lstsq_prepare(a, b, rcond=None):
     NumPy returns an empty array of residuals if the rank is less than the number of columns. A
     matrix whose values are unknown is assumed to have full rank, and every run checks that.
     """
-    known, rcond = known_value(a) if np.ndim(a) == 2 else None, _rcond_attribute(rcond)
-    full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == np.shape(a)[1]
+    matrix, rcond = known_value(a) if np.ndim(a) == 2 else None, _rcond_attribute(rcond)
+    full = matrix is None or np.linalg.lstsq(matrix, matrix[:, :0], rcond)[2] == np.shape(a)[1]
     return (a, b), {"rcond": rcond, "full_rank": bool(full)}
 
 
@@ -86,8 +86,8 @@ def _lstsq_decompose(a, b, *, rcond=None, full_rank=True):
     a = a.astype(np.result_type(a.dtype, dtype))
     x = pinv(a, rcond) @ b
     if full_rank and m > n:
-        left = b - a @ x
-        squares = sum_(real_part(conjugate(left) * left), axis=0)
+        residual = b - a @ x
+        squares = sum_(real_part(conjugate(residual) * residual), axis=0)
         residuals = expand_dims(squares, 0) if is_vector(b) else squares
     else:
         residuals = svdvals(a)[:0]

@@ -293,13 +293,13 @@ def _einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     """The cotangent of operand ``i``, not yet summed over broadcast axes."""
     part, x = labels[i], arrays[i]
     others = [(labels[j], y) for j, y in enumerate(arrays) if j != i]
-    found = "".join([result, *(other for other, _ in others)])
-    made = "".join([label for label in dict.fromkeys(part) if label in found])
-    text = ",".join([result, *(other for other, _ in others)]) + "->" + made
+    others_labels = "".join([result, *(other for other, _ in others)])
+    summed = "".join([label for label in dict.fromkeys(part) if label in others_labels])
+    text = ",".join([result, *(other for other, _ in others)]) + "->" + summed
     by = einsum(text, ct, *(y for _, y in others), optimize=optimize)
     # axes come back by broadcasting if their label was summed away (no other operand has it) or is
     # repeated in this operand (it reads a diagonal)
-    new = [k for k, label in enumerate(part) if label not in made or label in part[:k]]
+    new = [k for k, label in enumerate(part) if label not in summed or label in part[:k]]
     by = expand_dims(by, tuple(new)) if new else by
     full = tuple(sizes[label] for label in part)
     if by.shape != full:
@@ -368,8 +368,8 @@ def _einsum_views(x, *others, subscripts, **_) -> bool:
     """Whether an einsum of one array sums over no axis: a transpose or a diagonal, and so a
     view.
     """
-    labels, arrow, kept = subscripts.replace(" ", "").partition("->")
-    return not others and bool(arrow) and set(labels) == set(kept)
+    labels, arrow, result = subscripts.replace(" ", "").partition("->")
+    return not others and bool(arrow) and set(labels) == set(result)
 
 
 def _einsum_work(result, *arrays, subscripts, optimize):

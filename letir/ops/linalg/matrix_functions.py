@@ -117,10 +117,10 @@ def _triangular_part(x, lower: bool, unit_diagonal: bool):
     """The part of a matrix that the solver reads."""
     n = x.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
-    kept = rows >= columns if lower else rows <= columns
+    mask = rows >= columns if lower else rows <= columns
     if unit_diagonal:
-        kept = kept & (rows != columns)
-    return where(kept, x, 0)
+        mask = mask & (rows != columns)
+    return where(mask, x, 0)
 
 
 def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):

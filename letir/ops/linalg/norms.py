@@ -213,10 +213,10 @@ def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
     axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is not tuple:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
-    kept, last = normalize_axes(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
-    matrices = x if kept == last else move_axes(x, axis, (-2, -1))
+    axes, last = normalize_axes(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
+    matrices = x if axes == last else move_axes(x, axis, (-2, -1))
     result = matrix_norm(matrices, ord="fro" if ord is None else ord)
-    return expand_dims(result, kept) if keepdims else result
+    return expand_dims(result, axes) if keepdims else result
 
 
 def _norm_place(x, *, ord, axis, keepdims):
@@ -271,11 +271,11 @@ def _condition_number_decompose(x, *, p=None):
     if p is None or p in (2, -2):
         s = svdvals(x)
         first, last = s[..., 0], s[..., -1]
-        found = last / first if p == -2 else first / last
+        number = last / first if p == -2 else first / last
     else:
-        found = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
-    is_own = isnan(found) & ~any_(isnan(x), axis=(-2, -1))
-    return where(is_own, math.inf, found)
+        number = norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+    is_own = isnan(number) & ~any_(isnan(x), axis=(-2, -1))
+    return where(is_own, math.inf, number)
 
 
 condition_number = composite(

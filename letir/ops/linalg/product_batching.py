@@ -52,8 +52,8 @@ def batched_matmul(args: Sequence, mapped: Sequence[bool]) -> Value:
         y = emit_op("expand_dims", (y,), axis=-1)
     most = max(rank_of(x, True), rank_of(y, True))
     out = _emit_matmul(widen_rank(x, most), widen_rank(y, most))
-    gone = tuple([axis for axis, n in ((-2, ranks[0]), (-1, ranks[1])) if n == 1])
-    return emit_op("squeeze", (out,), axis=gone) if gone else out
+    axes = tuple([axis for axis, n in ((-2, ranks[0]), (-1, ranks[1])) if n == 1])
+    return emit_op("squeeze", (out,), axis=axes) if axes else out
 
 
 def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
@@ -121,13 +121,13 @@ def _dot_as_matmul(x: Value, y: Value) -> Value:
     """``dot`` of two mapped arrays as stacked matrix products."""
     shape, other = shape_of(x, True), shape_of(y, True)
     axis = max(len(other) - 2, 0)
-    kept = other[:axis] + other[axis + 1 :]
+    remaining = other[:axis] + other[axis + 1 :]
     order = (0, axis + 1, *[i + 1 for i in range(len(other)) if i != axis])
     y = emit_op("transpose", (y,), axes=order)
     n, inner = x.shape[0], shape[-1]
     left = emit_with_shape("reshape", x, (n, math.prod(shape[:-1]), inner), x)
-    right = emit_with_shape("reshape", y, (n, inner, math.prod(kept)), y)
-    return emit_with_shape("reshape", _emit_matmul(left, right), (n, *shape[:-1], *kept), x)
+    right = emit_with_shape("reshape", y, (n, inner, math.prod(remaining)), y)
+    return emit_with_shape("reshape", _emit_matmul(left, right), (n, *shape[:-1], *remaining), x)
 
 
 def batched_einsum(parse: Callable) -> Callable:

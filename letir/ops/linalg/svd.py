@@ -267,10 +267,10 @@ def _pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     """
     if rcond is not None and rtol is not np._NoValue:
         raise ShapeError("pinv: rcond and rtol cannot both be given\n  leave one of them out")
-    given = rcond if rcond is not None else rtol
-    has_cutoff = given is not None and given is not np._NoValue
+    cutoff = rcond if rcond is not None else rtol
+    has_cutoff = cutoff is not None and cutoff is not np._NoValue
     relative = rcond is None and rtol is None
-    return (a, given) if has_cutoff else (a,), {
+    return (a, cutoff) if has_cutoff else (a,), {
         "hermitian": bool(hermitian),
         "relative": relative,
     }
@@ -288,8 +288,8 @@ def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
     g, yh = conjugate(ct), adjoint(y)
     first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
     total = -(yh @ g @ yh) + (first - x @ (y @ first)) + (second - (second @ y) @ x)
-    found = conjugate(hermitian_part(total) if hermitian else total)
-    return unbroadcast(found, x), *[None] * len(cutoff)
+    cotangent = conjugate(hermitian_part(total) if hermitian else total)
+    return unbroadcast(cotangent, x), *[None] * len(cutoff)
 
 
 def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):

@@ -38,19 +38,19 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
         )
     scores = matmul(query, move_axes(key, (-1,), (-2,)))
     scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-    seen = None
+    visible = None
     if mask is not None and mask.dtype.kind == "b":
-        seen = mask
+        visible = mask
     elif mask is not None:
         scores = scores + mask
     if causal:
         earlier = _causal_mask(scores)
-        seen = earlier if seen is None else logical_and(seen, earlier)
-    if seen is None:
+        visible = earlier if visible is None else logical_and(visible, earlier)
+    if visible is None:
         return matmul(softmax(scores), value)
-    something = any_(seen, axis=-1, keepdims=True)
+    something = any_(visible, axis=-1, keepdims=True)
     # a query that attends to no key gets a finite score, because softmax of all -inf is nan
-    scores = where(something, where(seen, scores, -math.inf), 0)
+    scores = where(something, where(visible, scores, -math.inf), 0)
     return matmul(where(something, softmax(scores), 0), value)
 
 

@@ -69,8 +69,8 @@ def _patches(xp, x, lead, kernel, stride, padding, dilation):
         n = x.shape[axis]
         places = (n + low + high - d * (k - 1) - 1) // s + 1
         if k == 1 and not low and not high:
-            seen = x[(..., slice(0, (places - 1) * s + 1, s), *after)]
-            x = xp.expand_dims(seen, lead)
+            window = x[(..., slice(0, (places - 1) * s + 1, s), *after)]
+            x = xp.expand_dims(window, lead)
         else:
             shape = (*x.shape[:lead], k, *x.shape[lead:axis], places, *x.shape[axis + 1 :])
             out = (xp.zeros if low or high else xp.empty)(shape, x.dtype)
@@ -309,11 +309,11 @@ def _batched_conv(record: Callable, roles: str) -> Callable:
             known_size(n, record().name)
             return LoopOverExamples(record)(args, axes, groups=groups, **attrs)
         label = "groups" if both else _shared_label(operands[axes[0] is None], result)
-        found = [
+        merged = [
             arg if axis is None else _join_batch(move_to_front(arg, axis), role, label, groups)
             for arg, axis, role in zip(args, axes, operands, strict=True)
         ]
-        out = record()(*found, groups=groups * n if both else groups, **attrs)
+        out = record()(*merged, groups=groups * n if both else groups, **attrs)
         return _split_batch(out, result, label, groups, shape, n), 0
 
     return batch

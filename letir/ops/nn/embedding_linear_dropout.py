@@ -82,9 +82,9 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
         )
     # random integers compare exactly, whatever the dtype of x
     bits = random_draw(as_key(key), "bits", x, np.uint64)
-    kept = greater_equal(bits, int(rate * 2.0**64)) if rate < 1 else less(bits, 0)
+    mask = greater_equal(bits, int(rate * 2.0**64)) if rate < 1 else less(bits, 0)
     # a rate of 1 must not divide by 0
-    return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
+    return where(mask, x / (1 - rate), 0) if rate < 1 else where(mask, x, 0)
 
 
 def _dropout_aval(x, key=None, **attrs):

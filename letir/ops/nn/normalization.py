@@ -90,12 +90,16 @@ def _batch_norm_decompose(
                 "  pass batch_norm(x, mean, var, train=False)"
             )
         scale = _align_axes(sqrt(running_var + eps), channels, x.ndim)
-        found = (x - _align_axes(running_mean, channels, x.ndim)) / scale
-        return _scale_and_shift(found, weight, bias, channels), running_mean * 1, running_var * 1
+        normalized = (x - _align_axes(running_mean, channels, x.ndim)) / scale
+        return (
+            _scale_and_shift(normalized, weight, bias, channels),
+            running_mean * 1,
+            running_var * 1,
+        )
     axes = (0, *range(2, x.ndim))
-    found, middle, variance = _standardize(x, axes, eps)
+    normalized, middle, variance = _standardize(x, axes, eps)
     return (
-        _scale_and_shift(found, weight, bias, channels),
+        _scale_and_shift(normalized, weight, bias, channels),
         _update_running(running_mean, reshape(middle, (-1,)), momentum),
         _update_running(
             running_var, reshape(_unbiased_variance(variance, x, axes), (-1,)), momentum

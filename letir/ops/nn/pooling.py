@@ -41,11 +41,11 @@ def _unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
     )
     out = xp.empty((*window, *x.shape[:lead], *places), x.dtype)
     for at in xp.ndindex(*window):
-        seen = tuple(
+        slices = tuple(
             slice(i * d, i * d + (m - 1) * s + 1, s)
             for i, m, s, d in zip(at, places, stride, dilation, strict=True)
         )
-        out[at] = x[(..., *seen)]
+        out[at] = x[(..., *slices)]
     return out
 
 
@@ -63,11 +63,11 @@ def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
     padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
     out = xp.zeros((*y.shape[n:-n], *padded), y.dtype)
     for at in xp.ndindex(*y.shape[:n]):
-        seen = tuple(
+        slices = tuple(
             slice(i * d, i * d + (m - 1) * s + 1, s)
             for i, m, s, d in zip(at, y.shape[-n:], stride, dilation, strict=True)
         )
-        out[(..., *seen)] += y[at]
+        out[(..., *slices)] += y[at]
     inner = (slice(low, low + size) for size, (low, _) in zip(sizes, padding, strict=True))
     return xp.ascontiguousarray(out[(..., *inner)])
 
@@ -187,8 +187,8 @@ def _max_pool_impl(xp, x, *, window, stride, padding, dilation):
 
 def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     """Ties in a window share the cotangent equally."""
-    seen, axes = _windows_of(x, window, stride, padding, dilation), tuple(range(len(window)))
-    here = equal(seen, y)
+    windows, axes = _windows_of(x, window, stride, padding, dilation), tuple(range(len(window)))
+    here = equal(windows, y)
     each = divide_by_count(ct, _count_ties(here, axes))
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     by = where(here, each, 0)

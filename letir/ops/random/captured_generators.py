@@ -60,8 +60,8 @@ class TracedRandomState(TracedGenerator):
         """Random elements of the array ``a``, or numbers below the int ``a``."""
         a = array_of_list(a)
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[0]
-        given = () if p is None else (p,)
-        places = self.draw("choice", given, size or (), np.int64, a=n, replace=bool(replace))
+        weights = () if p is None else (p,)
+        places = self.draw("choice", weights, size or (), np.int64, a=n, replace=bool(replace))
         if np.ndim(a) == 0:
             return as_number(places, size)
         return elements_at(a if isinstance(a, Value) else np.asarray(a), places, 0)
@@ -127,11 +127,11 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
 
         def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
             traced = next((x for x in operands if isinstance(x, Value)), None)
-            given = (np.array(state_of(generator)), *operands)
+            inputs = (np.array(state_of(generator)), *operands)
             if traced is None:
-                result, state = LATE_BOUND["compute"](generator_draw, given, attrs)
+                result, state = LATE_BOUND["compute"](generator_draw, inputs, attrs)
             else:
-                result, new = traced.emitter.apply(generator_draw, given, attrs)
+                result, new = traced.emitter.apply(generator_draw, inputs, attrs)
                 state = new.concrete_value()
                 if not isinstance(state, np.ndarray):
                     raise TraceError(

@@ -69,8 +69,8 @@ def _draw_dtype(avals: list[ArrayType], dtype) -> np.dtype:
 
 def draw_numbers(key: Any, distribution: str, sizes: tuple, shape: Any, dtype: Any) -> Value:
     """``random_draw`` in the shape given by the operand ``sizes``, or the attribute ``shape``."""
-    asked = Sizes(sizes[0], shape) if sizes else shape
-    return random_draw(as_key(key), distribution, asked, dtype)
+    size = Sizes(sizes[0], shape) if sizes else shape
+    return random_draw(as_key(key), distribution, size, dtype)
 
 
 def cast_parameter(x: Any, dtype: np.dtype) -> Any:
@@ -90,10 +90,10 @@ def draw_type_rule(count: int, result: Any = None) -> Callable:
         parameters = types[:count]
         if shape is None:
             return None
-        found = broadcast_shapes(shape, *[kind.shape for kind in parameters])
-        if found != shape:
+        common = broadcast_shapes(shape, *[kind.shape for kind in parameters])
+        if common != shape:
             raise ShapeError(
-                f"parameters of shape {found} do not broadcast to the shape {shape}\n"
+                f"parameters of shape {common} do not broadcast to the shape {shape}\n"
                 "  choose a shape that ends in the shape of the rows"
             )
         return ArrayType(result or dtype, (*key.shape[:-1], *shape))
@@ -112,10 +112,10 @@ def define_distribution(
     def impl(xp, key, *operands, shape, dtype):
         # decompose on the arrays themselves: the recorded shape may have symbolic sizes
         shape = runtime_shape(shape, operands[parameters:])
-        given = operands[:parameters]
+        values = operands[:parameters]
         if xp.__name__ != "numpy":  # on a device, operations between numbers stay there too
-            given = [xp.asarray(x) if type(x) in PYTHON_NUMBERS else x for x in given]
-        return decompose(key, *given, shape=shape, dtype=dtype)
+            values = [xp.asarray(x) if type(x) in PYTHON_NUMBERS else x for x in values]
+        return decompose(key, *values, shape=shape, dtype=dtype)
 
     aval = draw_type_rule(parameters, result)
     return composite(name, decompose, impl=impl, aval=aval, random=True, onnx=NO_ONNX, **fields)
@@ -200,14 +200,14 @@ def _randint_prepare(key, shape, low, high, dtype=np.int64):
         raise ShapeError(
             f"randint: low >= high, {low} >= {high}\n  pass the bounds in this order: low, high"
         )
-    found = number_dtype(np.int64 if dtype is None else dtype)
-    if found.kind not in "iu":
+    number_type = number_dtype(np.int64 if dtype is None else dtype)
+    if number_type.kind not in "iu":
         raise DTypeError(
-            f"randint: the dtype must be an integer one, found {found}\n"
+            f"randint: the dtype must be an integer one, found {number_type}\n"
             "  write dtype=np.int64, or convert the result with .astype"
         )
     operands, attrs = draw_call(key, (low, high), shape, float)
-    return operands, {**attrs, "dtype": found}
+    return operands, {**attrs, "dtype": number_type}
 
 
 random_randint = define_distribution(
@@ -221,8 +221,8 @@ def _categorical_decompose(key, logits, *, axis, shape):
     Gumbel, Statistical theory of extreme values, 1954.
     """
     logits = move_axes(logits, axis, -1)
-    asked = logits if shape is None else (*shape, logits.shape[-1])
-    noise = random_draw(as_key(key), "exponential", asked, logits.dtype)
+    size = logits if shape is None else (*shape, logits.shape[-1])
+    noise = random_draw(as_key(key), "exponential", size, logits.dtype)
     return argmax(logits - log(noise), axis=-1)
 
 

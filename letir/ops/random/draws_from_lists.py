@@ -46,5 +46,5 @@ def choose_objects(items: np.ndarray, places: Any, axis: int) -> Any:
     """The elements of an array of strings at these places, which are guarded."""
     if not np.ndim(places):
         return items.take(int(places), axis)
-    known = np.array([int(place) for place in places.reshape(-1)])
-    return items.take(known.reshape(places.shape), axis)
+    concrete = np.array([int(place) for place in places.reshape(-1)])
+    return items.take(concrete.reshape(places.shape), axis)

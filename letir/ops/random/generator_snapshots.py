@@ -55,11 +55,11 @@ def restore_snapshot(generator: Any, saved: Any) -> None:
     bits = generator._bit_generator
     place = _place_of_state((type(generator), type(bits)))
     if place is None:
-        found = generator_of(saved)
+        source = generator_of(saved)
         if saved[0] == 5:
-            generator.set_state(found.get_state())
+            generator.set_state(source.get_state())
         else:
-            generator.bit_generator.state = found.bit_generator.state
+            generator.bit_generator.state = source.bit_generator.state
         return
     state, rest = saved if type(saved) is tuple else (saved, b"")
     with bits.lock:
@@ -78,18 +78,18 @@ def state_setter(words: np.ndarray) -> Callable[[Any], None]:
     A program sets the same words in each call: the memory of a state is made once.
     """
     words = words.copy()
-    known: dict[tuple[type, type], tuple | None] = {}
+    by_classes: dict[tuple[type, type], tuple | None] = {}
 
     def set_state(generator: Any) -> None:
         bits = generator._bit_generator
         classes = type(generator), type(bits)
-        if classes not in known:
-            known[classes] = _memory_to_write(classes, words)
-        found = known[classes]
-        if found is None:
+        if classes not in by_classes:
+            by_classes[classes] = _memory_to_write(classes, words)
+        writers = by_classes[classes]
+        if writers is None:
             state_array(generator)[...] = words
             return
-        start, memory, state, second, normal = found
+        start, memory, state, second, normal = writers
         with bits.lock:
             # faster than ctypes.memmove
             memory.from_address(id(bits) + start).raw = state
@@ -114,10 +114,10 @@ def _memory_to_write(classes: tuple[type, type], words: np.ndarray) -> tuple | N
 
 def _memory_of_state(classes: tuple[type, type], words: np.ndarray) -> bytes | None:
     """The memory of a bit generator in the state that words encode; None if it is not all of it."""
-    made, place = generator_of(words), _place_of_state(classes)
-    bits = made._bit_generator
-    has_second_normal = place is not None and place[2] > 0 and made.get_state()[3] != 0
-    if place is None or (type(made), type(bits)) != classes or has_second_normal:
+    example, place = generator_of(words), _place_of_state(classes)
+    bits = example._bit_generator
+    has_second_normal = place is not None and place[2] > 0 and example.get_state()[3] != 0
+    if place is None or (type(example), type(bits)) != classes or has_second_normal:
         return None
     return _bytes_at(id(bits) + place[0], place[1])
 

@@ -16,17 +16,17 @@ def state_of(generator: Any) -> np.ndarray:
         rest = np.array([inner["pos"], state["has_gauss"], gauss], np.uint64)
         return np.concatenate([np.array([5], np.uint64), inner["key"].astype(np.uint64), rest])
     state = generator.bit_generator.state
-    inner, found = state["state"], []
+    inner, words = state["state"], []
     for value in inner.values():
         if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
-            found += [value % 2**64, value >> 64]
+            words += [value % 2**64, value >> 64]
         else:
-            found += np.atleast_1d(value).tolist()
-    found += np.asarray(state.get("buffer", ()), np.uint64).tolist()
+            words += np.atleast_1d(value).tolist()
+    words += np.asarray(state.get("buffer", ()), np.uint64).tolist()
     others = ("buffer_pos", "has_uint32", "uinteger")
-    found += [int(state[name]) for name in others if name in state]
+    words += [int(state[name]) for name in others if name in state]
     kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
-    return np.array([kind, *found], np.uint64)
+    return np.array([kind, *words], np.uint64)
 
 
 def generator_of(words: Any) -> Any:
@@ -71,11 +71,11 @@ class _StateArray(np.ndarray):
         super().__setitem__(item, new)
         if self.generator is None:
             return
-        found = generator_of(self)
+        source = generator_of(self)
         if self[0] == 5:
-            self.generator.set_state(found.get_state())
+            self.generator.set_state(source.get_state())
         else:
-            self.generator.bit_generator.state = found.bit_generator.state
+            self.generator.bit_generator.state = source.bit_generator.state
 
 
 def state_array(generator: Any) -> np.ndarray:

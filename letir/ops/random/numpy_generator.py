@@ -123,7 +123,7 @@ def numbers_of(
 ) -> Any:
     """The numbers that a generator draws by one of its methods."""
     # a RandomState draws in double precision only
-    given = {} if hasattr(generator, "set_state") else {"dtype": dtype}
+    keywords = {} if hasattr(generator, "set_state") else {"dtype": dtype}
     if method == "permutation":
         result = generator.permutation(options["n"])
     elif method == "permuted":  # places along the axis
@@ -134,7 +134,7 @@ def numbers_of(
     elif method == "multinomial":
         result = generator.multinomial(*operands, size=shape[:-1] or None)
     elif method in ("random", "standard_normal", "standard_exponential", "standard_gamma"):
-        result = getattr(generator, method)(*operands, size=shape or None, **given, **options)
+        result = getattr(generator, method)(*operands, size=shape or None, **keywords, **options)
     elif method in ("integers", "randint"):
         draw = getattr(generator, method)
         result = draw(*operands, size=shape or None, dtype=dtype, **options)
@@ -146,10 +146,10 @@ def numbers_of(
 def _generator_draw_aval(state, *operands, method, shape, dtype, options):
     """(the declared type, the type of the state)."""
     if method not in ("permutation", "choice", "multinomial"):
-        found = broadcast_shapes(shape, *[aval.shape for aval in operands])
-        if found != shape:
+        common = broadcast_shapes(shape, *[aval.shape for aval in operands])
+        if common != shape:
             raise ShapeError(
-                f"{method}: parameters of shape {found} do not fit the size {shape}\n"
+                f"{method}: parameters of shape {common} do not fit the size {shape}\n"
                 "  leave size out, or let it end in the parameters' shape"
             )
     return ArrayType(dtype, shape), ArrayType(state.dtype, state.shape)
@@ -175,10 +175,10 @@ def _generator_draw_source(write, state, *operands, method, shape, dtype, option
     text = _plain_text(_drawn)
     for f in functions:
         text = text.replace(f"{f.__name__}(", f"{write.helper(_plain_text(f))}(")
-    given = "".join(f"{operand}, " for operand in operands)
+    arguments = "".join(f"{operand}, " for operand in operands)
     attrs = ", ".join(map(write.literal, (method, shape, dtype)))
     options = ", ".join(f"{name!r}: {write.literal(value)}" for name, value in options)
-    return f"{write.helper(text)}({state}, ({given}), {attrs}, {{{options}}})"
+    return f"{write.helper(text)}({state}, ({arguments}), {attrs}, {{{options}}})"
 
 
 def _plain_text(f: Callable) -> str:
@@ -217,7 +217,7 @@ class TracedGenerator:
         self, method: str, operands: tuple, size: Any, dtype: Any = float, /, **options: Any
     ) -> Any:
         """Record one draw; a ``size`` of None is the broadcast shape of the parameters."""
-        asked = size
+        asked_size = size
         operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
         if size is None:
             size = broadcast_shapes(*[parameter_type(x).shape for x in operands])
@@ -227,7 +227,7 @@ class TracedGenerator:
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())
         result = self.next_numbers(operands, generator_draw.complete(attrs))
-        return result if method in ("integers", "randint") else as_number(result, asked)
+        return result if method in ("integers", "randint") else as_number(result, asked_size)
 
     def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
         """The numbers of one draw, recorded; the state becomes the next one."""
@@ -270,10 +270,10 @@ class TracedGenerator:
         def method(*args, **kwargs):
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
-            given = bound.arguments
-            options = {"method": given["method"]} if given.get("method", "zig") != "zig" else {}
-            operands = tuple([given[p] for p in parameters])
-            return self.draw(name, operands, given["size"], given.get("dtype", dtype), **options)
+            call = bound.arguments
+            options = {"method": call["method"]} if call.get("method", "zig") != "zig" else {}
+            operands = tuple([call[p] for p in parameters])
+            return self.draw(name, operands, call["size"], call.get("dtype", dtype), **options)
 
         return method
 
@@ -294,27 +294,27 @@ class TracedGenerator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
         self.check_parameters("normal", lambda _, s: not (s < 0).any(), loc, scale)
-        found = self.draw("standard_normal", (), _common_size(size, loc, scale))
-        return as_number(_as_operand(loc) + _as_operand(scale) * found, size)
+        numbers = self.draw("standard_normal", (), _common_size(size, loc, scale))
+        return as_number(_as_operand(loc) + _as_operand(scale) * numbers, size)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers in [low, high)."""
         self.check_parameters("uniform", _is_range, low, high)
         low, high = _as_operand(low), _as_operand(high)
-        found = self.draw("random", (), _common_size(size, low, high))
-        return as_number(low + (high - low) * found, size)
+        numbers = self.draw("random", (), _common_size(size, low, high))
+        return as_number(low + (high - low) * numbers, size)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers."""
         self.check_parameters("exponential", lambda s: not (s < 0).any(), scale)
-        found = self.draw("standard_exponential", (), _common_size(size, scale))
-        return as_number(_as_operand(scale) * found, size)
+        numbers = self.draw("standard_exponential", (), _common_size(size, scale))
+        return as_number(_as_operand(scale) * numbers, size)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         """Gamma numbers."""
         self.check_parameters("gamma", lambda _, s: not (s < 0).any(), shape, scale)
-        found = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
-        return as_number(_as_operand(scale) * found, size)
+        numbers = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
+        return as_number(_as_operand(scale) * numbers, size)
 
     def integers(
         self,
@@ -374,9 +374,9 @@ def _is_range(low: Any, high: Any) -> Any:
     return np.isfinite(high - low).all() and (high >= low).all()
 
 
-def as_number(found: Any, size: Any) -> Any:
+def as_number(numbers: Any, size: Any) -> Any:
     """The draw as a Python number, which promotes weakly, if no ``size`` was given."""
-    return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
+    return PRIMITIVES["weaken"](numbers) if size is None and not numbers.shape else numbers
 
 
 def elements_at(x: Any, places: Any, axis: int) -> Any:

@@ -73,10 +73,10 @@ class _States:
 
     def record_states(self, bind: Bind) -> None:
         """Record which states a bind reads and which it makes."""
-        known = [self.origins.get(arg) if type(arg) is Local else None for arg in bind.args]
-        if not any(known):
+        origins = [self.origins.get(arg) if type(arg) is Local else None for arg in bind.args]
+        if not any(origins):
             return
-        (first, *rest), op = known, bind.op
+        (first, *rest), op = origins, bind.op
         if op is copy and first is not None:
             self.origins[bind.binders[0]] = first
         elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
@@ -93,7 +93,7 @@ class _States:
             self.written[first[0]] = rest[0][1] if is_own else -1
             self.origins[bind.binders[0]] = rest[0]
         else:
-            self.others.update([one[0] for one in known if one is not None])
+            self.others.update([one[0] for one in origins if one is not None])
 
     def state_after(self, state: tuple[Local, int]) -> tuple[Local, int]:
         """The state after a draw from ``state``, or after a seed; it must be the latest one."""
@@ -122,23 +122,23 @@ def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
     """
     changed = {bind.args[0] for bind in fn.binds if bind.op.role == "write_back"}
     states = [p for p in fn.params if p in changed and p.type.dtype == np.uint64]
-    found = _States({p: (p, 0) for p in states}, dict.fromkeys(states, 0))
+    tracked = _States({p: (p, 0) for p in states}, dict.fromkeys(states, 0))
     for bind in fn.binds:
-        found.record_states(bind)
-    live = found.live_params(fn.ret.args)
+        tracked.record_states(bind)
+    live = tracked.live_params(fn.ret.args)
     if not live:
         return fn, ()
     binds = []
     for bind in fn.binds:
         first = (
-            found.origins.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+            tracked.origins.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
         )
         if first is None or first[0] not in live:
             binds.append(bind)
         elif bind.op is generator_draw:
             args = (first[0], *bind.args[1:])
             binds.append(Bind(bind.binders[:1], own_draw, args, bind.attrs, bind.source))
-        elif _is_seed(bind, found.origins):
+        elif _is_seed(bind, tracked.origins):
             unused = Local(ArrayType(bool))
             seeded = (first[0], bind.args[1])
             binds.append(Bind((unused,), own_seed, seeded, Attrs(), bind.source))

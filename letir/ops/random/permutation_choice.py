@@ -77,18 +77,18 @@ def _places_impl(xp, key, *p, n, shape, replace):
     results = []
     for generator in key_generators(key, xp):
         if replace and not p:
-            found = generator.integers(0, n, shape)
+            places = generator.integers(0, n, shape)
         elif replace:
             total = xp.cumsum(p[0])
-            found = xp.searchsorted(total, generator.random(shape) * total[-1], side="right")
+            places = xp.searchsorted(total, generator.random(shape) * total[-1], side="right")
         else:  # the order of exponential times with rates p is a weighted permutation
             times = generator.standard_exponential(n)
             order = xp.argsort(times / p[0] if p else times)
             count = 1
             for size in shape:
                 count *= size
-            found = order[:count].reshape(shape)
-        results.append(xp.asarray(found).astype("int64", copy=False))
+            places = order[:count].reshape(shape)
+        results.append(xp.asarray(places).astype("int64", copy=False))
     out = stack_results(key, results, shape, "int64", xp)
     return out if out.shape else out[()]
 

@@ -57,8 +57,8 @@ def _multivariate_normal(
     is_known = not isinstance(cov, Value) and not isinstance(mean, Value)
     if is_known:  # NumPy checks the covariance: it raises or warns
         own = generator.__class__(np.random.MT19937(0))
-        given = {} if method == "svd" else {"method": method}
-        own.multivariate_normal(mean, cov, check_valid=check_valid, tol=tol, **given)
+        options = {} if method == "svd" else {"method": method}
+        own.multivariate_normal(mean, cov, check_valid=check_valid, tol=tol, **options)
     shape = (*_shape_of(size), mean.shape[0])
     normal = generator.standard_normal(shape).reshape(-1, mean.shape[0])
     if method == "cholesky":
@@ -124,11 +124,11 @@ def _permuted_in_memory_order(generator: Any, x: Any) -> Any:
     """``x`` with all elements permuted, in the order in which they lie in memory, as NumPy does."""
     flat = x.ravel("K")  # a guard fixes the layout of a traced array
     order = generator.draw("permuted", (), flat.shape, np.int64, axis=0)
-    known = x.concrete_value() if isinstance(x, Value) else x
+    concrete = x.concrete_value() if isinstance(x, Value) else x
     result = PRIMITIVES["index"](flat, (order,))
-    if isinstance(known, np.ndarray) and not known.flags.c_contiguous:
-        places = np.arange(known.size).reshape(known.shape)
-        laid_out = np.empty_like(known, dtype=np.int64)
+    if isinstance(concrete, np.ndarray) and not concrete.flags.c_contiguous:
+        places = np.arange(concrete.size).reshape(concrete.shape)
+        laid_out = np.empty_like(concrete, dtype=np.int64)
         laid_out[...] = places
         result = result[np.argsort(laid_out.ravel("K"))]
     return result.reshape(x.shape)

@@ -121,8 +121,8 @@ def _cov_impl(
     xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ):
     """np.cov, whose operands are in another order."""
-    given = (m, y, rowvar, bias, ddof, fweights, aweights)
-    return LATE_BOUND["call_at_user"](xp.cov, *given, dtype=dtype)
+    arguments = (m, y, rowvar, bias, ddof, fweights, aweights)
+    return LATE_BOUND["call_at_user"](xp.cov, *arguments, dtype=dtype)
 
 
 cov = composite(

@@ -94,8 +94,8 @@ def _recurrence_by_scan(a: Value, b: Value) -> Value:
     builder = LetBuilder()
     aval = b.type.with_shape(b.shape[:-1])
     y, *row = [builder.param(aval) for _ in range(3)]
-    found = row[0] * y + row[1]
-    body = builder.build([found, found])
+    result = row[0] * y + row[1]
+    body = builder.build([result, result])
     rows = [move_axes(x, (-1,), (0,)) for x in (a, b)]
     start = zeros_like(sum_(b, axis=-1))
     steps = {"n_carry": 1, "n_xs": 2, "length": None, "reverse": False}

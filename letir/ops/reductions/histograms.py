@@ -130,11 +130,11 @@ histogram_bin_edges = composite(
 def _find_bins(a: Value, edges: Value) -> tuple[Value, Value]:
     """(the bin of each element, whether it is in any bin)."""
     last = edges[-1]
-    found = searchsorted(edges, a, "right") - 1
+    bins = searchsorted(edges, a, "right") - 1
     count = edges.shape[0] - 1
     # the last bin includes its right edge
     inside = (a >= edges[0]) & (a <= last)
-    return clip(where(a == last, count - 1, found), 0, max(count - 1, 0)), inside
+    return clip(where(a == last, count - 1, bins), 0, max(count - 1, 0)), inside
 
 
 def _bin_contributions(inside: Value, weights, dtype) -> Value:
@@ -185,8 +185,8 @@ def _histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, d
 
 def _histogram_source(write, a, edges="None", weights="None", *, bins, range, density):
     """A call of np.histogram with its operands as keywords."""
-    given = {"bins": write.literal(bins) if edges == "None" else edges, "weights": weights}
-    named = [f"{name}={text}" for name, text in given.items() if text != "None"]
+    texts = {"bins": write.literal(bins) if edges == "None" else edges, "weights": weights}
+    named = [f"{name}={text}" for name, text in texts.items() if text != "None"]
     return write.numpy_call(a, *named, range=range, density=density)
 
 
@@ -214,24 +214,26 @@ def _histogramdd_decompose(
             f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions\n"
             "  pass points of shape (N, D), and bins for D dimensions"
         )
-    given = iter(edges)
+    remaining = iter(edges)
     columns = [sample[:, i] for i, _ in enumerate(bins)]
-    found, place = [], 0
+    edge_lines, place = [], 0
     inside: Any = True
     for i, column in enumerate(columns):
         limits = None if ranges is None else ranges[i]
         lines = (
-            next(given) if bins[i] is None else _edges_decompose(column, bins=bins[i], range=limits)
+            next(remaining)
+            if bins[i] is None
+            else _edges_decompose(column, bins=bins[i], range=limits)
         )
         at, within = _find_bins(column, lines)
         place, inside = place * (lines.shape[0] - 1) + at, inside & within
-        found.append(lines)
-    shape = tuple(lines.shape[0] - 1 for lines in found)
+        edge_lines.append(lines)
+    shape = tuple(lines.shape[0] - 1 for lines in edge_lines)
     kind = np.dtype(np.float64)
-    flat = broadcast_to(cast(zeros_like(found[0][:1]), kind), (math.prod(shape),))
+    flat = broadcast_to(cast(zeros_like(edge_lines[0][:1]), kind), (math.prod(shape),))
     weights = None if weights is None else cast(weights, kind)
     blocks = reshape(flat.at[place].add(_bin_contributions(inside, weights, kind)), shape)
-    return (_densities(blocks, found) if density else blocks), *found
+    return (_densities(blocks, edge_lines) if density else blocks), *edge_lines
 
 
 def _densities(blocks: Value, edges: list[Value]) -> Value:

@@ -83,8 +83,8 @@ def _define_nan_reduction(name: str, numpy, decompose, prepare, **fields):
 
     def impl(xp, x, *mask, **attrs):
         axis = attrs.pop("axis")  # None means all axes, not "not given"
-        given = numpy_keywords(mask, **attrs)
-        return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis=axis, **given)
+        options = numpy_keywords(mask, **attrs)
+        return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis=axis, **options)
 
     return composite(
         name,
@@ -158,12 +158,12 @@ def _nanvar_decompose(
     x = _replace_nan(x, 0)
     if mean is None:
         mean = _center_of(x, there, axis, dtype)
-    found = var_decompose(x, there, mean, **options)
+    variance = var_decompose(x, there, mean, **options)
     # nan where there are too few elements, as in NumPy, computed without a division by zero
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
     few = n <= ddof
-    scaled = found * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else found
-    return cast_cotangent(where(few, math.nan, scaled), found.dtype)
+    scaled = variance * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else variance
+    return cast_cotangent(where(few, math.nan, scaled), variance.dtype)
 
 
 def _nanstd_decompose(
@@ -171,8 +171,8 @@ def _nanstd_decompose(
 ) -> Value:
     """The square root of the variance, whose derivative at 0 is 0."""
     options = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims}
-    found = _nanvar_decompose(x, mask, mean, **options)
-    return where(found == 0, 0, sqrt(where(found == 0, 1, found)))
+    variance = _nanvar_decompose(x, mask, mean, **options)
+    return where(variance == 0, 0, sqrt(where(variance == 0, 1, variance)))
 
 
 def _nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **others):

@@ -40,9 +40,11 @@ def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Va
         )
     x = where(mask[0], x, 1) if mask else x  # masked elements are not factors
     axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    outer_shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     n = math.prod(x.shape[i] for i in axes)
-    level = reshape(move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    level = reshape(
+        move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*outer_shape, n)
+    )
     if type(n) is not int:
         return _from_both_ends(level, initial)
     levels = []
@@ -55,7 +57,7 @@ def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Va
     for left, right in reversed(levels):
         others = others[..., : left.shape[-1]]  # drop the 1 that made the level above even
         others = reshape(
-            stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
+            stack([others * right, others * left], axis=-1), (*outer_shape, 2 * left.shape[-1])
         )
     return total, others[..., :n]
 
@@ -74,8 +76,8 @@ def _others_in_shape(x: Value, mask, axis, initial) -> Value:
     """The product of all other factors for each element, in the shape of ``x``."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     _, others = _products_of_others(x, mask, axis, initial)
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
+    outer_shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    apart = reshape(others, (*outer_shape, *[x.shape[i] for i in axes]))
     return move_axes(apart, tuple(range(-len(axes), 0)), axes)
 
 

@@ -43,8 +43,8 @@ def _reduced_axes_first(x: Value, axis) -> Value:
         return reshape(in_front, -1)
     if not is_static_shape(x.shape):
         raise MissingRule("quantile: its derivative needs the shape of its operand as numbers")
-    kept = in_front.shape[len(axes) :]
-    return reshape(in_front, (math.prod(in_front.shape[: len(axes)]), *kept))
+    inner_shape = in_front.shape[len(axes) :]
+    return reshape(in_front, (math.prod(in_front.shape[: len(axes)]), *inner_shape))
 
 
 def _may_be_nan(x: Value) -> bool:
@@ -80,23 +80,25 @@ def _take_rows(x: Value, places: Value, differ: bool) -> Value:
     """The elements of sorted columns at these indices, which differ between columns or not."""
     if not differ:
         return x[places]
-    kept = x.shape[1:]
-    flat = reshape(places, (math.prod(places.shape[: places.ndim - len(kept)]), *kept))
+    inner_shape = x.shape[1:]
+    flat = reshape(
+        places, (math.prod(places.shape[: places.ndim - len(inner_shape)]), *inner_shape)
+    )
     return reshape(take_along_axis(x, flat, 0), places.shape)
 
 
 def _finish_result(
-    found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0
+    result: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0
 ) -> Value:
     """The result in its final dtype and shape, nan where ``absent``.
 
     ``lead``: the number of axes of ``q``.
     """
-    found = cast(found, dtype)
+    result = cast(result, dtype)
     if absent is not False:
-        found = where(absent, math.nan, found)
+        result = where(absent, math.nan, result)
     shape = reduced_shape(x.shape, axis, keepdims)
-    return reshape(found, (*found.shape[:lead], *shape)) if keepdims else found
+    return reshape(result, (*result.shape[:lead], *shape)) if keepdims else result
 
 
 def _empty_result(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
@@ -172,12 +174,12 @@ def _quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str)
     """The dtype of the quantile, found by calling the NumPy function ``name``."""
     numbers = {"i": 0, "f": 0.0}
     one = numbers[q.dtype.kind] if q.weak and q.dtype.kind in numbers else np.zeros(1, q.dtype)
-    given = {} if weights is None else {"weights": np.ones(1)}
+    options = {} if weights is None else {"weights": np.ones(1)}
     some = np.ones(1, x.dtype)
     if x.size == 0 and name.startswith("nan"):  # NumPy takes the mean of an empty array
         return np.result_type(x.dtype, *[np.float64] * (x.dtype.kind in "biu"))
     try:
-        return getattr(np, name)(some, one, method=method, **given).dtype
+        return getattr(np, name)(some, one, method=method, **options).dtype
     except (TypeError, ValueError) as error:
         raise DTypeError(
             f"{name} of {x} at {q}: {error}\n  pass numbers, not booleans or strings"
@@ -317,9 +319,9 @@ def _define_quantile(name: str, numpy, decompose):
     """Register np.quantile or one of its variants."""
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
-        given = {} if weights is None else {"weights": weights}
-        given |= {"method": method, "keepdims": keepdims}
-        result = LATE_BOUND["call_at_user"](getattr(xp, name), x, q, axis, **given)
+        options = {} if weights is None else {"weights": weights}
+        options |= {"method": method, "keepdims": keepdims}
+        result = LATE_BOUND["call_at_user"](getattr(xp, name), x, q, axis, **options)
         if result.shape or result == result:
             return result
         # NumPy returns a single nan in the dtype of the array, whatever the dtype of q

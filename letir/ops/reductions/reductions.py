@@ -114,8 +114,8 @@ def mean_prepare(
 
 def numpy_keywords(mask: tuple, **attrs: Any) -> dict[str, Any]:
     """The keyword arguments for NumPy: the attributes that are not None, and the mask."""
-    given = {name: value for name, value in attrs.items() if value is not None}
-    return given | {"where": mask[0]} if mask else given
+    options = {name: value for name, value in attrs.items() if value is not None}
+    return options | {"where": mask[0]} if mask else options
 
 
 def broadcast_back(ct: Value, x: Value, axis: Any, keepdims: bool) -> Value:
@@ -180,8 +180,8 @@ def _mean_aval(x, *mask, axis, dtype, keepdims):
     """The result's type: float64 for integers, else the operand's dtype, unless ``dtype`` is
     given.
     """
-    found = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
-    return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
+    default = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+    return ArrayType(dtype or default, reduced_shape(x.shape, axis, keepdims))
 
 
 def count_elements(y: Value, x: Value, mask: tuple, axis: Any, keepdims: bool) -> Any:

@@ -73,26 +73,26 @@ def _ufunc_method(xp, name: str, which: str) -> Callable:
     return getattr(getattr(xp, ufunc_of(name).__name__), which)
 
 
-def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype:
+def _fold_dtype(name: str, dtype: np.dtype, asked_dtype: np.dtype | None) -> np.dtype:
     """The dtype in which a ufunc folds arrays of ``dtype``. Raises DTypeError if it cannot."""
     ufunc = ufunc_of(name)
     try:
-        if wanted is None:
+        if asked_dtype is None:
             # NumPy decides: some ufuncs widen small integers, and some have no loop for these
             # dtypes
             return ufunc.resolve_dtypes((None, dtype, None), reduction=True)[-1]
-        found = ufunc.resolve_dtypes((wanted, wanted, None))
+        loop = ufunc.resolve_dtypes((asked_dtype, asked_dtype, None))
     except TypeError as error:
         raise DTypeError(
             f"{ufunc.__name__} does not fold arrays of {dtype}: {error}\n"
             "  convert the array with .astype"
         ) from None
-    if set(found) != {wanted}:
+    if set(loop) != {asked_dtype}:
         raise DTypeError(
-            f"{ufunc.__name__} does not fold in {wanted}, but in {found}\n"
+            f"{ufunc.__name__} does not fold in {asked_dtype}, but in {loop}\n"
             "  leave dtype out, or convert the array first"
         )
-    return wanted
+    return asked_dtype
 
 
 # ---- accumulate ----
@@ -115,8 +115,10 @@ def _step_derivatives(y: Value, x: Value, ufunc: str) -> list[Value]:
     rule: Any = PRIMITIVES[ufunc].vjp
     before, after = y[:-1], y[1:]
     here = x[1:].astype(y.dtype) if x.dtype != y.dtype else x[1:]
-    found = (None, None) if type(rule) is Absent else rule(ones_like(after), after, before, here)
-    return [zeros_like(after) if d is None else d for d in found]
+    derivatives = (
+        (None, None) if type(rule) is Absent else rule(ones_like(after), after, before, here)
+    )
+    return [zeros_like(after) if d is None else d for d in derivatives]
 
 
 def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
@@ -127,8 +129,8 @@ def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
     y, x_first, ct = (move_axes(v, (axis,), (0,)) for v in (y, x, ct))
     by_before, by_x = _step_derivatives(y, x_first, ufunc)
     sums = flip(linear_recurrence(flip(by_before, 0), flip(ct, 0)), 0)
-    found = concatenate([sums[:1], sums[1:] * by_x])
-    return (unbroadcast(move_axes(found, (0,), (axis,)), x),)
+    cotangent = concatenate([sums[:1], sums[1:] * by_x])
+    return (unbroadcast(move_axes(cotangent, (0,), (axis,)), x),)
 
 
 def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
@@ -208,15 +210,15 @@ def _element_weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
 
 def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
     """The reduced shape, in the dtype in which the ufunc folds."""
-    found, shape = ufunc_of(ufunc), reduced_shape(x.shape, axis, keepdims)
-    if found.identity is None and initial is None:
+    f, shape = ufunc_of(ufunc), reduced_shape(x.shape, axis, keepdims)
+    if f.identity is None and initial is None:
         if mask:
             raise ShapeError(
-                f"{found.__name__}.reduce has no identity: where= needs initial=\n  pass initial="
+                f"{f.__name__}.reduce has no identity: where= needs initial=\n  pass initial="
             )
         if x.size == 0 and 0 not in shape:
             raise ShapeError(
-                f"{found.__name__}.reduce of an empty axis of {x.shape} has no value: "
+                f"{f.__name__}.reduce of an empty axis of {x.shape} has no value: "
                 "give initial=\n"
                 "  or reduce over an axis with elements"
             )
@@ -225,20 +227,20 @@ def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
 
 def _reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initial=None):
     """The last element of an accumulation over the reduced axes, merged into one."""
-    found = _fold_dtype(ufunc, x.dtype, dtype)
+    fold_dtype = _fold_dtype(ufunc, x.dtype, dtype)
     if mask and ufunc not in _NEUTRAL:
         raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where instead")
-    x = x if x.dtype == found else x.astype(found)
+    x = x if x.dtype == fold_dtype else x.astype(fold_dtype)
     x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    inner_shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     rows = move_axes(x, axes, tuple(range(len(axes))))
     if len(axes) != 1:
-        rows = reshape(rows, (math.prod(x.shape[i] for i in axes), *kept))
+        rows = reshape(rows, (math.prod(x.shape[i] for i in axes), *inner_shape))
     start = ufunc_of(ufunc).identity if initial is None else initial
     if initial is not None or not rows.shape[0]:
         first = x.emitter.apply(
-            full, (start,), full.complete({"shape": (1, *kept), "dtype": found})
+            full, (start,), full.complete({"shape": (1, *inner_shape), "dtype": fold_dtype})
         )
         rows = concatenate([first, rows])
     last = ufunc_accumulate(rows, ufunc=ufunc, axis=0)[-1]
@@ -312,8 +314,8 @@ def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
 
 def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
     """A reduction of each segment. An index that is not below the next one selects one element."""
-    found = _fold_dtype(ufunc, x.dtype, dtype)
-    x = move_axes(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
+    fold_dtype = _fold_dtype(ufunc, x.dtype, dtype)
+    x = move_axes(x if x.dtype == fold_dtype else x.astype(fold_dtype), (axis % x.ndim,), (0,))
     parts = []
     for start, end in itertools.pairwise((*indices, x.shape[0])):
         if end <= start:

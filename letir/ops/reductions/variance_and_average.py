@@ -168,12 +168,12 @@ def variance_impl(name: str) -> Callable:
     """The ``impl`` that calls the NumPy function ``name``: var, std or a nan-skipping variant."""
 
     def impl(xp, x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False):
-        given = {} if mask is None else {"where": mask}
-        given = given if mean is None else {**given, "mean": mean}
-        given |= {"ddof": ddof, "keepdims": keepdims}
+        options = {} if mask is None else {"where": mask}
+        options = options if mean is None else {**options, "mean": mean}
+        options |= {"ddof": ddof, "keepdims": keepdims}
         if name.startswith("nan"):
-            return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis, dtype, **given)
-        return getattr(xp, name)(x, axis, dtype, **given)
+            return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis, dtype, **options)
+        return getattr(xp, name)(x, axis, dtype, **options)
 
     return impl
 

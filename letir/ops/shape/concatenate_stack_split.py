@@ -92,9 +92,9 @@ def _sections_of(extents: list) -> int | tuple[int, ...] | None:
     before = list(itertools.accumulate(extents))
     places = []
     for place in before[:-1]:
-        left = before[-1] - place
-        is_from_end = type(place) is not int and type(left) is int and left > 0
-        places.append(-left if is_from_end else place)
+        remaining = before[-1] - place
+        is_from_end = type(place) is not int and type(remaining) is int and remaining > 0
+        places.append(-remaining if is_from_end else place)
     return tuple(places) if is_static_shape(places) else None
 
 

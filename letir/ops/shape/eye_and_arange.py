@@ -42,9 +42,9 @@ eye = define(
 
 def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange, where a single bound is the stop."""
-    given = (start, step) if stop is None else (start, stop, step)
+    bounds = (start, step) if stop is None else (start, stop, step)
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = _dtype_of_range(*given) if dtype is None else requested_dtype(dtype)
+    dtype = _dtype_of_range(*bounds) if dtype is None else requested_dtype(dtype)
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 

@@ -42,20 +42,20 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
         for axis, pair in numbers.items():
             full[axis] = pair if isinstance(pair, list | tuple) or np.ndim(pair) else (pair, pair)
         numbers = full or ((0, 0),)
-    found: list = []
-    places = np.broadcast_to(np.array(_places_of(numbers, convert, found)), (ndim, 2)).tolist()
-    return tuple([tuple([found[i] for i in pair]) for pair in places])
+    values: list = []
+    places = np.broadcast_to(np.array(_places_of(numbers, convert, values)), (ndim, 2)).tolist()
+    return tuple([tuple([values[i] for i in pair]) for pair in places])
 
 
-def _places_of(numbers: Any, convert, found: list) -> Any:
-    """The places in ``found`` of numbers in nested lists, which are converted and appended to it.
+def _places_of(numbers: Any, convert, values: list) -> Any:
+    """The places in ``values`` of numbers in nested lists, which are converted and appended to it.
 
     The places are broadcast instead of the numbers, because some of these may be traced.
     """
     if isinstance(numbers, list | tuple) or (hasattr(numbers, "shape") and numbers.shape):
-        return [_places_of(n, convert, found) for n in numbers]
-    found.append(convert(numbers[()] if type(numbers) is np.ndarray else numbers))
-    return len(found) - 1
+        return [_places_of(n, convert, values) for n in numbers]
+    values.append(convert(numbers[()] if type(numbers) is np.ndarray else numbers))
+    return len(values) - 1
 
 
 def _pad_prepare(array, pad_width, mode="constant", **options):
@@ -74,15 +74,15 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
         )
     ndim = count_axes(array)
     attrs = {"width": _pairs_of(pad_width, ndim, as_size)}
-    given = next(iter(options.values()), None)
+    option = next(iter(options.values()), None)
     if mode != "constant" and mode != "empty":
         attrs["mode"] = mode
-    if given is not None and mode in ("constant", "linear_ramp"):
-        if _first_value(given) is not None:
-            raise SeveralBinds(lambda: _pad_with_values(array, attrs["width"], given, mode))
-        attrs["value"] = _border_values(given, ndim)
-    elif given is not None:
-        attrs["of"] = given if type(given) is str else _pairs_of(given, ndim, as_size)
+    if option is not None and mode in ("constant", "linear_ramp"):
+        if _first_value(option) is not None:
+            raise SeveralBinds(lambda: _pad_with_values(array, attrs["width"], option, mode))
+        attrs["value"] = _border_values(option, ndim)
+    elif option is not None:
+        attrs["of"] = option if type(option) is str else _pairs_of(option, ndim, as_size)
     return (array,), attrs
 
 
@@ -112,7 +112,7 @@ def _pad_with_values(x, width: tuple, values, mode: Any) -> Any:
 def _first_value(values) -> Value | None:
     """The first Value among these numbers, None if there is none."""
     if isinstance(values, list | tuple):
-        return next((found for v in values if (found := _first_value(v)) is not None), None)
+        return next((value for v in values if (value := _first_value(v)) is not None), None)
     return values if isinstance(values, Value) else None
 
 
@@ -121,8 +121,8 @@ def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
     if not width:
         return xp.array(x)
     name = _OPTIONS[mode]
-    given = value if mode in ("constant", "linear_ramp") else of
-    return xp.pad(x, width, mode, **({} if given is None else {name: given}))
+    option = value if mode in ("constant", "linear_ramp") else of
+    return xp.pad(x, width, mode, **({} if option is None else {name: option}))
 
 
 def _pad_aval(x, *, width, value, mode, of):
@@ -237,9 +237,9 @@ def _add_copied_borders(x: Value, axis: int, pair: tuple, mode: str) -> Value:
 def _end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:
     """A border that holds the extremum or median of the part ``end`` of the axis."""
     part = x[(*(slice(None),) * axis, end)]
-    found = PRIMITIVES[reduction](part, axis=axis, keepdims=True)
+    reduced = PRIMITIVES[reduction](part, axis=axis, keepdims=True)
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
-    return emit_with_shape("broadcast_to", found, shape, x).astype(x.dtype)
+    return emit_with_shape("broadcast_to", reduced, shape, x).astype(x.dtype)
 
 
 _linear_vjp, _linear_jvp = composite_rules(_pad_decompose, several=False)

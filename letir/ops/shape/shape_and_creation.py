@@ -65,8 +65,8 @@ class Sizes:
 
     def __getitem__(self, axis: int) -> int | Value:
         """One size: an int where it is known, else a 0-d integer array."""
-        known = None if self.known is None else self.known[axis]  # a number needs no bind
-        return known if type(known) is int else self.array[axis]
+        number = None if self.known is None else self.known[axis]  # a number needs no bind
+        return number if type(number) is int else self.array[axis]
 
 
 def shape_operands(shape: Any, values: tuple = ()) -> tuple[tuple, tuple | None]:
@@ -74,8 +74,8 @@ def shape_operands(shape: Any, values: tuple = ()) -> tuple[tuple, tuple | None]
     the shape. Symbolic sizes in a tuple are read from ``values`` or parameters.
     """
     if isinstance(shape, Value):
-        known = None if shape.type is None else shape.shape
-        return ((), known) if is_static_shape(known) else ((size(shape),), known)
+        sizes = None if shape.type is None else shape.shape
+        return ((), sizes) if is_static_shape(sizes) else ((size(shape),), sizes)
     if type(shape) is Sizes:
         return (shape.array,), shape.known
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
@@ -143,13 +143,13 @@ def _sum_to_size_impl(xp, x, *sizes, shape):
     where the shapes are equal.
     """
     shape = runtime_shape(shape, sizes)
-    found = getattr(x, "shape", ())
-    if found == shape:  # the usual case: no copy
+    actual = getattr(x, "shape", ())
+    if actual == shape:  # the usual case: no copy
         return x
-    lead = len(found) - len(shape)
-    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
+    lead = len(actual) - len(shape)
+    stretched = tuple(lead + i for i, n in enumerate(shape) if n == 1 != actual[lead + i])
     # dtype: sums of small integers would widen
-    total = xp.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
+    total = xp.sum(x, axis=(*range(lead), *stretched), keepdims=True, dtype=x.dtype)
     return total.reshape(shape) if shape else total.reshape(())[()]  # [()]: NumPy's scalar
 
 

@@ -62,11 +62,11 @@ def rank_of_shape(sizes: Sequence, shape: tuple | None) -> int:
 def size_batch(args: Sequence, axes: Sequence) -> tuple[Value, None]:
     """The batching rule of size: the shape of one example, the same for all."""
     (x,), (axis,) = args, axes
-    found = emit_op("size", args)
+    sizes = emit_op("size", args)
     axis %= rank_of(x)
     if axis == 0:
-        return emit_op("index", (found,), item=slice(1, None)), None
-    parts = [emit_op("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
+        return emit_op("index", (sizes,), item=slice(1, None)), None
+    parts = [emit_op("index", (sizes,), item=part) for part in (slice(axis), slice(axis + 1, None))]
     return stack_sizes(parts), None
 
 

@@ -71,8 +71,8 @@ def _diff_vjp(ct, y, x, *, n, axis, transform=None):
         return (None,)
     width = [(0, 0)] * x.ndim
     width[axis] = (n, n)
-    found = diff(pad(ct, tuple(width)), n, axis)
-    return (unbroadcast(-found if n % 2 else found, x),)
+    cotangent = diff(pad(ct, tuple(width)), n, axis)
+    return (unbroadcast(-cotangent if n % 2 else cotangent, x),)
 
 
 diff: Primitive = composite(

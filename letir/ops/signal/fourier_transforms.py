@@ -178,11 +178,11 @@ def _fit_to_operand(ct: Value, x: Value, axes: tuple) -> Value:
     """``ct`` padded or cut to the shape of ``x``: the transpose of cutting or padding ``x``."""
     if ct.shape == x.shape:
         return ct
-    kept = [slice(None)] * x.ndim
+    item = [slice(None)] * x.ndim
     for a in normalize_axes(axes, x.ndim):
-        kept[a] = slice(min(ct.shape[a], x.shape[a]))
-    part = ct[tuple(kept)]
-    return part if part.shape == x.shape else assemble(x, ((tuple(kept), part, ()),))
+        item[a] = slice(min(ct.shape[a], x.shape[a]))
+    part = ct[tuple(item)]
+    return part if part.shape == x.shape else assemble(x, ((tuple(item), part, ()),))
 
 
 def _known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
@@ -196,10 +196,10 @@ def _transform_vjp(name: str):
     """The same transform of the cotangent."""
 
     def vjp(ct, y, x, *, s, axes, norm):
-        found = emit_op(name, (ct,), s=None, axes=axes, norm=norm)
+        cotangent = emit_op(name, (ct,), s=None, axes=axes, norm=norm)
         if s is not None:
-            found = _fit_to_operand(found, x, _known_axes(x, axes, name))
-        return (unbroadcast(found, x),)
+            cotangent = _fit_to_operand(cotangent, x, _known_axes(x, axes, name))
+        return (unbroadcast(cotangent, x),)
 
     return vjp
 
@@ -215,10 +215,12 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     """Half of the transform of the cotangent; elements that stand for two count twice."""
     axes = _known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
-    found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
+    cotangent = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
     if type(n) is not int:
         return (
-            unbroadcast(_fit_to_operand(found * _mirror_counts(found, ct, axes[-1]), x, axes), x),
+            unbroadcast(
+                _fit_to_operand(cotangent * _mirror_counts(cotangent, ct, axes[-1]), x, axes), x
+            ),
         )
     counts = np.full(_half_length(n), 2, _real_of(y.dtype))
     counts[0] = 1
@@ -226,7 +228,7 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
         counts[-1] = 1  # the highest frequency of an even length is its own mirror image
     place = [1] * x.ndim
     place[axes[-1]] = _half_length(n)
-    return (unbroadcast(_fit_to_operand(found * counts.reshape(place), x, axes), x),)
+    return (unbroadcast(_fit_to_operand(cotangent * counts.reshape(place), x, axes), x),)
 
 
 def _mirror_counts(half: Value, whole: Value, axis: int) -> Value:

@@ -29,9 +29,9 @@ def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value
     first, last = xp[0], xp[-1]
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
     inside = fp[0] if xp.shape[0] == 1 else _interpolate_between(clip(x, first, last), xp, fp)
-    found = where(x < first, left, where(x > last, right, inside))
+    values = where(x < first, left, where(x > last, right, inside))
     # nan is neither beyond nor between the points, and stays nan
-    return cast(where(x == x, found, x), fp.dtype)
+    return cast(where(x == x, values, x), fp.dtype)
 
 
 def _check_points(xp: Value, fp: Value) -> None:

@@ -59,13 +59,13 @@ def _polydiv_prepare(u, v):
 
     ``length``: the length of the remainder, whose leading zeros NumPy drops.
     """
-    known = [known_value(_as_coefficients(x)) for x in (u, v)]
-    if any(x is None for x in known):
+    concrete = [known_value(_as_coefficients(x)) for x in (u, v)]
+    if any(x is None for x in concrete):
         raise TraceError(
             "polydiv: the length of the remainder depends on values, which are not known here\n"
             "  trace with concrete arguments"
         )
-    return (_as_coefficients(u), _as_coefficients(v)), {"length": len(np.polydiv(*known)[1])}
+    return (_as_coefficients(u), _as_coefficients(v)), {"length": len(np.polydiv(*concrete)[1])}
 
 
 def _as_coefficients(p):
@@ -126,8 +126,8 @@ def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
     if rcond is None:
         rcond = Sizes.from_value(x)[0] * float(np.finfo(places.dtype).eps)
     scale = sqrt(sum_(left * left, axis=0))
-    found = pinv(left / scale, rcond) @ right
-    return (found.T / scale).T
+    coefficients = pinv(left / scale, rcond) @ right
+    return (coefficients.T / scale).T
 
 
 def _check_points(x, y, w, deg: int) -> None:

@@ -226,9 +226,9 @@ def _count_decomposition(method: str, formula):
         inside = k >= 0
         if method == "logpmf":
             inside = inside & (floor(k) == k)
-        found = formula(where(inside, k, 0.0), mu)
+        density = formula(where(inside, k, 0.0), mu)
         outside = where(k == k, _OUTSIDE.get(method, (-math.inf,))[0], k)
-        return _choose(inside, found, outside)
+        return _choose(inside, density, outside)
 
     return decompose
 

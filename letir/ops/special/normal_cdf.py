@@ -31,23 +31,23 @@ def _normal_cdf_impl(xp, x):
         *(0.04439886132871471, -0.057159048971975226, 0.04764866133894879),
         *(-0.004193708178282688, -0.07005241362061797, 0.6208209264948372),
     )
-    given = xp.asarray(x)
-    values = given.astype(xp.float64).ravel()
+    array = xp.asarray(x)
+    values = array.astype(xp.float64).ravel()
     out = xp.empty_like(values)
     for i in range(0, values.size, 1 << 14):  # blocks that stay in the cache: a fifth of the time
         x = values[i : i + (1 << 14)]
         z = xp.minimum(xp.abs(x), 40)  # beyond, the result is 0 or 1
         t = 1 - 10 / (z + 5)
-        left = xp.full_like(t, terms[0])
+        tail = xp.full_like(t, terms[0])
         for term in terms[1:]:
-            left *= t
-            left += term
+            tail *= t
+            tail += term
         head = z.astype(xp.float32).astype(xp.float64)  # its square is exact
-        left *= xp.exp(head * head * -0.5) * xp.exp((head - z) * (head + z) * 0.5)
-        left /= 1 + 1.4142135623730951 * z
-        out[i : i + (1 << 14)] = xp.where(x < 0, left, 1 - left)
-    dtype = given.dtype if given.dtype.kind == "f" else xp.float64
-    return out.reshape(given.shape).astype(dtype)[()]
+        tail *= xp.exp(head * head * -0.5) * xp.exp((head - z) * (head + z) * 0.5)
+        tail /= 1 + 1.4142135623730951 * z
+        out[i : i + (1 << 14)] = xp.where(x < 0, tail, 1 - tail)
+    dtype = array.dtype if array.dtype.kind == "f" else xp.float64
+    return out.reshape(array.shape).astype(dtype)[()]
 
 
 def _normal_cdf_aval(x):

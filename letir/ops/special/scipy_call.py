@@ -32,9 +32,9 @@ from letir.ops.special.scipy_functions import (
 
 def _scipy_call_impl(xp, *operands, function, arguments, results):
     """The arrays and numbers in the result of SciPy's function, as a tuple."""
-    given = iter([writable_copy(x) for x in operands])
+    copies = iter([writable_copy(x) for x in operands])
     call = functools.partial(called_by_name, xp)
-    positional, keywords = fill_form(arguments, given, call=call)
+    positional, keywords = fill_form(arguments, copies, call=call)
     return checked_leaves(function, call(function, positional, keywords), results)
 
 
@@ -52,12 +52,12 @@ def called_by_name(xp: Any, function: str, positional: Sequence, keywords: dict)
     return result if name in ATTRIBUTES[part] else result(*positional[1:], **keywords)
 
 
-def checked_leaves(function: str, found: Any, results: Any) -> tuple:
-    """The arrays and numbers in ``found``, the result of SciPy's ``function``.
+def checked_leaves(function: str, result: Any, results: Any) -> tuple:
+    """The arrays and numbers in ``result``, the result of SciPy's ``function``.
 
     Raises GuardError unless their form is ``results``.
     """
-    form, leaves = describe_result(found)
+    form, leaves = describe_result(result)
     if form != results:
         raise GuardError(
             f"the program was recorded where scipy.{function} returned {_form_text(results)}, "
@@ -114,13 +114,13 @@ def _scipy_call_source(write, *operands, function, arguments, results):
     called = write.writer.module.imported(f"scipy.{part}", name)
     texts = iter(operands)
     _, positional, keywords = arguments
-    given = [argument_text(form, texts, write.literal) for form in positional[1:]]
-    given += [f"{k}={argument_text(form, texts, write.literal)}" for k, form in keywords[1:]]
-    call = f"{called}({', '.join(given)})"
+    pieces = [argument_text(form, texts, write.literal) for form in positional[1:]]
+    pieces += [f"{k}={argument_text(form, texts, write.literal)}" for k, form in keywords[1:]]
+    call = f"{called}({', '.join(pieces)})"
     paths = result_paths(results, "")
     if paths == [""] and len(write.bind.binders) == 1:
-        found = write.result()
-        write.line(f"{found} = {call}")
+        result = write.result()
+        write.line(f"{result} = {call}")
         return None
     whole = write.named(name)
     write.line(f"{whole} = {call}")

@@ -223,33 +223,33 @@ def _malformed_error(form: Any) -> DTypeError:
 # ---- results ----
 
 
-def describe_result(found: Any) -> tuple[Any, list]:
+def describe_result(result: Any) -> tuple[Any, list]:
     """(form, arrays and numbers in order) of the result of a SciPy function.
 
     The form has a type for each array or number, ("array", type) for an array without axes, and
     texts; the items of "fields" and "dict" are pairs (name, form). Raises DTypeError for objects.
     """
     leaves: list = []
-    return _form_of(found, leaves), leaves
+    return _form_of(result, leaves), leaves
 
 
-def _form_of(found: Any, leaves: list) -> Any:
-    kind = type(found)
-    if found is None or kind is str:
-        return found
+def _form_of(value: Any, leaves: list) -> Any:
+    kind = type(value)
+    if value is None or kind is str:
+        return value
     if kind in WEAK:
-        leaves.append(found)
+        leaves.append(value)
         return WEAK[kind]
-    is_device_array = hasattr(found, "__dlpack__") and not hasattr(found, "emitter")
-    if isinstance(found, np.generic) or kind is np.ndarray or is_device_array:
-        leaves.append(found)
-        result = ArrayType(number_dtype(found.dtype), found.shape)
-        return ("array", result) if kind is np.ndarray and not found.shape else result
+    is_device_array = hasattr(value, "__dlpack__") and not hasattr(value, "emitter")
+    if isinstance(value, np.generic) or kind is np.ndarray or is_device_array:
+        leaves.append(value)
+        result = ArrayType(number_dtype(value.dtype), value.shape)
+        return ("array", result) if kind is np.ndarray and not value.shape else result
     if kind in (list, tuple):
-        return (kind.__name__, *[_form_of(item, leaves) for item in found])
-    if isinstance(found, dict):
-        return ("dict", *[(str(key), _form_of(item, leaves)) for key, item in found.items()])
-    fields = named_fields(found)
+        return (kind.__name__, *[_form_of(item, leaves) for item in value])
+    if isinstance(value, dict):
+        return ("dict", *[(str(key), _form_of(item, leaves)) for key, item in value.items()])
+    fields = named_fields(value)
     if fields is None:
         raise DTypeError(
             f"scipy_call: a result is an object of type {kind.__name__}\n"
@@ -258,17 +258,17 @@ def _form_of(found: Any, leaves: list) -> Any:
     return ("fields", *[(name, _form_of(item, leaves)) for name, item in fields.items()])
 
 
-def named_fields(found: Any) -> dict[str, Any] | None:
+def named_fields(result: Any) -> dict[str, Any] | None:
     """The fields of a named tuple, and its other attributes; None for other objects."""
-    names = getattr(found, "_fields", None)
-    if not isinstance(found, tuple) or not isinstance(names, list | tuple):
+    names = getattr(result, "_fields", None)
+    if not isinstance(result, tuple) or not isinstance(names, list | tuple):
         return None
-    more = {name: getattr(found, name) for name in getattr(found, "_extra_fields", ())}
-    for name, value in getattr(found, "__dict__", {}).items():
+    more = {name: getattr(result, name) for name in getattr(result, "_extra_fields", ())}
+    for name, value in getattr(result, "__dict__", {}).items():
         is_number = type(value) in WEAK or isinstance(value, np.generic)
         if is_number and not name.startswith("_") and name not in names:
             more[name] = value
-    return {**dict(zip(names, found, strict=True)), **more}
+    return {**dict(zip(names, result, strict=True)), **more}
 
 
 def result_types(form: Any) -> list[ArrayType]:
@@ -284,7 +284,7 @@ def result_types(form: Any) -> list[ArrayType]:
         parts = [part for _, part in parts]
     elif kind not in ("list", "tuple"):
         raise _malformed_error(form)
-    return [found for part in parts for found in result_types(part)]
+    return [aval for part in parts for aval in result_types(part)]
 
 
 def result_paths(form: Any, path: str) -> list[str]:
@@ -295,12 +295,12 @@ def result_paths(form: Any, path: str) -> list[str]:
     if kind == "array":
         return [path]
     if kind == "fields":
-        found = [result_paths(part, f"{path}.{name}") for name, part in parts]
+        paths = [result_paths(part, f"{path}.{name}") for name, part in parts]
     elif kind == "dict":
-        found = [result_paths(part, f"{path}[{name!r}]") for name, part in parts]
+        paths = [result_paths(part, f"{path}[{name!r}]") for name, part in parts]
     else:
-        found = [result_paths(part, f"{path}[{i}]") for i, part in enumerate(parts)]
-    return [text for texts in found for text in texts]
+        paths = [result_paths(part, f"{path}[{i}]") for i, part in enumerate(parts)]
+    return [text for texts in paths for text in texts]
 
 
 def argument_text(form: Any, operands: Iterator[str], literal: Callable[[Any], str]) -> str:

@@ -53,14 +53,14 @@ def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies,
     """The arrays and numbers in the result of SciPy's solver, as a tuple."""
     part, name = split_name(function, [SOLVERS])
     place = len(operands) - sum(captures)
-    given, functions = iter([writable_copy(x) for x in operands[:place]]), []
+    copies, functions = iter([writable_copy(x) for x in operands[:place]]), []
     for body, count, kind in zip(bodies, captures, returns, strict=True):
         functions.append(body_function(call, body, operands[place : place + count], kind))
         place += count
-    made = functools.partial(called_by_name, xp)
-    positional, keywords = fill_form(arguments, given, functions, made)
-    found = by_scipy(xp, part, name)(*positional, **keywords)
-    return checked_leaves(function, found, results)
+    calls = functools.partial(called_by_name, xp)
+    positional, keywords = fill_form(arguments, copies, functions, calls)
+    result = by_scipy(xp, part, name)(*positional, **keywords)
+    return checked_leaves(function, result, results)
 
 
 def body_function(call: Callable, body: Lambda, captured: tuple, returns: str) -> Any:
@@ -150,8 +150,8 @@ def _scipy_solve_vjp(
     rest = [None] * (len(bodies[0].ret.args) - 1)
     rows = [transform(bodies[0], point, [unit, *rest])[0] for unit in _unit_vectors(point[0])]
     step = _solve_columns(rows, ct.reshape(point[0].shape))  # of the transposed system
-    found = transform(bodies[0], point, [-step, *rest])[1:]
-    return (*nothing[:first], *found, *nothing[first + captures[0] :])
+    pulled = transform(bodies[0], point, [-step, *rest])[1:]
+    return (*nothing[:first], *pulled, *nothing[first + captures[0] :])
 
 
 def _scipy_solve_jvp(
