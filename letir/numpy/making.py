@@ -1,7 +1,6 @@
 """The functions of ``letir.numpy`` that make arrays.
 
-Inside a trace they return traced arrays, into which traced values can be written. Outside they are
-NumPy's.
+Inside a trace they return arrays into which traced values can be written; outside they are NumPy's.
 """
 
 import functools
@@ -288,8 +287,8 @@ def array(
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
     if type(copy) is str or (copy is False and result is not object):
         np.array(0.0, copy=copy)  # raises NumPy's ValueError
-    if result is object and copy in (True, np._CopyMode.ALWAYS):
-        result = result.copy(order)
+    is_shared = result is object and copy in (True, np._CopyMode.ALWAYS)
+    result = result.copy(order) if is_shared else result
     for _ in range(result.ndim, ndmin):  # in front, as NumPy adds axes
         result = result[None]
     return result

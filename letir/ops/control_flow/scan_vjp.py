@@ -338,8 +338,7 @@ class _SharedCotangents:
             i: split_products(ct.arg, makers) if has_length else ([], [ct.arg])
             for i, (_, ct) in terms.items()
         }
-        small = [p.b for products, _ in parts.values() for p in products if p.is_small]
-        there = {*small, *rows}
+        there = {p.b for group, _ in parts.values() for p in group if p.is_small} | rows.keys()
         for i, (products, rest) in parts.items():
             self.products[i] = [p for p in products if p.b in there]
             rest += [p.made for p in products if p.b not in there]
