@@ -165,7 +165,7 @@ class DTypeError(LetirError, TypeError):
 
 
 class NoAttributeError(DTypeError, AttributeError):
-    """An attribute that an argument does not have, which is no array.
+    """An attribute that an argument, which is not an array, does not have.
 
     >>> from letir import trace
     >>> try:

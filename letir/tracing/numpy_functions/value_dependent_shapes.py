@@ -129,7 +129,7 @@ def intersect1d(
 ) -> Any:
     """np.intersect1d: the sorted unique common values."""
     if assume_unique:
-        return _equal_neighbours(*map(stack_traced, (ar1, ar2)), return_indices)
+        return _equal_neighbours(stack_traced(ar1), stack_traced(ar2), return_indices)
     (u1, *i1), (u2, *i2) = [
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
     ]
