@@ -21,9 +21,10 @@ _OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
         *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
-        *(np.trim_zeros, np.histogram2d),
+        *(np.trim_zeros, np.histogram2d, np.choose),
     ]
 )
+_OF_ARRAYS = frozenset([np.split])  # NumPy's takes no lists
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
 _UFUNC = np.ufunc  # attributes of the module np are slow while a function is recorded
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
@@ -55,6 +56,8 @@ class Recorded:
             return result if isinstance(self.function, np.ufunc) else _new_arrays(result, args)
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
+        if self.function in _OF_ARRAYS and type(args[0]) is list:
+            return self.function(*args, **kwargs)  # raises NumPy's AttributeError
         is_recorded = recorder_of(self.function) is not None or self.function in PLAIN
         # other lists are shapes, axes or sections, unless they hold floating numbers
         if args and self.function not in _OF_LISTS and (is_recorded or type(args[0]) is list):

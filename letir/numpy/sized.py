@@ -89,6 +89,14 @@ def _blackman(M: Any) -> Any:
     return 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2.0 * angles)
 
 
+def _kaiser(M: Any, beta: Any) -> Any:
+    """np.kaiser, also of a traced ``beta``."""
+    if type(M) is int and M == 1:
+        return np.ones(1)
+    places = _window_positions(M) / (M - 1)
+    return np.i0(beta * np.sqrt(1 - places**2.0)) / np.i0(beta)
+
+
 def _fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """np.fft.fftfreq."""
     places = arange(n)
@@ -104,6 +112,7 @@ SIZED = {
     "fromfunction": _fromfunction,
     "bartlett": _bartlett,
     "blackman": _blackman,
+    "kaiser": _kaiser,
     "hamming": lambda M: 0.54 + 0.46 * np.cos(_window_angles(M)),
     "hanning": lambda M: 0.5 + 0.5 * np.cos(_window_angles(M)),
     "fftfreq": _fftfreq,
@@ -112,7 +121,7 @@ SIZED = {
 
 
 def sized_function(name: str) -> Any:
-    """The NumPy function with this name, for symbolic sizes."""
+    """The NumPy function with this name, for symbolic sizes and traced settings."""
     return SIZED[name]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.namespace import as_scalar, drop_in, fallback_getattr, refusal_error
+from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("special")
@@ -80,7 +81,7 @@ def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order ``n``, an int, of psi."""
     if type(n) is not int:
         raise refusal_error("polygamma", f"the order must be a Python int, found {n!r}")
-    return PRIMITIVES["polygamma"](n, _as_floating(x))
+    return mark_as_array(PRIMITIVES["polygamma"](n, _as_floating(x)))
 
 
 @drop_in("special")

@@ -48,8 +48,8 @@ _OF_POLYNOMIALS = "polyadd polyder polydiv polyint polymul polysub polyval roots
 # functions of counts and sizes, which a guard fixes
 _OF_COUNTS = "mask_indices"
 # functions of counts that may be symbolic sizes
-_OF_SIZES = """bartlett blackman diag_indices fromfunction hamming hanning indices tri tril_indices
-triu_indices"""
+_OF_SIZES = """bartlett blackman diag_indices fromfunction hamming hanning indices kaiser tri
+tril_indices triu_indices"""
 _SCALARS = """bool bool_ complex128 complex64 double float16 float32 float64 int16 int32 int64 int8
 int_ intp single uint16 uint32 uint64 uint8"""
 _LINALG = """cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank norm
@@ -172,10 +172,12 @@ def _counted_stand_in(original: Any) -> Callable:
 
 def _sized_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
-        if has_size((*args, *kwargs.values())):
-            return LATE_BOUND["sized_function"](original.__name__)(*args, **kwargs)
+        counts = tuple(map(_known_counts, args))
         keywords = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _accepting_lists(original)(*map(_known_counts, args), **keywords)
+        given = (*counts, *keywords.values())
+        if has_size(given) or first_traced(given) is not None:
+            return LATE_BOUND["sized_function"](original.__name__)(*counts, **keywords)
+        return _accepting_lists(original)(*counts, **keywords)
 
     return _library_stand_in(original, lambda _: recorded)
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.record_fields import SeveralBinds
 from letir.errors import MatrixError, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.composite_programs import composite_rules
@@ -239,6 +240,32 @@ def _batched_norm(args, mapped, *, ord, axis, keepdims, transform):
     return emit_op("norm", args, ord=ord, axis=shift_axes(axis, ndim), keepdims=keepdims)
 
 
+def _norm_prepare(x, ord=None, axis=None, keepdims=False):
+    """np.linalg.norm, also of a traced floating order."""
+    if isinstance(ord, Value) and not ord.shape and ord.dtype.kind == "f":
+        raise SeveralBinds(lambda: _norm_of_traced_order(x, ord, int_or_tuple(axis), keepdims))
+    attrs = {"ord": _order_attribute(ord), "axis": int_or_tuple(axis)}
+    return (x,), attrs | {"keepdims": as_flag(keepdims)}
+
+
+def _norm_of_traced_order(x, ord: Value, axis, keepdims):
+    """The norm as NumPy computes it: guards decide which formula holds for the order."""
+    axes = _axes_of_norm(np.ndim(x), ord, axis)
+    for known in _ORDERS_OF_MATRICES if type(axes) is tuple else _ORDERS_OF_VECTORS:
+        if ord == known:  # with a guard
+            return norm(x, known, axis, keepdims)
+    if type(axes) is tuple:
+        raise ValueError("Invalid norm order for matrices.")
+    size = abs_(x) if np.result_type(x).kind in "fc" else abs_(x).astype(np.float64)
+    empty = 0 if ord > 0 else math.inf  # an element of 0 has no slope with respect to the order
+    powers = where(size == 0, empty, where(size == 0, 1, size) ** ord).astype(size.dtype)
+    total = sum_(powers, axis=axes, keepdims=as_flag(keepdims))
+    return total ** (1 / ord.astype(total.dtype))
+
+
+_ORDERS_OF_VECTORS = (math.inf, -math.inf, 0, 1, 2)
+_ORDERS_OF_MATRICES = (2, -2, 1, math.inf, -1, -math.inf)
+
 norm = _with_euclidean_rules(
     "norm",
     _norm_decompose,
@@ -246,10 +273,7 @@ norm = _with_euclidean_rules(
     impl=lambda xp, x, *, ord=None, axis=None, keepdims=False: xp.linalg.norm(
         x, ord, axis, keepdims
     ),
-    prepare=lambda x, ord=None, axis=None, keepdims=False: (
-        (x,),
-        {"ord": _order_attribute(ord), "axis": int_or_tuple(axis), "keepdims": as_flag(keepdims)},
-    ),
+    prepare=_norm_prepare,
     numpy=(np.linalg.norm,),
     raises=lambda x, *, ord, **_: ord in _SPECTRAL,
     batch=_batched_norm,

@@ -76,13 +76,13 @@ def _polygamma_prepare(n, x):
 
 def _polygamma_source(write, x, *, n):
     """The ``source``: a call of the function, which the module imports."""
-    return f"{write.writer.module.imported('scipy.special', 'polygamma')}({n}, {x})[()]"
+    return f"{write.writer.module.imported('scipy.special', 'polygamma')}({n}, {x})"
 
 
 polygamma: Primitive = define(
     "polygamma",
     # CuPy takes n as an array only
-    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(xp.asarray(n), x)[()],
+    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(xp.asarray(n), x),
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
     vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: cast_cotangent(t[0] * polygamma(n + 1, x), y.dtype),
