@@ -88,7 +88,8 @@ def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Call
             return again()
         except Exception as error:
             OWNING.pop(id(code), None)
-            if isinstance(error, LetirError | TypeError):
+            is_other = isinstance(error, LetirError | TypeError) and refusal not in str(error)
+            if is_other:
                 raise of_outside_state(TraceError(refusal)) from None
             raise
 
