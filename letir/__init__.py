@@ -305,7 +305,14 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator", "is_users_operator"),
     "tracing.numpy_protocols.text_formats": (
-        *("float_for_text", "format_traced", "guard_printed", "json_stand_in", "text_by_function"),
+        *(
+            "float_for_text",
+            "format_traced",
+            "guard_printed",
+            "json_stand_in",
+            "number_of_text",
+            "text_by_function",
+        ),
         "text_of",
     ),
     "tracing.statistics_stand_ins": ("statistics_module",),

@@ -100,6 +100,7 @@ def _scalar_stand_in(original: Any) -> Callable:
     @functools.wraps(original, updated=())
     def stand_in(*args, **kwargs):
         x = args[0] if len(args) == 1 else None
+        x = LATE_BOUND["number_of_text"](x) if type(x) is str and is_recording() else x
         if not isinstance(x, Value) or not is_recording():
             return original(*args, **kwargs)
         constant = x.as_constant()

@@ -48,7 +48,7 @@ def _testing_module(module: ModuleType) -> LibraryModule:
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
-    return LibraryModule(module, dict.fromkeys(("dump", "dumps"), _json))
+    return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json))
 
 
 _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {

@@ -244,9 +244,7 @@ class CopyingMethod:
             return self.original.__get__(array, owner)
         if array is None:  # copy.copy reads the method of the class
             return self._called if self.name.startswith("__") else self.original
-        # the warning of a cast from complex numbers would have this file as its place
-        is_plain = type(array) is np.ndarray and array.dtype.kind != "c"
-        if not (is_plain and _is_called_by_user(sys._getframe(1), self.name)):
+        if type(array) is not np.ndarray or not _is_called_by_user(sys._getframe(1), self.name):
             return self.original.__get__(array, owner)
         return functools.partial(self._copy, array)
 
@@ -256,7 +254,10 @@ class CopyingMethod:
         return self._copy(array, *args) if is_users else self.original(array, *args)
 
     def _copy(self, array: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        result = self.original(array, *args, **kwargs)
+        if self.name == "astype":  # the warning of a cast would have this file as its place
+            result = LATE_BOUND["call_at_user"](self.original, array, *args, **kwargs)
+        else:
+            result = self.original(array, *args, **kwargs)
         trace = active_trace() if first_traced((args, kwargs)) is None else None
         is_new = trace is not None and not in_one_memory(result, array)
         return LATE_BOUND["as_buffer"](trace, result) if is_new else result

@@ -25,7 +25,7 @@ from letir.tracing.operands import has_traced_slice
 from letir.tracing.refusals import no_length, note_refusal, with_hint
 from letir.tracing.source_locations import at_user, is_letirs
 
-_PYTHON_NUMBERS = {"f": float, "c": complex}
+_PYTHON_NUMBERS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 _OF_INTEGERS = ("bit_length", "bit_count", "to_bytes", "as_integer_ratio")
 _REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rpow__", "__rmod__")
 
@@ -224,7 +224,8 @@ class PythonProtocols(ArrayValue):
         if (value := self.paused()) is not None:
             return value
         number = self.guarded(copy, needed)
-        return _PYTHON_NUMBERS[self.type.dtype.kind](number) if self.type.weak else number
+        is_pythons = self.type.weak or self.__class__ is bool
+        return _PYTHON_NUMBERS[self.type.dtype.kind](number) if is_pythons else number
 
     def __pow__(self, other, modulus=None):
         if modulus is None:

@@ -19,9 +19,11 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
+from letir.errors import TraceError, of_unrecorded_code
+from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, is_users
 from letir.tracing.stand_ins import is_recording
-from letir.tracing.trace_state import ABSENT
+from letir.tracing.trace_state import ABSENT, ACTIVE, active_trace
 
 # methods of files, loggers and progress bars; what they return is not used
 _WRITERS = frozenset(
@@ -49,7 +51,7 @@ def format_traced(x: Any, spec: str) -> str:
         return repr(x) if value is ABSENT or not spec else format(_note_printed(x, value), spec)
     if value is ABSENT:
         raise x.refused(f"the format {spec!r}", _REMEDY)
-    return format(x.guarded(_python_number, "the text"), spec)
+    return _note_text(x, format(x.guarded(_python_number, "the text"), spec))
 
 
 def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) -> str | None:
@@ -65,7 +67,8 @@ def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) 
         return None
     if not x.shape:
         number = x.guarded(_python_number, "the text")
-        return make(number if x.type.weak or x.__class__ is bool else x.dtype.type(number))
+        shown = number if x.type.weak or x.__class__ is bool else x.dtype.type(number)
+        return _note_text(x, make(shown))
     value = x.concrete_value()
     _guard_equal(x, np.array(value))
     return make(np.asarray(value))
@@ -121,17 +124,75 @@ def _python_number(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def json_stand_in(original: Callable) -> Callable:
-    """The stand-in for ``json.dumps`` and ``json.dump``, whose C code takes no traced values.
+# ---- numbers that are read from texts ----
 
-    The values of the text are guarded.
+
+def _note_text(x: Any, text: str) -> str:
+    """``text``, after the trace has noted that it is the text of the traced number ``x``."""
+    if x.dtype.kind == "f":
+        vars(x.emitter).setdefault("texts", {})[id(text)] = text, x
+    return text
+
+
+def number_of_text(text: str) -> Any:
+    """The traced number whose text this object is, for ``float(str(x))``, else ``text`` itself.
+
+    ``text`` itself, too, if it has less digits: the number that it gives has the derivative 0.
+    """
+    _, x = _noted("texts").get(id(text), (None, None))
+    return x if x is not None and float(text) == x.concrete_value() else text
+
+
+def _noted(name: str) -> dict:
+    """What the active trace and those around it have noted under a name."""
+    trace, result = ACTIVE.get(), {}
+    while trace is not None:
+        result |= vars(trace).get(name, {})
+        trace = getattr(trace, "parent", None)
+    return result
+
+
+# ---- json ----
+
+
+def json_stand_in(original: Callable) -> Callable:
+    """The stand-in for ``json.dumps``, ``dump``, ``loads`` and ``load``.
+
+    The C code of the first two takes no traced values; the values of the text are guarded. The last
+    two refuse to read such a text, since the derivatives of the numbers would be lost.
     """
 
     @functools.wraps(original)
-    def stand_in(obj, *args, **kwargs):
-        return original(_with_known_values(obj) if is_recording() else obj, *args, **kwargs)
+    def write(obj, *args, **kwargs):
+        values = _with_known_values(obj) if is_recording() else obj
+        result = original(values, *args, **kwargs)
+        if type(result) is str and is_recording() and _has_traced_float(obj):
+            vars(active_trace()).setdefault("json_texts", {})[result] = None
+        return result
 
-    return stand_in
+    @functools.wraps(original)
+    def read(text, *args, **kwargs):
+        if is_recording() and type(text) is str and text in _noted("json_texts"):
+            raise note_refusal(
+                of_unrecorded_code(
+                    TraceError(
+                        "json.loads of a text of traced values would lose their derivatives"
+                        f"{at_user()}\n  copy the values: copy.deepcopy(x)"
+                    )
+                )
+            )
+        return original(text, *args, **kwargs)
+
+    return write if original.__name__.startswith("dump") else read
+
+
+def _has_traced_float(tree: Any) -> bool:
+    """Whether a traced value that is not an integer is in nested lists, tuples and dicts."""
+    if isinstance(tree, dict):
+        return any(map(_has_traced_float, tree.values()))
+    if isinstance(tree, list | tuple):
+        return any(map(_has_traced_float, tree))
+    return issubclass(type(tree), Value) and tree.dtype.kind in "fc"
 
 
 def _with_known_values(tree: Any) -> Any:
@@ -189,6 +250,7 @@ LATE_BOUND.update(
     format_traced=format_traced,
     guard_printed=guard_printed,
     json_stand_in=json_stand_in,
+    number_of_text=number_of_text,
     text_by_function=text_by_function,
     text_of=text_of,
 )
