@@ -215,10 +215,13 @@ def call_refused(
         raise error from None  # it says what to call
     executor.why_python = str(error)
     try:
-        return run_python_function(executor, args, kwargs)
+        results = run_python_function(executor, args, kwargs)
     except TypeError as raised:
         LATE_BOUND["refuse_static"](raised, executor.f, args, kwargs)
         raise
+    executor.refused += 1
+    executor.note_python_kind(executor.refused, args, kwargs)
+    return results
 
 
 def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:

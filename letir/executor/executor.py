@@ -82,9 +82,11 @@ class Executor(Generic[P, R]):
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # whether calls without a plan by key run the function
         self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
+        self.refused = 0  # calls with arguments that are not arrays of numbers
         self.changed_state = 0  # recordings after which the results depended on changed state
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
+        self.objects: tuple = ((0, None),) * 2  # of a method: (id, state) in its last two calls
         self.object_kinds: frozenset[type] = frozenset()  # of first arguments with such a method
         self.lock = new_lock()
         self.try_first(())  # plans for calls like some before, see ``quick_call``

@@ -36,6 +36,7 @@ _INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # the object whose met
 _ROOT = "self"
 _PLAIN = frozenset([int, float, bool, str, type(None)])
 _MOST_STATES = 256
+_SERIES = 8  # calls of the Python function in a row, after which most calls look for no plan
 
 
 @frozen
@@ -106,6 +107,9 @@ _register_node(
 )
 
 
+_AS_PYTHON = _ChangedArrays((), [])  # of a call of the Python function, which stores them itself
+
+
 def _token_of(value: Any) -> Any:
     """The part of a cache key for a value without parts.
 
@@ -121,7 +125,7 @@ def _mirrored_method(method: Callable) -> Callable:
     def function(held, arrays, *args, **kwargs):
         instance = _INSTANCE.get()
         if ACTIVE.get() is None:  # called as Python
-            return method(instance, *args, **kwargs), _ChangedArrays((), [])
+            return method(instance, *args, **kwargs), _AS_PYTHON
         originals = distinct_arrays(places_by_path(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
         mirror = mirror_value(instance, lambda array: stand_in[id(array)], {})
@@ -192,17 +196,34 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
 
 def call_of_objects(executor: Any) -> Callable:
     """The function of an executor that has been called with an object as the first argument."""
-    method, general = executor.method, general_call(executor)
+    method, general, f = executor.method, general_call(executor), executor.f
     calls = executor.calls
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = _quick_call_on_object(method, args, kwargs)
-        if out is Miss:
+        if out is Miss and not (args and _is_in_series(method, type(args[0]))):
             return general(*args, **kwargs)
         next(calls)
-        return out
+        return f(*args, **kwargs) if out is Miss else out
 
     return call
+
+
+def _is_in_series(on_arrays: Any, kind: type) -> bool:
+    """Whether a call on an object of this class runs the Python function, and looks for no plan.
+
+    It does after a series of calls that have run it, because the state of the object cannot be
+    recorded or differs each time. Ever fewer calls, those with a power of two as number, look for a
+    plan: the time of a search grows with the object, which may grow with each call.
+    """
+    number = on_arrays.series.get(kind, 0)
+    if number < _SERIES:
+        return False
+    on_arrays.series[kind] = number = number + 1
+    if not number & (number - 1):
+        return False
+    next(on_arrays.calls), next(on_arrays.missed)
+    return True
 
 
 def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -221,9 +242,11 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             state = _ObjectState.from_object(instance, places, arrays)
         except DTypeError as error:
             executor.why_python = str(error)
+            _count_in_series(on_arrays, type(instance), True)
             return run_python_function(executor, (instance, *args), kwargs)
         if plain is not None:
             on_arrays.states[key] = state
+    on_arrays.objects = on_arrays.objects[1], (id(instance), state)
     for quick in on_arrays.quick:
         if quick.of_object is None:
             marked = (state, arrays, *args), kwargs
@@ -234,9 +257,18 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     finally:
         _INSTANCE.reset(before)
     out, changed = results
+    _count_in_series(on_arrays, type(instance), changed is _AS_PYTHON)
     for (owner, key), value in zip(changed.places, changed.values, strict=True):
         put_part(places[owner].value if owner in places else instance, key, value)
     return out
+
+
+def _count_in_series(on_arrays: Any, kind: type, is_python: bool) -> None:
+    """Count a call that has run the Python function on an object of this class, or a plan."""
+    if is_python:
+        on_arrays.series[kind] = on_arrays.series.get(kind, 0) + 1
+    elif on_arrays.series:
+        on_arrays.series.pop(kind, None)
 
 
 def call_on_first(executor: Any, args: tuple, kwargs: dict) -> Any:
@@ -255,6 +287,8 @@ class BoundExecutor(Generic[P, R]):
         out: Any = _quick_call_on_object(self.on_arrays, (self.__self__, *args), kwargs)
         if out is not Miss:
             return out
+        if _is_in_series(self.on_arrays, type(self.__self__)):
+            return self.executor.f(self.__self__, *args, **kwargs)
         return _call_on_object(self.executor, self.on_arrays, self.__self__, args, kwargs)
 
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -318,6 +352,7 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
             if executor.method is None:
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
                 method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
+                method.series = {}  # numbers of calls of the Python function, by class of object
                 holder: Any = SimpleNamespace()
                 functools.update_wrapper(holder, executor, updated=())
                 method.wrapped_names = vars(holder)

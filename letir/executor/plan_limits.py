@@ -21,8 +21,9 @@ _FEW, _MANY = 6, 10  # the fewest compiles before a warning: while plans wait, a
 def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     """Whether this call runs the Python function, because too many calls need new plans."""
     compiles = executor.cache.compiles
-    # a guard failed, or no plan serves all sizes: later calls may need still more plans
+    # a guard failed, no plan serves all sizes, or an object changes: later calls may need new plans
     is_open = entry.plans or executor.families.family_of(request.spec).refused
+    is_open = is_open or _changes_its_object(executor, request.number)
     version = len(entry.plans) or (compiles if is_open else 0)
     is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number
     number, missed = executor.cache.last_compile
@@ -42,6 +43,15 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     if is_python and not entry.plans:
         executor.cache.remove(entry)  # other threads come this far before they see the flag
     return is_python
+
+
+def _changes_its_object(executor: "Executor", number: int) -> bool:
+    """Whether this call, a method's, is on the same object as the one before, which had another
+    state then, and most calls have had no plan.
+    """
+    (before, state), (now, other) = executor.objects
+    is_same = now == before and 2 * counter_value(executor.missed) > number
+    return is_same and state != other
 
 
 def _wait_before(version: int) -> int:

@@ -44,6 +44,7 @@ class TestWriter:
         self.is_brief = False  # whether one item stands for all items of a sequence
         self.uses_scipy = False  # whether a function among the arguments calls SciPy
         self.tests_order = True  # whether the memory order of arrays matters
+        self.takes_objects = False  # whether the class of any other object is a test
 
     def name(self, value: Any) -> str:
         """A name for a value."""
@@ -90,6 +91,8 @@ class TestWriter:
             self.add_items(value, text)
         elif callable(value) and is_static(value):
             self.add_function(value, text, first)
+        elif self.takes_objects:
+            self.tests.append(f"type({first}) is {self.name(kind)}")
         else:
             raise NotPlain
 
@@ -236,14 +239,21 @@ def tests_of_call(
 
 
 def tests_of_kind(
-    args: tuple, kwargs: dict, *, is_brief: bool, static: Set[int | str] = frozenset()
+    args: tuple,
+    kwargs: dict,
+    *,
+    is_brief: bool,
+    static: Set[int | str] = frozenset(),
+    takes_objects: bool = False,
 ) -> TestWriter:
     """The tests of the arguments for which the Python function is called.
 
     ``is_brief``: test only the first item of each sequence, because the function takes any
-    arguments. Raises NotPlain for arguments that have no tests.
+    arguments. ``takes_objects``: test only the class of what is neither an array nor a number.
+    Raises NotPlain for arguments that have no tests.
     """
     text = TestWriter((), draws_in_python=True)
     text.is_brief, text.tests_order, text.static = is_brief, False, static
+    text.takes_objects = takes_objects
     text.add_call(args, kwargs)
     return text

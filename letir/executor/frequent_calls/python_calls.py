@@ -157,7 +157,7 @@ def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, 
     """The kinds for which an executor calls Python, with the kind of these arguments added."""
     try:
         static = executor.marker.static_places(args, kwargs)
-        tests = tests_of_kind(args, kwargs, is_brief=False, static=static)
+        tests = tests_of_kind(args, kwargs, is_brief=False, static=static, takes_objects=True)
     except NotPlain:
         return executor.as_python
     call = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))

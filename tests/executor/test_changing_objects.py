@@ -1,0 +1,135 @@
+"""Methods of objects whose state differs in each call, and arguments that are no arrays.
+
+No plan is of use there. The numbers of searches and compiles are counted, because times are noise.
+"""
+
+import random
+
+import numpy as np
+import pytest
+
+from letir import jit
+from letir.executor import methods
+
+
+class Controller:
+    """Its number changes in each call, so that each plan would be for one call."""
+
+    def __init__(self):
+        self.total, self.before = 0.0, None
+
+    def step(self, error):
+        self.total += error
+        change = 0.0 if self.before is None else error - self.before
+        self.before = error
+        return 0.5 * error + 0.1 * self.total + 0.2 * change
+
+
+class Diary:
+    """It grows by each call."""
+
+    def __init__(self):
+        self.entries = []
+
+    def note(self, x):
+        self.entries.append(("noted", len(self.entries)))
+        return x * len(self.entries)
+
+
+class Slotted:
+    __slots__ = ("calls",)
+
+    def __init__(self):
+        self.calls = 0
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The number of times that the state of an object was searched, as a list of ones."""
+    found = []
+    search = methods.places_by_path
+    monkeypatch.setattr(methods, "places_by_path", lambda *a: found.append(1) or search(*a))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*was compiled")
+def test_a_method_that_changes_its_numbers_compiles_few_plans():
+    ours, pythons = Controller(), Controller()
+    step = jit(ours.step)
+
+    for error in np.linspace(-1.0, 1.0, 300).tolist():
+        assert pythons.step(error) == step(error)
+
+    assert vars(pythons) == vars(ours)
+    assert step.counters["compiles"] <= 10
+
+
+@pytest.mark.parametrize("is_method", [True, False])
+def test_a_growing_object_is_searched_ever_more_rarely(searches, is_method):
+    ours, pythons = Diary(), Diary()
+    note = jit(ours.note) if is_method else jit(lambda diary, x: diary.note(x))
+    args = () if is_method else (ours,)
+
+    for n in range(300):
+        assert pythons.note(float(n)) == note(*args, float(n))
+
+    assert vars(pythons) == vars(ours)
+    assert len(searches) < 30
+    assert note.counters["invocations"] == 300
+
+
+class Layer:
+    def __init__(self):
+        self.w, self.scale = np.array([1.0, 2.0]), 1.0
+
+    def run(self, x):
+        return x * self.w * self.scale
+
+
+@pytest.mark.filterwarnings("ignore:.*was compiled")
+@pytest.mark.parametrize("is_method", [True, False])
+def test_an_object_that_stops_changing_gets_a_plan(is_method):
+    layer = Layer()
+    run = jit(layer.run) if is_method else jit(lambda layer, x: layer.run(x))
+    args = () if is_method else (layer,)
+
+    for scale in np.arange(200.0).tolist():
+        layer.scale = scale
+        run(*args, np.ones(2))
+        executor = run if is_method else run.method
+    hits = executor.counters["hits"]
+    for _ in range(400):
+        assert run(*args, np.ones(2)).tolist() == [199.0, 398.0]
+
+    assert hits == 0
+    assert executor.counters["hits"] > 100
+
+
+@pytest.mark.parametrize("make", [Slotted, lambda: random.Random(3)])
+def test_calls_with_an_object_that_is_no_array_have_a_test_of_their_own(make):
+    def f(thing, x):
+        if type(thing) is Slotted:
+            thing.calls += 1
+            return x * thing.calls
+        return x * thing.random()
+
+    compiled, ours, pythons = jit(f), make(), make()
+
+    with pytest.warns(RuntimeWarning, match="not an array of numbers"):
+        compiled(ours, 1.0), f(pythons, 1.0)
+    for n in range(100):
+        assert f(pythons, float(n)) == compiled(ours, float(n))
+
+    assert len(compiled.as_python) == 1
+    assert compiled.counters["invocations"] == 101
+
+
+def test_other_arguments_still_have_a_plan_after_refused_ones():
+    compiled = jit(lambda thing, x: x * 2.0 if type(thing) is Slotted else x * thing)
+
+    with pytest.warns(RuntimeWarning, match="not an array of numbers"):
+        for _ in range(40):
+            compiled(Slotted(), 1.0)
+
+    assert compiled(np.ones(2), 3.0).tolist() == [3.0, 3.0]
+    assert compiled.counters["compiles"] == 1
