@@ -84,6 +84,20 @@ def _with_arrays(operand: Any) -> Any:
 ARRAY_MAKERS[_Flat] = _Flat.copy
 
 
+def _is_array_class(asked: Any) -> bool:
+    return isinstance(asked, type) and issubclass(asked, np.ndarray)
+
+
+def _class_error(value: Value, kind: type) -> DTypeError:
+    """The error for ``value.view(kind)``, where ``kind`` derives from ``numpy.ndarray``."""
+    name = "numpy.matrix" if kind is np.matrix else f"the class {kind.__name__}"
+    return DTypeError(
+        f"{name} of a traced value of type {value.type} is not recorded: its methods would not run"
+        f"{at_user()}\n  compute with arrays: numpy.asarray(x), x @ y for products, "
+        "numpy.linalg.inv(x); jit calls such functions as Python"
+    )
+
+
 class ArrayMethods(Value):
     """Array methods for classes with ``numpy_call`` and ``replace``."""
 
@@ -166,17 +180,11 @@ class ArrayMethods(Value):
 
     def view(self, dtype: Any = None, type: Any = None) -> Value:
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
-        if type is np.matrix or dtype is np.matrix:
-            error = DTypeError(
-                f"numpy.matrix of a traced value of type {self.type} is not recorded"
-                f"{at_user()}\n  compute with arrays: numpy.asarray(x), x @ y for products, "
-                "numpy.linalg.inv(x)"
-            )
-            raise notify_watchers(of_unrecorded_code(error))
-        type = None if type is np.ndarray else type
-        dtype = None if dtype is np.ndarray else dtype
-        if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
-            if type is None and is_static_shape(self.shape):
+        dtype, kind = (None, dtype) if _is_array_class(dtype) else (dtype, None)
+        if (asked := type or kind) not in (None, np.ndarray):
+            raise notify_watchers(of_unrecorded_code(_class_error(self, asked)))
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            if is_static_shape(self.shape):
                 np.empty(self.shape, self.dtype).view(dtype)  # may raise NumPy's error
             error = DTypeError(
                 f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"

@@ -78,12 +78,28 @@ def test_polynomials_of_numbers_are_numpys_after_a_recording():
     assert Polynomial([1.0, 2.0]) * 2 == Polynomial([2.0, 4.0])
 
 
+class Vector(np.ndarray):
+    pass
+
+
+class Cell:
+    def __init__(self, x):
+        self.x = np.zeros((2, 2))
+        self.x[0, 0] = x[0]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.x
+
+
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize(
     ("f", "told"),
     [
         (lambda c: np.ndarray.tolist(c[1:]), r"ndarray\.tolist of a traced value is not recorded"),
         (np.matrix, "numpy.matrix of a traced value"),
+        (lambda c: c.view(Vector), "the class Vector of a traced value .* its methods"),
+        (lambda c: np.array([c[0], 1.0]).view(type=Vector), "the class Vector of a traced"),
+        (lambda c: np.ones(2) @ Cell(c), "written in C .* the method __array__ of an object"),
     ],
 )
 def test_what_is_not_recorded_says_so(f, told):
