@@ -107,9 +107,13 @@ guard_order = define(
 
 # ---- complex numbers ----
 
+_DOUBLES = frozenset([float, np.float64])
+
 
 def _complex_of_impl(xp, re, im):
     """Both parts exactly: ``re + 1j * im`` would turn inf into nan and -0.0 into 0.0."""
+    if type(re) in _DOUBLES and type(im) in _DOUBLES:
+        return xp.complex128(complex(re, im))
     is_array = isinstance(re, xp.ndarray) or isinstance(im, xp.ndarray)
     re, im = xp.broadcast_arrays(re, im)
     out = xp.empty_like(re, dtype=xp.result_type(re, im, xp.complex64))

@@ -94,7 +94,7 @@ def _write_imag(parent, new):
 
 real = define(
     "real",
-    lambda xp, x: xp.real(x),
+    lambda xp, x: x.real,
     _part_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
     jvp=lambda t, y, x: cast_cotangent(t[0], y.dtype),
@@ -110,7 +110,7 @@ real = define(
 )
 imag: Primitive = define(
     "imag",
-    lambda xp, x: xp.imag(x),
+    lambda xp, x: x.imag,
     _part_aval,
     vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
     jvp=lambda t, y, x: imag(t[0]),

@@ -189,3 +189,14 @@ def test_derivatives_of_logaddexp_without_known_types(name):
     np.testing.assert_allclose(slope, typed[0][0], 1e-15)
     for a, b in zip(typed, untyped, strict=True):
         np.testing.assert_array_equal(a[[0, 2]], b[[0, 2]])
+
+
+@pytest.mark.parametrize("kinds", [(float, float), (np.float64, float), (np.float32, np.float32)])
+def test_both_parts_of_a_complex_number_keep_their_bits(kinds):
+    program = lt.trace(lambda a, b: complex(a, b), kinds[0](1.0), kinds[1](2.0))
+    values = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.1]
+
+    for re in values:
+        for im in values:
+            parts = kinds[0](re), kinds[1](im)
+            assert_same(complex(*parts), complex(program(*parts)))
