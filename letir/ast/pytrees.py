@@ -121,11 +121,15 @@ def _is_record(cls: type) -> bool:
     True for attrs classes and dataclasses of users, for namespaces, and for NumPy's random
     generators.
     """
-    if _is_generator(cls) or _is_namespace(cls):
-        return cls not in _nodes
+    is_record = _is_generator(cls) or _is_namespace(cls) or has_fields(cls)
+    return is_record and cls not in _nodes
+
+
+def has_fields(cls: type) -> bool:
+    """Whether a class is an attrs class or a dataclass of users, a node of trees."""
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own classes, such as ShapeDtype, are leaves
-    return known and not cls.__module__.startswith("letir.") and cls not in _nodes
+    return known and not cls.__module__.startswith("letir.")
 
 
 def _is_generator(cls: type) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import optree
 
 from letir.ast import LATE_BOUND
+from letir.ast.pytrees import has_fields, init_arguments
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.eval.arguments import is_static
@@ -89,10 +90,12 @@ class TestWriter:
         elif isinstance(value, tuple) and optree.is_namedtuple(value):
             self.tests.append(f"type({first}) is {self.name(kind)}")
             self.add_items(value, text)
-        elif callable(value) and is_static(value):
+        elif callable(value) and is_static(value) and not has_fields(kind):
             self.add_function(value, text, first)
-        elif self.takes_objects:
+        elif self.takes_objects or has_fields(kind):
             self.tests.append(f"type({first}) is {self.name(kind)}")
+            for name in init_arguments(kind) if has_fields(kind) else ():
+                self.bind(f"{text}.{name}", getattr(value, name))
         else:
             raise NotPlain
 

@@ -5,7 +5,10 @@ import math
 import traceback
 import weakref
 from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -597,6 +600,22 @@ def test_an_error_of_a_function_called_as_python_happens_once():
 Point = namedtuple("Point", "x y")
 
 
+@dataclass
+class Stump:
+    column: int
+    limit: float
+    weights: list
+
+    def predict(self, x):
+        return np.where(x[:, self.column] < self.limit, self.weights[0], self.weights[1])
+
+
+@attrs.frozen
+class Pair:
+    _x: float
+    y: Any
+
+
 @pytest.mark.parametrize(
     ("f", "args", "others"),
     [
@@ -604,9 +623,15 @@ Point = namedtuple("Point", "x y")
         (lambda g, x: g(x) + 1, (np.cos, X), [(np.sin, X), (np.cos, 2.0), (math.cos, 2.0)]),
         (lambda g, x: g(g(x)), (lambda x: x * SCALE, X), [(lambda x: x + SCALE, X)]),
         (lambda kind, x: x.astype(kind), (np.float32, X), [(np.int64, X), (float, X)]),
+        (
+            Stump.predict,
+            (Stump(1, 0.5, [1.0, -1.0]), X),
+            [(Stump(0, 0, [1.0, X[0, 0]]), X), (Stump(1, 0.25, [1.0, 2.0]), X + 0.5)],
+        ),
+        (lambda p: p._x * p.y, (Pair(2.0, X),), [(Pair(X, 2),), (Pair(1, Pair(0.0, X).y),)]),
     ],
 )
-def test_named_tuples_and_functions_are_tested_without_a_key(f, args, others):
+def test_records_and_functions_are_tested_without_a_key(f, args, others):
     fast = warmed(f, *args)
     assert fast.quick[0].own_call is not None
 
