@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 _LOG = logging.getLogger("letir.plan")
-_MOST_OBJECTS = 1_000  # objects that are searched for iterators
+_MOST_OBJECTS = 1_000  # objects that are searched for state before a recording
+_MOST_OF_OBJECTS = 4_000  # the same of a method, which often changes some
 _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
@@ -113,7 +114,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    iterators, holders, is_all = captured_state(_search_roots(executor, request))
+    most = _MOST_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MOST_OBJECTS
+    iterators, holders, is_all = captured_state(_search_roots(executor, request), most)
     before = [contents_of(holder) for holder in holders]
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):

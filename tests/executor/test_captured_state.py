@@ -3,6 +3,7 @@
 import builtins
 import sys
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from letir.executor.plan_making import captured_state
 LATE_MODULE = """
 import sys
 from types import ModuleType
+from typing import ClassVar
 
 class Late(ModuleType):
     def times(self, x):
@@ -86,3 +88,32 @@ def test_a_dict_is_cleared_only_if_it_holds_other_items(now, cleared):
 
     assert list(holder.items()) == [("a", 1), ("b", 2)]
     assert holder.cleared is cleared
+
+
+class Log:
+    sizes: ClassVar = [0]  # of the class: no attribute of the objects
+
+
+class Population:
+    """It reaches more objects than plain functions are searched for."""
+
+    def __init__(self):
+        self.members = [[n, [n]] for n in range(800)]
+        self.generation = 0
+        self.log = Log()
+
+    def step(self, x):
+        self.generation += 1
+        self.log.sizes[0] += 1
+        return self.generation * x
+
+
+def test_a_method_of_a_large_object_that_changes_it_runs_as_python():
+    ours, pythons = Population(), Population()
+    step = jit(lambda population, x: population.step(x))
+
+    expected = [pythons.step(x).tolist() for x in np.eye(3)]
+
+    assert expected == [step(ours, x).tolist() for x in np.eye(3)]
+    assert ours.generation == 3
+    assert Log.sizes == [6]
