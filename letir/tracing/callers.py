@@ -157,6 +157,13 @@ def is_user_module(space: dict) -> bool:
     return result
 
 
+def _is_of_tests(name: str) -> bool:
+    """Whether a module of this name belongs to the tests of a package, which use it as users do."""
+    if ".test" not in name:
+        return False
+    return any(part == "tests" or part.startswith("test_") for part in name.split("."))
+
+
 def is_class_of_user(kind: type) -> bool:
     """Whether a class is defined in a user's module."""
     module = sys.modules.get(kind.__module__)
@@ -167,7 +174,8 @@ def _is_users(name: str | None, file: str | None) -> bool:
     if type(name) is not str:  # code that exec runs
         return True
     package = name.partition(".")[0]
-    if package in LIBRARIES or name.startswith("importlib._"):
+    is_library = package in LIBRARIES and not _is_of_tests(name)
+    if is_library or name.startswith("importlib._"):
         # numpy.polynomial computes series in ordinary Python code, which is recorded like a user's
         return name.startswith("letir.demo") or name in _SERIES
     if file is None:  # a notebook, or a module that a program has made
@@ -175,7 +183,7 @@ def _is_users(name: str | None, file: str | None) -> bool:
     if "-packages" not in file:
         return not file.startswith(STANDARD)
     # the Python code of a package with C extensions passes ordinary arrays to them
-    return package not in _packages_with_extensions()
+    return _is_of_tests(name) or package not in _packages_with_extensions()
 
 
 def _packages_with_extensions() -> set[str]:

@@ -23,6 +23,7 @@ _NUMPY = os.path.dirname(np.__file__) + os.sep
 _SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy", "")
 _OWN = (_LETIR + os.sep, "<letir ", "<attrs generated ")
 _LIBRARIES = (*_OWN, _NUMPY, _SCIPY, "<frozen ", "<__array_function__")
+_TESTS = f"{os.sep}tests{os.sep}"  # of a library, which use it as users do
 _DEMO = os.path.join(_LETIR, "demo", "")  # the demo counts as user code
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # except site-packages, which counts as user code
 _MOST = 1 << 16
@@ -100,7 +101,7 @@ def is_letirs(file: str) -> bool:
 def is_users(file: str) -> bool:
     """Whether a file contains user code."""
     if file.startswith(_LIBRARIES):
-        return file.startswith(_DEMO)
+        return file.startswith(_DEMO) or _TESTS in file
     # site-packages; dist-packages on Debian
     # the frames of Cython, such as those of numpy.random, have relative names
     return (not file.startswith(_PYTHON) or "-packages" in file) and not file.endswith(".pyx")

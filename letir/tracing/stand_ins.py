@@ -242,7 +242,8 @@ def _search_modules() -> None:
     for_sizes: list = []
     visited: set[int] = set()  # a module may have two names: multiprocessing calls __main__ so
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in LIBRARIES:
+        # their tests are users' modules: `is_user_module` tells them from others, such as testing
+        if name.partition(".")[0] in LIBRARIES and ".test" not in name:
             continue
         space = getattr(module, "__dict__", None)
         if type(space) is not dict or id(space) in visited:

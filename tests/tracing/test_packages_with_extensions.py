@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -104,3 +105,37 @@ def check(program, x):
         assert_close(program(other), recorded(other))
         assert_close(program(other), lt.jit(program)(other))
     check_grads(program, (x,))
+
+
+_TESTS = """
+import numpy as np
+from numpy import zeros
+
+def padded(x):
+    y = zeros(3)
+    y[0] = float(x[0])
+    return y + np.array([x[1], 1.0, 2.0])
+
+def fail(x):
+    raise ValueError("its own")
+"""
+
+
+@pytest.fixture
+def tests_of_numpy(monkeypatch):
+    """A module as NumPy's own tests are, which call NumPy's functions as a user does."""
+    module = ModuleType("numpy.lib.tests.test_letirs_own")
+    file = str(Path(np.__file__).parent / "lib" / "tests" / "test_letirs_own.py")
+    module.__file__ = file
+    exec(compile(_TESTS, file, "exec"), vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return module
+
+
+def test_the_tests_of_a_library_are_recorded_as_code_of_users(tests_of_numpy):
+    x = np.array([1.5, -2.0])
+
+    assert_close(tests_of_numpy.padded(x), lt.trace(tests_of_numpy.padded, x)(x))
+    check_grads(tests_of_numpy.padded, (x,))
+    with pytest.raises(ValueError, match=r"^its own$"):
+        lt.trace(tests_of_numpy.fail, x)
