@@ -99,7 +99,8 @@ class Executor(Generic[P, R]):
         if first:
             args = tuple([arg for arg in args if arg is not Miss])
         if ACTIVE.get() is not None and active_trace() is not None:
-            return self.f(*args, **kwargs)  # a trace records the function itself [semantics.md B5]
+            f = LATE_BOUND["recorded_function"](self.f)  # if no code of the user names it
+            return f(*args, **kwargs)  # a trace records the function itself [semantics.md B5]
         failed = None
         for quick in self.quick[first:]:
             try:

@@ -12,10 +12,11 @@ from math import exp, tau
 
 import numpy as np
 import pytest
+import scipy.special
 
 import letir as lt
 from letir.errors import GuardError
-from letir.testing import assert_same
+from letir.testing import assert_close, assert_same, check_grads
 from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
@@ -270,3 +271,25 @@ def test_programs_of_one_name_without_a_module_convert_traced_numbers(monkeypatc
 
         assert_same(1.0, lt.trace(f, X)(np.ones(3)))
         assert_same(np.array([1.0, 1.0, 0.0]), lt.grad(f)(np.ones(3)))
+
+
+JITTED = {"a number": lt.jit(math.sin), "an array": lt.jit(scipy.special.logsumexp)}
+
+
+@pytest.mark.parametrize("name", JITTED)
+def test_jitted_functions_of_libraries_record_inside_of_a_recording(name):
+    fast = [JITTED[name]]
+    x = {"a number": 0.5, "an array": np.array([0.5, 1.5])}[name]
+
+    def f(x):
+        return 2.0 * fast[0](x)
+
+    assert_close(f(x), lt.trace(f, x)(x))
+    check_grads(f, (x,))
+
+
+def test_functions_of_libraries_are_mapped():
+    x = np.array([[0.5, 1.5], [-0.5, 2.0]])
+
+    assert_close(scipy.special.logsumexp(x, axis=1), lt.map(scipy.special.logsumexp, x))
+    assert_close(np.sin(x[0]), lt.map(math.sin, x[0]))

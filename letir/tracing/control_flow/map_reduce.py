@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 from optree import PyTreeSpec
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree, flatten
@@ -64,7 +64,8 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
         )
     rows = [as_row(x) for x in leaves]
     step_count(rows, None, "map")
-    wrapped = _Nested(lambda elements: f(*elements), spec)
+    recorded = LATE_BOUND["recorded_function"](f)
+    wrapped = _Nested(lambda elements: recorded(*elements), spec)
     names = leaf_names(f, xs, {})
     step = _Recorded.from_function(wrapped, [_element_type(row_type(x)) for x in rows], names)
     mapped = [True] * len(rows) + [False] * len(step.lifted)
