@@ -68,6 +68,8 @@ def _cumulative_record(name: str):
                     f"{name}: give the axis of an array of {x.ndim} axes{at_user()}\n  write axis=0"
                 )
             axis = 0
+        if dtype is None and out is not None:  # its dtype takes part in promotion
+            dtype = np.result_type(x.dtype, out.dtype)
         result = PRIMITIVES[name](x, axis=axis, dtype=dtype)
         if include_initial:
             shape = list(result.shape)

@@ -27,6 +27,8 @@ _IN_OUT_DTYPE = frozenset(
         *(np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanquantile, np.nanpercentile),
     ]
 )
+# those of them that compute integers so, too
+_INTEGERS_IN_OUT_DTYPE = frozenset([np.einsum, np.ptp, np.round, np.around])
 _DOTS = frozenset([np.dot, np.linalg.multi_dot])
 _SUMS = frozenset([np.sum, np.prod, np.nansum, np.nanprod])
 _ACCUMULATIONS = frozenset([np.cumsum, np.cumprod, np.nancumsum, np.nancumprod])
@@ -46,7 +48,8 @@ def casting_into_out(func: Any, name: str, x: Any, result: Value, out: Value) ->
         if not np.can_cast(out.dtype, result.dtype, "safe"):
             raise _wrong_dtype(name, result, out)
         return "unsafe"
-    if func in _IN_OUT_DTYPE and result.type.inexact:
+    is_in_out_dtype = func in _IN_OUT_DTYPE or func.__module__ == "numpy.fft"
+    if (is_in_out_dtype and result.type.inexact) or func in _INTEGERS_IN_OUT_DTYPE:
         raise note_refusal(of_unrecorded_code(_wrong_dtype(name, result, out)))
     if func in _SUMS:
         return casting_of_fold(x, result, out)
@@ -75,8 +78,10 @@ def mean_into_out(
 ) -> Value:
     """np.mean with ``out`` of any dtype: NumPy sums into ``out``, and divides there."""
     a = traced_or_array(a)
-    # NumPy sums half precision in single, integers in double
-    kind = np.float32 if a.dtype.char == "e" else np.float64 if a.dtype.kind in "biu" else a.dtype
+    # NumPy sums half precision in single, integers in double, others in the dtype of ``out``
+    is_half, is_integer = a.dtype.char == "e", a.dtype.kind in "biu"
+    wider = out.dtype if np.can_cast(a.dtype, out.dtype) else a.dtype
+    kind = np.float32 if is_half else np.float64 if is_integer else wider
     kind = np.dtype(kind if dtype is None else dtype)
     if out.dtype == kind:
         return out.assign(np.mean(a, axis, kind, keepdims=keepdims, where=where))

@@ -290,6 +290,38 @@ def test_results_are_cast_into_out_as_numpy_does(name, dtype):
     assert_same(into_new(x), lt.jit(into_new)(x))
 
 
+IN_THE_DTYPE_OF_OUT = {
+    "mean": (lambda x, out: np.mean(x, axis=0, out=out), True),
+    "cumulative_sum": (lambda x, out: np.cumulative_sum(x[:, 0], out=out), True),
+    "einsum": (lambda x, out: np.einsum("ij->j", x, out=out), False),
+    "ptp": (lambda x, out: np.ptp(x, axis=0, out=out), False),
+    "round": (lambda x, out: np.round(x[0], 1, out=out), False),
+    "fft": (lambda x, out: np.fft.fft(x[:, 0], out=out), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore:jit calls")
+@pytest.mark.parametrize("name", IN_THE_DTYPE_OF_OUT)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int32])
+def test_what_numpy_computes_in_the_dtype_of_out_is_computed_so_or_refused(name, dtype):
+    """200 + 200 is 144 in uint8, which einsum gives without ``out``."""
+    function, is_recorded = IN_THE_DTYPE_OF_OUT[name]
+    x = (np.arange(9).reshape(3, 3) * 30.37).astype(dtype)
+
+    def into_wider(x):
+        out = np.zeros(3, complex if name == "fft" else np.float64)
+        return function(x, out), out
+
+    assert_same(into_wider(x), lt.jit(into_wider)(x))
+    if is_recorded:
+        agrees(into_wider, x)
+    else:
+        try:
+            assert_same(into_wider(x), lt.trace(into_wider, x)(x))
+        except lt.DTypeError as error:
+            assert "pass out= of dtype" in str(error)
+
+
 def test_a_long_sum_into_integers_is_refused():
     """NumPy casts it whenever its buffer is full: 5333, not 5334."""
     x = np.full(9000, 0.6)
