@@ -89,12 +89,12 @@ def _if_node(g: Graph, bind: Bind, test: str, branches: list[Callable]) -> Seque
     graphs = []
     for branch in branches:
         inner = g.subgraph()
-        made = flat_values(inner, zip(branch(inner), types, strict=True))
-        graphs.append(_graph_proto(inner, [], made))
+        results = flat_values(inner, zip(branch(inner), types, strict=True))
+        graphs.append(_graph_proto(inner, [], results))
     on_true, on_false = graphs
-    count = len(made)
-    found = g("If", test, results=count, then_branch=on_true, else_branch=on_false)
-    return paired_values(g, [found] if count == 1 else found, types)
+    count = len(results)
+    names = g("If", test, results=count, then_branch=on_true, else_branch=on_false)
+    return paired_values(g, [names] if count == 1 else names, types)
 
 
 def _graph_proto(
@@ -131,8 +131,8 @@ def _loop_node(
     types = [kind for _, kind in carried]
     first = flat_values(g, carried)
     inputs = [(inner.names.new("carry"), kind) for _, kind in first]
-    given = paired_values(inner, [name for name, _ in inputs], types)
-    next_test, carry, rows = step(inner, number, given)
+    values = paired_values(inner, [name for name, _ in inputs], types)
+    next_test, carry, rows = step(inner, number, values)
     outputs = [(next_test or going, _BOOL)]
     outputs += flat_values(inner, zip(carry, types, strict=True))
     outputs += flat_values(inner, zip(rows, stacked, strict=True))
@@ -141,14 +141,14 @@ def _loop_node(
     if not results:
         return []
     test = test or g.array(True, np.dtype(bool))  # onnx's reference evaluator needs one
-    found = g("Loop", count, test, *[name for name, _ in first], results=results, body=body)
-    found = [found] if results == 1 else list(found)
-    rows = found[len(first) :]
+    names = g("Loop", count, test, *[name for name, _ in first], results=results, body=body)
+    names = [names] if results == 1 else list(names)
+    rows = names[len(first) :]
     parts = flat_kinds(stacked)
-    found[len(first) :] = [
+    names[len(first) :] = [
         _with_symbolic_rows(g, name, kind) for name, kind in zip(rows, parts, strict=True)
     ]
-    return paired_values(g, found, [*types, *stacked])
+    return paired_values(g, names, [*types, *stacked])
 
 
 def _with_symbolic_rows(g: Graph, name: str, aval: ArrayType) -> str:
@@ -194,9 +194,9 @@ def _while_loop(g: Graph, bind: Bind) -> Sequence[str]:
 
 def _loop_test(g: Graph, test: Lambda, operands: Sequence[str]) -> str:
     """The result of a loop's test: whether another iteration follows."""
-    (found,) = g.emitter.body(g, test, operands)
+    (holds,) = g.emitter.body(g, test, operands)
     aval = test.ret.args[0].type
-    truth = g.cast(found, aval.dtype, bool)
+    truth = g.cast(holds, aval.dtype, bool)
     return g.squeeze(truth, list(range(aval.ndim)))
 
 
@@ -209,9 +209,9 @@ def _while_scan(g: Graph, bind: Bind) -> Sequence[str]:
     rows = [*([] if numbered else [ArrayType(_INT, ())]), *avals[n_carry:]]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
-        found = inner.emitter.body(inner, body, [*carry, *captured])
-        going = _loop_test(inner, test, [*found[:n_carry], *captured])
-        return going, found[:n_carry], [*([] if numbered else [number]), *found[n_carry:]]
+        results = inner.emitter.body(inner, body, [*carry, *captured])
+        going = _loop_test(inner, test, [*results[:n_carry], *captured])
+        return going, results[:n_carry], [*([] if numbered else [number]), *results[n_carry:]]
 
     types = avals[:n_carry]
     first = [(g.operand(a, aval.dtype), aval) for a, aval in zip(bind.args, types, strict=False)]
@@ -313,14 +313,14 @@ def _scan_node(
     arrays = flat_values(g, [(g.operand(arg), arg.type) for arg in rows])
     carry = [(inner.names.new("carry"), kind) for _, kind in first]
     xs = [(inner.names.new("row"), ArrayType(k.dtype, k.shape[1:])) for _, k in arrays]
-    given = paired_values(inner, [name for name, _ in carry], kinds)
-    made = emit(inner, given, paired_values(inner, [name for name, _ in xs], row_kinds))
+    values = paired_values(inner, [name for name, _ in carry], kinds)
+    emitted = emit(inner, values, paired_values(inner, [name for name, _ in xs], row_kinds))
     types = [*kinds, *stacked]
-    outputs = flat_values(inner, zip(made, types, strict=True))
+    outputs = flat_values(inner, zip(emitted, types, strict=True))
     body = _graph_proto(inner, [*carry, *xs], outputs)
     if not outputs:
         return []
-    found = g(
+    names = g(
         *("Scan", *[name for name, _ in first], *[name for name, _ in arrays]),
         results=len(outputs),
         body=body,
@@ -328,7 +328,7 @@ def _scan_node(
         scan_input_directions=[way] * len(arrays),
         scan_output_directions=[way] * (len(outputs) - len(first)) or None,
     )
-    return paired_values(g, [found] if len(outputs) == 1 else found, types)
+    return paired_values(g, [names] if len(outputs) == 1 else names, types)
 
 
 @exports_op("looped")
@@ -339,10 +339,10 @@ def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     rows = [arg for arg, there in zip(bind.args, mapped, strict=True) if there]
 
     def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
-        left = iter(xs)
+        remaining = iter(xs)
         pairs = zip(operands, mapped, strict=True)
-        given = [next(left) if there else name for name, there in pairs]
-        return inner.emitter.body(inner, body, given)
+        example_operands = [next(remaining) if there else name for name, there in pairs]
+        return inner.emitter.body(inner, body, example_operands)
 
     if _has_steps(rows):
         return _scan_node(g, [], rows, emit, avals)
@@ -367,8 +367,8 @@ def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     body, defined = bind.attrs["body"], [not is_undefined(arg) for arg in bind.args]
     if not any(defined[: bind.attrs["n_cts"]]):
         raise Unexportable(UNDEFINED)
-    given = [arg if there else "" for arg, there in zip(bind.args, defined, strict=True)]
-    return g.emitter.body(g, specialize_undef(body, defined), given)
+    operands = [arg if there else "" for arg, there in zip(bind.args, defined, strict=True)]
+    return g.emitter.body(g, specialize_undef(body, defined), operands)
 
 
 @exports_op("differentiable_graph")

@@ -33,11 +33,11 @@ def _guard(g: Graph, bind: Bind) -> tuple:
     elif np.ndim(value) == 0 and value != value:
         holds = g("IsNaN", g.operand(x))
     else:
-        found = g.operand(x)
+        current = g.operand(x)
         if type(value) is int and x.type.dtype.kind == "f":  # the program asked for int(x)
-            is_negative = g("Less", found, g.array(0, x.type.dtype))
-            found = g("Where", is_negative, g("Ceil", found), g("Floor", found))
-        same = g("Equal", found, g.array(value, x.type.dtype))
+            is_negative = g("Less", current, g.array(0, x.type.dtype))
+            current = g("Where", is_negative, g("Ceil", current), g("Floor", current))
+        same = g("Equal", current, g.array(value, x.type.dtype))
         lost = g(
             "ReduceSum", g("Cast", g("Not", same), to=onnx_package().TensorProto.INT64), keepdims=0
         )
@@ -65,15 +65,15 @@ refuses_operations(ERRORS, "guard_raised")
 def _guard_computed(g: Graph, bind: Bind) -> tuple:
     """A condition that fails where the operation inside ``try`` raises an error in Python."""
     (x,) = bind.args
-    made = g.makers.get(x) if type(x) is Local else None
-    if made is None:
+    maker = g.makers.get(x) if type(x) is Local else None
+    if maker is None:
         raise Unexportable(ERRORS)
-    holds = raises_nothing(g, made)
+    holds = raises_nothing(g, maker)
     if holds is None:
         return ()
     if g.parent is not None:
         raise Unexportable("an error that Python catches inside a loop or a branch")
-    g.checks.append((holds, bind, f"a result of {made.op.name}"))
+    g.checks.append((holds, bind, f"a result of {maker.op.name}"))
     return ()
 
 

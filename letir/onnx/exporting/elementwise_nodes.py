@@ -22,16 +22,18 @@ _ON_ALL = frozenset(["Identity", "Where", "Equal", "Cast"])
 
 def emit_node(g: Graph, bind: Bind, kind: str) -> str:
     """One node on the operands, which are cast as NumPy's ufunc casts them."""
-    made = bind.binders[0].type.dtype
+    result_dtype = bind.binders[0].type.dtype
     dtypes = operand_dtypes(bind) if len(bind.args) else []
     if kind in _LOGICAL:
         names = [as_truth(g, arg) for arg in bind.args]
         return g(kind, *names)
     names = [g.operand(arg, dtype) for arg, dtype in zip(bind.args, dtypes, strict=True)]
-    return node_on(g, kind, names, dtypes[-1], made)
+    return node_on(g, kind, names, dtypes[-1], result_dtype)
 
 
-def node_on(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, made: np.dtype) -> str:
+def node_on(
+    g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, result_dtype: np.dtype
+) -> str:
     """A node on operands of one dtype, cast to a wider one if runtimes have no kernel for it."""
     if kind in _ON_ALL:
         return g(kind, *names)
@@ -42,8 +44,8 @@ def node_on(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype, made: np
         return g(kind, *names)
     # wrapping around is the same in the wider type, after the cast back
     result = g(kind, *[g.cast(name, dtype, wide) for name in names])
-    is_test = kind in _COMPARISONS or made.kind == "b"
-    return result if is_test else g.cast(result, wide, made)
+    is_test = kind in _COMPARISONS or result_dtype.kind == "b"
+    return result if is_test else g.cast(result, wide, result_dtype)
 
 
 def _runtime_dtype(dtype: np.dtype) -> np.dtype:
@@ -79,20 +81,20 @@ def loop_operands(g: Graph, bind: Bind) -> tuple[list[str], np.dtype]:
 
 @exports_op("cast")
 def _cast(g: Graph, bind: Bind) -> str:
-    made = bind.attrs["dtype"]
+    target = bind.attrs["dtype"]
     have = bind.args[0].type.dtype
     name = g.operand(bind.args[0])
-    if have.kind == "f" and made.kind in "iu" and made.itemsize < 4:
+    if have.kind == "f" and target.kind in "iu" and target.itemsize < 4:
         # by way of a wider integer, to wrap around as in NumPy: runtimes saturate
-        return g.cast(g.cast(name, have, np.int64), np.dtype(np.int64), made)
-    return g.cast(name, have, made)
+        return g.cast(g.cast(name, have, np.int64), np.dtype(np.int64), target)
+    return g.cast(name, have, target)
 
 
 @exports_op("weaken", "copy", "stop_gradient", "barrier", "positive", "conj", "real")
 def _identity(g: Graph, bind: Bind) -> str:
-    made = bind.binders[0].type
+    aval = bind.binders[0].type
     arg = bind.args[0]
-    return g.cast(g.operand(arg), arg.type.dtype, made.dtype)
+    return g.cast(g.operand(arg), arg.type.dtype, aval.dtype)
 
 
 @exports_op("special_round")
@@ -118,17 +120,17 @@ def _equal(g: Graph, bind: Bind, word: str) -> str:
 
 @exports_op("where")
 def _where(g: Graph, bind: Bind) -> str:
-    made = bind.binders[0].type.dtype
+    dtype = bind.binders[0].type.dtype
     test, *parts = bind.args
-    holds, (on_true, on_false) = as_truth(g, test), [g.operand(part, made) for part in parts]
-    if made.kind == "b":  # for which runtimes have no kernel
+    holds, (on_true, on_false) = as_truth(g, test), [g.operand(part, dtype) for part in parts]
+    if dtype.kind == "b":  # for which runtimes have no kernel
         chosen = g("And", holds, on_true), g("And", g("Not", holds), on_false)
         return g("Or", *chosen)
-    wide = _runtime_dtype(made)
+    wide = _runtime_dtype(dtype)
     if wide == np.uint64:  # the bits of an int64 are the same
         wide = np.dtype(np.int64)
-    names = [g.cast(name, made, wide) for name in (on_true, on_false)]
-    return g.cast(g("Where", holds, *names), wide, made)
+    names = [g.cast(name, dtype, wide) for name in (on_true, on_false)]
+    return g.cast(g("Where", holds, *names), wide, dtype)
 
 
 @exports_as(bitwise_and="And", bitwise_or="Or", bitwise_xor="Xor", invert="Not")
@@ -190,11 +192,11 @@ def _copysign(g: Graph, bind: Bind) -> str:
 
 @exports_op("quotient")
 def _quotient(g: Graph, bind: Bind) -> str:
-    made = bind.binders[0].type.dtype
-    x, y = g.operands(bind, made)
-    zero = g.array(0, made)
+    dtype = bind.binders[0].type.dtype
+    x, y = g.operands(bind, dtype)
+    zero = g.array(0, dtype)
     is_zero = g("Equal", x, zero)
-    return g("Where", is_zero, zero, g("Div", x, g("Where", is_zero, g.array(1, made), y)))
+    return g("Where", is_zero, zero, g("Div", x, g("Where", is_zero, g.array(1, dtype), y)))
 
 
 @exports_op("floor_divide")
@@ -208,15 +210,15 @@ def floor_quotient(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
     if dtype.kind == "f":
         rest = _remainder_of(g, x, y, dtype)
         # the difference is a multiple of y up to rounding
-        found = g("Round", g("Div", g("Sub", x, rest), y))
-        return g("Where", g("Equal", y, g.array(0, dtype)), g("Div", x, y), found)
+        quotient = g("Round", g("Div", g("Sub", x, rest), y))
+        return g("Where", g("Equal", y, g.array(0, dtype)), g("Div", x, y), quotient)
     wide = np.dtype(np.int64) if dtype.kind in "bi" or dtype.itemsize < 8 else dtype
     x, y = g.cast(x, dtype, wide), g.cast(y, dtype, wide)
     zero, one = g.array(0, wide), g.array(1, wide)
     is_zero = g("Equal", y, zero)  # NumPy gives 0, where runtimes stop
     y = g("Where", is_zero, one, y)
-    found = g("Div", g("Sub", x, g("Mod", x, y)), y)
-    return g.cast(g("Where", is_zero, zero, found), wide, dtype)
+    quotient = g("Div", g("Sub", x, g("Mod", x, y)), y)
+    return g.cast(g("Where", is_zero, zero, quotient), wide, dtype)
 
 
 @exports_op("remainder")
@@ -239,8 +241,8 @@ def _integer_mod(g: Graph, x: str, y: str, dtype: np.dtype, fmod: int) -> str:
     x, y = g.cast(x, dtype, wide), g.cast(y, dtype, wide)
     zero = g.array(0, wide)
     is_zero = g("Equal", y, zero)
-    found = g("Mod", x, g("Where", is_zero, g.array(1, wide), y), fmod=fmod)
-    return g.cast(g("Where", is_zero, zero, found), wide, dtype)
+    remainder = g("Mod", x, g("Where", is_zero, g.array(1, wide), y), fmod=fmod)
+    return g.cast(g("Where", is_zero, zero, remainder), wide, dtype)
 
 
 def _remainder_of(g: Graph, x: str, y: str, dtype: np.dtype) -> str:
@@ -278,13 +280,13 @@ def _power(g: Graph, bind: Bind) -> str:
 
 def _integer_power(g: Graph, x: str, count: int, dtype: np.dtype) -> str:
     """``x`` to a positive power, by squaring."""
-    found = None
+    power = None
     while count:
         if count & 1:
-            found = x if found is None else node_on(g, "Mul", [found, x], dtype, dtype)
+            power = x if power is None else node_on(g, "Mul", [power, x], dtype, dtype)
         count >>= 1
         x = node_on(g, "Mul", [x, x], dtype, dtype) if count else x
-    return found or x
+    return power or x
 
 
 @exports_op("square")
@@ -344,8 +346,8 @@ def _heaviside(g: Graph, bind: Bind) -> str:
     (x, y), dtype = loop_operands(g, bind)
     zero, one = g.array(0, dtype), g.array(1, dtype)
     step = g("Where", g("Less", x, zero), zero, one)
-    found = g("Where", g("Equal", x, zero), y, step)
-    return g("Where", g("IsNaN", x), x, found)
+    result = g("Where", g("Equal", x, zero), y, step)
+    return g("Where", g("IsNaN", x), x, result)
 
 
 @exports_op("modf")

@@ -62,10 +62,10 @@ def _is_computed(g: Graph, bind: Bind) -> str | None:
     result = bind.binders[0]
     if result not in g.unread or not may_raise(bind):
         return None
-    found = g.operand(result)
-    differs = g("Not", g("Equal", found, found))
+    value = g.operand(result)
+    differs = g("Not", g("Equal", value, value))
     if result.type.dtype.kind == "f":  # nan is not equal to itself
-        differs = g("And", differs, g("Not", g("IsNaN", found)))
+        differs = g("And", differs, g("Not", g("IsNaN", value)))
     return _holds_nowhere(g, differs)
 
 
@@ -92,11 +92,11 @@ def _is_in_domain(g: Graph, bind: Bind) -> str:
     (result,) = bind.binders
     if result.type.dtype.kind != "f":
         raise Unexportable(ERRORS)
-    found = g.operand(result)
-    given = [x for x in bind.args if type(x) is Local and x.type.dtype.kind == "f"]
-    operands = [g.operand(x) for x in given]
-    is_nan = g("IsNaN", found)
-    is_infinite = g("And", _is_not_finite(g, found), g("Not", is_nan))
+    value = g.operand(result)
+    floats = [x for x in bind.args if type(x) is Local and x.type.dtype.kind == "f"]
+    operands = [g.operand(x) for x in floats]
+    is_nan = g("IsNaN", value)
+    is_infinite = g("And", _is_not_finite(g, value), g("Not", is_nan))
     lost = _and_none(g, is_nan, [g("IsNaN", x) for x in operands])
     grown = _and_none(g, is_infinite, [_is_not_finite(g, x) for x in operands])
     return g("Not", g("Or", lost, grown))
@@ -110,7 +110,7 @@ def _holds_nowhere(g: Graph, condition: str) -> str:
 
 def _and_none(g: Graph, holds: str, others: Sequence[str]) -> str:
     """Whether one condition holds and none of the others."""
-    return reduce(lambda found, other: g("And", found, g("Not", other)), others, holds)
+    return reduce(lambda total, other: g("And", total, g("Not", other)), others, holds)
 
 
 def _is_not_finite(g: Graph, name: str) -> str:

@@ -146,13 +146,13 @@ def recorded_program(
             "export: a function is recorded at example arguments\n"
             "  pass them: letir.onnx.export(f, 'f.onnx', args=(x,))"
         )
-    given = tuple(args) if isinstance(args, tuple | list) else (args,)
+    examples = tuple(args) if isinstance(args, tuple | list) else (args,)
     if dynamic_axes:
-        names = leaf_names(f, given, {}) if input_names is None else list(input_names)
-        known = {n: axes for n, axes in dynamic_axes.items() if n not in (output_names or ())}
-        given = _with_named_sizes(names, given, known)
+        names = leaf_names(f, examples, {}) if input_names is None else list(input_names)
+        named_axes = {n: axes for n, axes in dynamic_axes.items() if n not in (output_names or ())}
+        examples = _with_named_sizes(names, examples, named_axes)
     # letir.jit and other wrappers are callables that record their function
-    return without_writes(trace(f, *given))
+    return without_writes(trace(f, *examples))
 
 
 def _with_named_sizes(names: Sequence, args: tuple, dynamic_axes: Mapping) -> tuple:
@@ -165,8 +165,8 @@ def _with_named_sizes(names: Sequence, args: tuple, dynamic_axes: Mapping) -> tu
             f"{', '.join(map(str, names))}\n  use the inputs' names"
         )
     pairs = zip(arrays, names, strict=False)
-    found: Any = [_with_sizes(x, name, dynamic_axes.get(name, {})) for x, name in pairs]
-    return tuple(spec.unflatten([*found, *arrays[len(found) :]]))
+    sized: Any = [_with_sizes(x, name, dynamic_axes.get(name, {})) for x, name in pairs]
+    return tuple(spec.unflatten([*sized, *arrays[len(sized) :]]))
 
 
 def _with_sizes(array: Any, name: str, axes: Any) -> Any:

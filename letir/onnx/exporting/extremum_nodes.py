@@ -52,14 +52,14 @@ def _known_number(g: Graph, name: str) -> Any:
 
 @exports_op("clip")
 def _clip(g: Graph, bind: Bind) -> str:
-    made = bind.binders[0].type.dtype
+    dtype = bind.binders[0].type.dtype
     x, low, high = (
-        *g.operands(bind, made),
+        *g.operands(bind, dtype),
         *[""] * (3 - len(bind.args)),
     )
     least, most = [_known_number(g, name) for name in (low, high)]
-    is_plain = made.kind == "f" or made in (np.int32, np.int64)
+    is_plain = dtype.kind == "f" or dtype in (np.int32, np.int64)
     if is_plain and least is not None and most is not None and least <= most:
         return g("Clip", x, low, high)
-    result = extremum_node(g, "Max", [x, low], made) if low else x
-    return extremum_node(g, "Min", [result, high], made) if high else result
+    result = extremum_node(g, "Max", [x, low], dtype) if low else x
+    return extremum_node(g, "Min", [result, high], dtype) if high else result

@@ -12,11 +12,11 @@ def name_results(g: Graph, results: Sequence[str], outputs: Sequence[str]) -> No
     A result that is an input, a constant array, or another result gets an Identity node.
     """
     inner = {name for node in g.nodes for name in _names_read_in_subgraphs(node)}
-    made = {name for node in g.nodes for name in node.output}
+    node_outputs = {name for node in g.nodes for name in node.output}
     new: dict[str, str] = {}
     g.bind = None
     for result, output in zip(results, outputs, strict=True):
-        if result in made and result not in new and result not in inner:
+        if result in node_outputs and result not in new and result not in inner:
             new[result] = output
         else:
             g.append("Identity", [result], [output], "", {})
@@ -34,12 +34,12 @@ def _rename_values(names: Any, new: dict[str, str]) -> None:
 
 def _keep_needed(g: Graph, outputs: Sequence[str]) -> None:
     """Drop the nodes and initializers on which no output depends."""
-    live, kept = set(outputs), []
+    live, needed = set(outputs), []
     for node in reversed(g.nodes):
         if not live.isdisjoint(node.output):
             live.update(node.input, _names_read_in_subgraphs(node))
-            kept.append(node)
-    g.nodes[:] = reversed(kept)
+            needed.append(node)
+    g.nodes[:] = reversed(needed)
     g.initializers[:] = [array for array in g.initializers if array.name in live]
 
 

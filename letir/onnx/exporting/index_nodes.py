@@ -83,8 +83,8 @@ def _index_arrays(g: Graph, entry: Any, rest) -> tuple[list[str], tuple]:
     arg = next(rest)
     if arg.type.dtype.kind != "b":
         return [g.operand(arg, _INT)], arg.type.shape
-    found, rank = g("NonZero", as_truth(g, arg)), arg.type.ndim
-    rows = [g("Gather", found, g.array(i, np.int64), axis=0) for i in range(rank)]
+    places, rank = g("NonZero", as_truth(g, arg)), arg.type.ndim
+    rows = [g("Gather", places, g.array(i, np.int64), axis=0) for i in range(rank)]
     return rows, (entry.count,)
 
 
@@ -103,14 +103,14 @@ def _read_item(g: Graph, name: str, aval: ArrayType, item: Any, arrays: Sequence
         return _read_basic(g, name, aval, item)
     place = _layout_of_index(g, aval, item, arrays)
     name = _slice_axes(g, name, {i: e for i, e in enumerate(place.axes) if type(e) is slice})
-    given = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
+    axes = [i for i, entry in enumerate(place.axes) if type(entry) is not slice]
     whole = [i for i, entry in enumerate(place.axes) if type(entry) is slice]
-    if len(given) == 1:
-        found = g("Gather", name, place.axes[given[0]][0], axis=given[0])
-        order = [*whole[: given[0]], "block", *whole[given[0] :]]
-        return _in_result_order(g, found, order, place)
-    moved = g.transpose(name, [*given, *whole])
-    grid = _index_grid(g, place, given, place.block)
+    if len(axes) == 1:
+        read = g("Gather", name, place.axes[axes[0]][0], axis=axes[0])
+        order = [*whole[: axes[0]], "block", *whole[axes[0] :]]
+        return _in_result_order(g, read, order, place)
+    moved = g.transpose(name, [*axes, *whole])
+    grid = _index_grid(g, place, axes, place.block)
     return _in_result_order(g, g("GatherND", moved, grid), ["block", *whole], place)
 
 
@@ -219,9 +219,9 @@ def _ufunc_at(g: Graph, bind: Bind) -> str:
     new, arrays = rest[0], rest[1:]
     name = g.operand(new, dtype)
     change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
-    given = g(change, name) if change else name
+    change_value = g(change, name) if change else name
     return _write_item(
-        g, (g.operand(x), x.type), (given, new.type), bind.attrs["item"], arrays, how
+        g, (g.operand(x), x.type), (change_value, new.type), bind.attrs["item"], arrays, how
     )
 
 
@@ -232,19 +232,19 @@ def _assemble(g: Graph, bind: Bind) -> str:
     sizes, rest = split_sizes(bind.args, shape)
     name = filled_array(g, g.operand(sizes[0]) if sizes else g.ints(aval.shape), 0, aval.dtype)
     for item, part, arrays in group_parts(bind.attrs["items"], rest):
-        given = g.operand(part, aval.dtype), part.type
-        name = _write_item(g, (name, aval), given, item, arrays, "add")
+        part_value = g.operand(part, aval.dtype), part.type
+        name = _write_item(g, (name, aval), part_value, item, arrays, "add")
     return name
 
 
 def _write_item(
-    g: Graph, target: tuple, given: tuple, item: Any, arrays: Sequence, how: str
+    g: Graph, target: tuple, value: tuple, item: Any, arrays: Sequence, how: str
 ) -> str:
-    """``target`` with ``given`` written or added at ``item``; both are pairs (name, type).
+    """``target`` with ``value`` written or added at ``item``; both are pairs (name, type).
 
     ``how``: ScatterND's reduction, "none" for a write or "add".
     """
-    (name, aval), (new, new_type) = target, given
+    (name, aval), (new, new_type) = target, value
     place = _layout_of_index(g, aval, item, arrays)
     part = indexed_shape(aval.shape, item, tuple([arg.type for arg in arrays]))
     if new_type.ndim > len(part):
@@ -333,15 +333,15 @@ def _first_places(g: Graph, bind: Bind) -> str:
     x, values = bind.args
     dtype = np.result_type(x.type.dtype, values.type.dtype)
     flat = g("Reshape", g.operand(x, dtype), g.array([1, -1], np.int64))
-    wanted = g("Reshape", g.operand(values, dtype), g.array([-1, 1], np.int64))
-    is_there = g.cast(g("Equal", flat, wanted), np.dtype(bool), np.float32)
+    column = g("Reshape", g.operand(values, dtype), g.array([-1, 1], np.int64))
+    is_there = g.cast(g("Equal", flat, column), np.dtype(bool), np.float32)
     return g("ArgMax", is_there, axis=1, keepdims=0)
 
 
 @exports_op("unique")
 def _unique(g: Graph, bind: Bind) -> list[str]:
     """The results of the node Unique; a guard after it checks how many values there are."""
-    (x,), attrs, made = bind.args, bind.attrs, result_types(bind)
+    (x,), attrs, types = bind.args, bind.attrs, result_types(bind)
     if type(attrs["count"]) is not int or (x.type.dtype.kind == "f" and not attrs["equal_nan"]):
         raise Unexportable("ONNX cannot express a length that no guard checks, or several nan")
     wide = wide_dtype(x.type.dtype)
@@ -351,13 +351,13 @@ def _unique(g: Graph, bind: Bind) -> list[str]:
         _require_numbers(g, bind, name)
     axis = axis if axis is None else axis % x.type.ndim
     values, *others = g("Unique", name, results=4, axis=axis, sorted=1)
-    wanted = [attrs["return_index"], attrs["return_inverse"], attrs["return_counts"]]
-    found = [other for other, there in zip(others, wanted, strict=True) if there]
+    flags = [attrs["return_index"], attrs["return_inverse"], attrs["return_counts"]]
+    results = [other for other, there in zip(others, flags, strict=True) if there]
     if attrs["return_inverse"]:
         place = 1 + attrs["return_index"]
-        found[place - 1] = g.reshape(found[place - 1], made[place].shape)
+        results[place - 1] = g.reshape(results[place - 1], types[place].shape)
     count = g("Size", others[2])
-    return [g.cast(values, wide, x.type.dtype), *found, count]
+    return [g.cast(values, wide, x.type.dtype), *results, count]
 
 
 def _require_numbers(g: Graph, bind: Bind, x: str) -> None:

@@ -51,8 +51,8 @@ def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> 
         if attrs is None and bind.op.decompose is not None:
             return _by_parts(g, bind)
         # without a decomposition it is a ufunc, which casts its operands
-        made = bind.binders[0].type.dtype
-        return g(kind, *g.operands(bind, made), **(attrs or {}))
+        dtype = bind.binders[0].type.dtype
+        return g(kind, *g.operands(bind, dtype), **(attrs or {}))
 
     return rule
 
@@ -299,16 +299,16 @@ def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
     y = _by_group(y, groups)
     y = y.reshape(*y.shape[:3], math.prod(y.shape[3:]))
-    found = []
+    columns = []
     for at in np.ndindex(*kernel):
-        seen = _by_group(
+        part = _by_group(
             x[(..., *_window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
             groups,
         )
-        found.append(
-            np.einsum("ngop,ngip->goi", y, seen.reshape(*seen.shape[:3], math.prod(seen.shape[3:])))
+        columns.append(
+            np.einsum("ngop,ngip->goi", y, part.reshape(*part.shape[:3], math.prod(part.shape[3:])))
         )
-    result = np.stack(found, axis=-1)
+    result = np.stack(columns, axis=-1)
     return result.reshape(result.shape[0] * result.shape[1], result.shape[2], *kernel)
 
 
@@ -326,8 +326,8 @@ def _conv_by_windows(
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):
-        seen = _by_group(x[(..., *_window_slices(at, places, stride, dilation))], groups)
-        total = total + np.einsum("ngi...,goi->ngo...", seen, kernel[(..., *at)])
+        window = _by_group(x[(..., *_window_slices(at, places, stride, dilation))], groups)
+        total = total + np.einsum("ngi...,goi->ngo...", window, kernel[(..., *at)])
     return total.reshape(total.shape[0], w.shape[0], *places)
 
 
@@ -344,9 +344,9 @@ def _conv_transpose_by_windows(
     """A transposed convolution as the sum over the elements of its kernel."""
     padded = [low + n + high for n, (low, high) in zip(sizes, padding, strict=True)]
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
-    made = np.result_type(y.dtype, w.dtype)
+    dtype = np.result_type(y.dtype, w.dtype)
     corner = np.zeros_like(y[(slice(None), *[slice(0, 1)] * (y.ndim - 1))])
-    out: Any = corner + np.zeros((groups * w.shape[1], *padded), made)
+    out: Any = corner + np.zeros((groups * w.shape[1], *padded), dtype)
     for at in np.ndindex(*w.shape[2:]):
         part = np.einsum("ngo...,goi->ngi...", _by_group(y, groups), kernel[(..., *at)])
         part = part.reshape(y.shape[0], -1, *y.shape[2:])

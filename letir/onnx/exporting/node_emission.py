@@ -125,18 +125,18 @@ class Emission:
 
     def _drawn(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The random numbers of a key that the program holds, as constants of the model."""
-        known = g.top.known
+        values = g.top.known
         names = g.operands(bind)
-        if names and names[0] in known and not all(name in known for name in names):
+        if names and names[0] in values and not all(name in values for name in names):
             raise Unexportable(
                 "how many random numbers it draws, or from which distribution, depends on an "
                 "input: give the symbolic sizes numbers, or draw outside of the model"
             )
-        if not all(name in known for name in names):
+        if not all(name in values for name in names):
             raise Unexportable(_reason_for(bind.op))
         _warn_of(g.bind or bind, "its random numbers become constants, the same in each run")
-        found = bind.op.impl(np, *[known[name] for name in names], **bind.attrs)
-        results = (found,) if bind.op.results is None else found
+        drawn = bind.op.impl(np, *[values[name] for name in names], **bind.attrs)
+        results = (drawn,) if bind.op.results is None else drawn
         return [g.array(x) for x in results]
 
     def _on_pairs(self, g: Graph, bind: Bind) -> str | Sequence[str]:
@@ -157,8 +157,8 @@ class Emission:
         layout = bind.op.bodies
         if layout is None or layout.in_place is None:
             return None
-        found = layout.in_place(bind, _number_of_constant)
-        return None if found is None else self.body(g, *found)
+        chosen = layout.in_place(bind, _number_of_constant)
+        return None if chosen is None else self.body(g, *chosen)
 
     def _sized(self, g: Graph, bind: Bind) -> str | Sequence[str] | None:
         """The results of an operation whose attributes have symbolic sizes, read from operands."""
@@ -191,20 +191,20 @@ class Emission:
         self.is_inside = outer
         return names
 
-    def _program(self, g: Graph, bind: Bind, made: Callable) -> Sequence[str]:
-        """The results of the program that ``made`` records for the types of the operands."""
+    def _program(self, g: Graph, bind: Bind, record_for: Callable) -> Sequence[str]:
+        """The results of the program that ``record_for`` records for the types of the operands."""
         types = tuple([None if arg.type is NO_TYPE else arg.type for arg in bind.args])
         if any(arg.type is None for arg in bind.args):
             raise Unexportable("the type of an operand is not known")
         try:
-            found = made(types)
+            program = record_for(types)
         except LetirError as error:
             raise Unexportable(f"its parts need known sizes: {_first_line(error)}") from None
-        given = [arg for arg in bind.args if arg.type is not NO_TYPE]
-        pairs = zip(given, found.params, strict=True)
+        typed = [arg for arg in bind.args if arg.type is not NO_TYPE]
+        pairs = zip(typed, program.params, strict=True)
         operands = [g.operand(arg, param.type.dtype) for arg, param in pairs]
-        names = self.recorded(g, found, operands)
-        results = zip(names, found.ret.args, bind.binders, strict=True)
+        names = self.recorded(g, program, operands)
+        results = zip(names, program.ret.args, bind.binders, strict=True)
         return [_as_type(g, *result) for result in results]
 
     def _as_value(self, g: Graph, bind: Bind) -> Sequence[str] | None:
@@ -217,8 +217,8 @@ class Emission:
         values = [arg.value for arg in bind.args if type(arg) is Const]
         if bind.op.holds_lambdas:
             return None
-        found = bind.op.impl(np, *values, **bind.attrs)
-        results = (found,) if bind.op.results is None else found
+        computed = bind.op.impl(np, *values, **bind.attrs)
+        results = (computed,) if bind.op.results is None else computed
         return [g.array(x, aval.dtype) for x, aval in zip(results, avals, strict=True)]
 
 
@@ -230,39 +230,43 @@ def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
     return unread.difference(fn.ret.locals())
 
 
-def _checked_names(bind: Bind, found: Any) -> Any:
+def _checked_names(bind: Bind, result: Any) -> Any:
     """What a user's rule returned. Raises ExportError unless it has a name for each result."""
-    names, count = [found] if type(found) is str else found, len(bind.binders)
+    names, count = [result] if type(result) is str else result, len(bind.binders)
     is_row = isinstance(names, list | tuple) and all(type(name) is str for name in names)
     if not is_row or len(names) != count:
         raise ExportError(
-            f"export: the rule for {bind.op} returned {found!r}, not the "
+            f"export: the rule for {bind.op} returned {result!r}, not the "
             f"{'name of its result' if count == 1 else f'names of its {count} results'}\n"
             "  return what graph('Add', x, y) returns"
         )
-    return found
+    return result
 
 
 def _record_program(program: Callable, types: tuple, bind: Bind) -> Lambda:
     """A program of NumPy functions, recorded at these types."""
-    made = bind.binders[0].type
-    given = [
-        None if aval is None else ShapeDtype(aval.shape, _operand_dtype(aval, bind, made))
+    result_type = bind.binders[0].type
+    examples = [
+        None if aval is None else ShapeDtype(aval.shape, _operand_dtype(aval, bind, result_type))
         for aval in types
     ]
     key = (program, tuple(types), bind.attrs)
     result = None if holds_arrays(bind.attrs) else _recordings.get(key)
     if result is None:
-        result = trace(partial(program, **bind.attrs), *given)
+        result = trace(partial(program, **bind.attrs), *examples)
         if not holds_arrays(bind.attrs):
             _recordings[key] = result
     return result
 
 
-def _operand_dtype(aval: Any, bind: Bind, made: Any) -> np.dtype:
+def _operand_dtype(aval: Any, bind: Bind, result_type: Any) -> np.dtype:
     """The dtype of an operand: an elementwise operation computes in the dtype of its result."""
-    if made.dtype.kind == "f" and (aval.weak or bind.op.elementwise) and aval.dtype.kind in "biuf":
-        return made.dtype if aval.dtype.kind == "f" or _is_ufunc(bind) else aval.dtype
+    if (
+        result_type.dtype.kind == "f"
+        and (aval.weak or bind.op.elementwise)
+        and aval.dtype.kind in "biuf"
+    ):
+        return result_type.dtype if aval.dtype.kind == "f" or _is_ufunc(bind) else aval.dtype
     return aval.dtype
 
 

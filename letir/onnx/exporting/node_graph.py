@@ -228,11 +228,11 @@ class Graph:
                 raise Unexportable(UNDEFINED)
             if not isinstance(arg.value, int | float | complex):
                 raise Unexportable(f"the operand {arg.value!r}")
-            made = arg.type.dtype if dtype is None else np.dtype(dtype)
-            if made.kind == "c":
+            target = arg.type.dtype if dtype is None else np.dtype(dtype)
+            if target.kind == "c":
                 parts = arg.value.real, arg.value.imag
-                return self.paired(*[self.array(part, real_dtype(made)) for part in parts])
-            return self.array(arg.value, made)
+                return self.paired(*[self.array(part, real_dtype(target)) for part in parts])
+            return self.array(arg.value, target)
         name = self.value(arg)
         return name if dtype is None else self.cast(name, arg.type.dtype, dtype)
 

@@ -62,16 +62,16 @@ def _without_ellipsis(bind: Bind) -> str:
 
 
 def _product(g: Graph, bind: Bind, kind: str, **attrs) -> str:
-    made = result_types(bind)[0].dtype
-    wide = wide_dtype(made)
+    result_dtype = result_types(bind)[0].dtype
+    wide = wide_dtype(result_dtype)
     names, ranks = g.operands(bind, wide), [arg.type.ndim for arg in bind.args]
     if kind == "MatMul" and 1 in ranks:
         result = _vector_product(g, names, ranks)
     else:
         result = g(kind, *names, **attrs)
-    if made.kind == "b":
+    if result_dtype.kind == "b":
         return is_not(g, result, wide, 0)
-    return g.cast(result, wide, np.dtype(made))
+    return g.cast(result, wide, np.dtype(result_dtype))
 
 
 def _vector_product(g: Graph, names: list[str], ranks: list[int]) -> str:

@@ -52,9 +52,9 @@ def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
     if n_xs != 1 or rows[0].type.ndim != 3 or not _may_have_rows(rows[0].type.shape[0]):
         return None
     for cell, biased, template in _all_templates():
-        found = _match_template(template, body) if cell.states == n_carry else None
-        if found is not None and _is_layer(cell, biased, found, template, body):
-            params = [found[param] for param in template.params]
+        pairs = _match_template(template, body) if cell.states == n_carry else None
+        if pairs is not None and _is_layer(cell, biased, pairs, template, body):
+            params = [pairs[param] for param in template.params]
             return partial(_layer_node, bind, constants, cell, biased, params)
     return None
 
@@ -62,10 +62,10 @@ def recurrent_layer(bind: Bind) -> Callable[[Graph], list[str]] | None:
 def _with_constants_outside(bind: Bind) -> tuple[Bind, dict[Local, np.ndarray]]:
     """(the scan with the constants of its body as further operands, these constants)."""
     body = bind.attrs["body"]
-    held = [inner for inner in body.binds if inner.op.role == "constant"]
-    if not held:
+    constant_binds = [inner for inner in body.binds if inner.op.role == "constant"]
+    if not constant_binds:
         return bind, {}
-    constants = {inner.binders[0]: inner.attrs["value"] for inner in held}
+    constants = {inner.binders[0]: inner.attrs["value"] for inner in constant_binds}
     binds = [inner for inner in body.binds if inner.op.role != "constant"]
     outer = Lambda((*body.params, *constants), tuple(binds), body.ret)
     attrs = Attrs({**bind.attrs, "body": outer})
@@ -92,8 +92,8 @@ def _all_templates() -> Sequence[tuple[Cell, tuple[bool, ...], Lambda]]:
 def _cell_step(cell: Cell, biased: tuple[bool, ...], x: Any, *arrays: Any) -> Any:
     """One step of a cell, whose given biases come last."""
     count = cell.states + 2
-    left = iter(arrays[count:])
-    biases = [next(left) if there else None for there in biased]
+    remaining = iter(arrays[count:])
+    biases = [next(remaining) if there else None for there in biased]
     return cell.step(x, *arrays[:count], *biases)
 
 
@@ -102,36 +102,36 @@ def _match_template(template: Lambda, body: Lambda) -> dict[Local, Local] | None
     if len(template.binds) != len(body.binds):
         return None
     result: dict[Local, Local] = {}
-    for ours, theirs in zip(template.binds, body.binds, strict=True):
-        same = ours.op is theirs.op and ours.attrs == theirs.attrs
-        if not same or len(ours.args) != len(theirs.args):
+    for expected, actual in zip(template.binds, body.binds, strict=True):
+        same = expected.op is actual.op and expected.attrs == actual.attrs
+        if not same or len(expected.args) != len(actual.args):
             return None
-        for x, y in zip(ours.args, theirs.args, strict=True):
+        for x, y in zip(expected.args, actual.args, strict=True):
             if not _is_same_operand(x, y, result):
                 return None
-        result.update(zip(ours.binders, theirs.binders, strict=True))
+        result.update(zip(expected.binders, actual.binders, strict=True))
     is_one_to_one = len(set(result.values())) == len(result)
     return result if is_one_to_one and all(p in result for p in template.params) else None
 
 
-def _is_same_operand(x: Arg, y: Arg, found: dict[Local, Local]) -> bool:
+def _is_same_operand(x: Arg, y: Arg, pairs: dict[Local, Local]) -> bool:
     if type(x) is Const:
         return type(y) is Const and x.value == y.value
-    return type(y) is Local and found.setdefault(x, y) is y
+    return type(y) is Local and pairs.setdefault(x, y) is y
 
 
-def _is_layer(cell: Cell, biased: tuple, found: dict, template: Lambda, body: Lambda) -> bool:
+def _is_layer(cell: Cell, biased: tuple, pairs: dict, template: Lambda, body: Lambda) -> bool:
     """Whether a body reads rows, states and weights as the node does, and stacks states h."""
-    x, *rest = [found[param] for param in template.params]
+    x, *rest = [pairs[param] for param in template.params]
     states, weights = rest[: cell.states], rest[cell.states :]
-    made = [found[arg] for arg in template.ret.args]
+    new_states = [pairs[arg] for arg in template.ret.args]
     places = [body.params.index(state) for state in states]
     carried, stacked = body.ret.args[: cell.states], body.ret.args[cell.states :]
     return (
         x is body.params[cell.states]
         and sorted(places) == list(range(cell.states))
-        and all(carried[place] is new for place, new in zip(places, made, strict=True))
-        and all(arg is made[0] for arg in stacked)
+        and all(carried[place] is new for place, new in zip(places, new_states, strict=True))
+        and all(arg is new_states[0] for arg in stacked)
         and all(body.params.index(weight) > cell.states for weight in weights)
     )
 
@@ -164,11 +164,11 @@ def _layer_node(
         **dict(cell.attrs),
     )
     places = [body.params.index(param) for param in params[1 : 1 + cell.states]]
-    found = [""] * cell.states
+    initial = [""] * cell.states
     for place, name in zip(places, last, strict=True):
-        found[place] = g.squeeze(name, [0])
+        initial[place] = g.squeeze(name, [0])
     count = len(bind.binders) - cell.states
-    return [*found, *[g.squeeze(rows, [1])] * count]
+    return [*initial, *[g.squeeze(rows, [1])] * count]
 
 
 def _may_have_rows(count: int | Size) -> bool:
@@ -187,11 +187,11 @@ def _with_direction(g: Graph, name: str) -> str:
     return g.unsqueeze(name, [0])
 
 
-def _joint_biases(g: Graph, cell: Cell, biased: tuple, given: Sequence[str], size: Any) -> str:
+def _joint_biases(g: Graph, cell: Cell, biased: tuple, names: Sequence[str], size: Any) -> str:
     """Both biases of the node in one array; an empty name without any."""
     if not any(biased):
         return ""
-    left = iter(given)
+    remaining = iter(names)
     zeros = g("ConstantOfShape", g.ints([size]))  # of float32
-    parts = [_in_order(g, next(left), cell.order) if there else zeros for there in biased]
+    parts = [_in_order(g, next(remaining), cell.order) if there else zeros for there in biased]
     return _with_direction(g, g("Concat", *parts, axis=0))

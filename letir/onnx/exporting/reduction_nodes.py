@@ -45,42 +45,42 @@ def wide_dtype(dtype: np.dtype) -> np.dtype:
 
 @exports_as(sum="ReduceSum", prod="ReduceProd")
 def _sum(g: Graph, bind: Bind, word: str) -> str:
-    made, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
-    wide = wide_dtype(made)
+    dtype, is_sum = result_types(bind)[0].dtype, word == "ReduceSum"
+    wide = wide_dtype(dtype)
     name = _masked_operand(g, bind, g.operand(bind.args[0], wide), 0 if is_sum else 1, wide)
     result = _reduction_node(g, word, name, reduced_axes(bind), bind.attrs["keepdims"])
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
         result = g("Add" if is_sum else "Mul", result, first)
-    return g.cast(result, wide, made)
+    return g.cast(result, wide, dtype)
 
 
 @exports_op("mean")
 def _mean(g: Graph, bind: Bind) -> str:
-    made, axes = result_types(bind)[0].dtype, reduced_axes(bind)
-    wide = np.dtype(np.float32) if made == np.float16 else made
+    dtype, axes = result_types(bind)[0].dtype, reduced_axes(bind)
+    wide = np.dtype(np.float32) if dtype == np.float16 else dtype
     name, keeps = g.operand(bind.args[0], wide), bind.attrs["keepdims"]
     if not _has_mask(bind):
         result = _reduction_node(g, "ReduceMean", name, axes, keeps)
-        return g.cast(result, wide, made)
+        return g.cast(result, wide, dtype)
     mask = g.cast(as_truth(g, bind.args[1]), np.dtype(bool), wide)
     total = _reduction_node(g, "ReduceSum", _masked_operand(g, bind, name, 0, wide), axes, keeps)
     shape = g("Shape", _masked_operand(g, bind, name, 0, wide))
     count = _reduction_node(g, "ReduceSum", g("Expand", mask, shape), axes, keeps)
-    return g.cast(g("Div", total, count), wide, made)
+    return g.cast(g("Div", total, count), wide, dtype)
 
 
 @exports_as(max="Max", min="Min")
 def _max(g: Graph, bind: Bind, word: str) -> str:
-    made, is_max = result_types(bind)[0].dtype, word == "Max"
-    wide, axes, keeps = wide_dtype(made), reduced_axes(bind), bind.attrs["keepdims"]
+    dtype, is_max = result_types(bind)[0].dtype, word == "Max"
+    wide, axes, keeps = wide_dtype(dtype), reduced_axes(bind), bind.attrs["keepdims"]
     name = g.operand(bind.args[0], wide)
-    name = _masked_operand(g, bind, name, dtype_bounds(made)[0 if is_max else 1], wide)
+    name = _masked_operand(g, bind, name, dtype_bounds(dtype)[0 if is_max else 1], wide)
     result = _extremum_along_axes(g, word, name, axes, keeps, wide)
     if bind.attrs["initial"] is not None:
         first = g.array(bind.attrs["initial"], wide)
         result = extremum_node(g, word, [result, first], wide)
-    return g.cast(result, wide, made)
+    return g.cast(result, wide, dtype)
 
 
 def _extremum_along_axes(
@@ -121,7 +121,7 @@ def _count_nonzero(g: Graph, bind: Bind) -> str:
 
 @exports_as(argmax="ArgMax", argmin="ArgMin")
 def _argmax(g: Graph, bind: Bind, word: str) -> str:
-    made, axis = result_types(bind)[0], bind.attrs["axis"]
+    aval, axis = result_types(bind)[0], bind.attrs["axis"]
     x = bind.args[0].type
     name, dtype = g.operand(bind.args[0], wide_dtype(x.dtype)), wide_dtype(x.dtype)
     if axis is None:
@@ -135,18 +135,18 @@ def _argmax(g: Graph, bind: Bind, word: str) -> str:
         some = _reduction_node(g, "ReduceMax", is_nan, [axis], bool(keeps))
         first = g("ArgMax", is_nan, axis=axis, keepdims=keeps)
         result = g("Where", g("Greater", some, g.array(0, np.float32)), first, result)
-    return g.reshape(result, made.shape) if bind.attrs["axis"] is None else result
+    return g.reshape(result, aval.shape) if bind.attrs["axis"] is None else result
 
 
 @exports_op("cumsum")
 def _cumsum(g: Graph, bind: Bind) -> str:
-    made, axis = result_types(bind)[0], bind.attrs["axis"]
-    wide = wide_dtype(made.dtype)
+    aval, axis = result_types(bind)[0], bind.attrs["axis"]
+    wide = wide_dtype(aval.dtype)
     name = g.operand(bind.args[0], wide)
     if axis is None or not bind.args[0].type.ndim:
         name, axis = g("Reshape", name, g.array([-1], np.int64)), 0
-    result = g("CumSum", name, g.array(axis % max(made.ndim, 1), np.int64))
-    return g.cast(g.reshape(result, made.shape), wide, made.dtype)
+    result = g("CumSum", name, g.array(axis % max(aval.ndim, 1), np.int64))
+    return g.cast(g.reshape(result, aval.shape), wide, aval.dtype)
 
 
 # ---- sorting ----
@@ -174,9 +174,9 @@ def _sort_with_places(g: Graph, bind: Bind) -> tuple[str, str]:
     axis %= len(shape)
     count = g.ints([shape[axis]])
     if dtype.kind != "f":
-        found, places = g("TopK", name, count, results=2, axis=axis, largest=0, sorted=1)
-        found = _with_other_sign(g, found) if x.dtype == np.uint64 else found
-        return g.cast(found, dtype, x.dtype), places
+        values, places = g("TopK", name, count, results=2, axis=axis, largest=0, sorted=1)
+        values = _with_other_sign(g, values) if x.dtype == np.uint64 else values
+        return g.cast(values, dtype, x.dtype), places
     # two stable sorts: by the number first, then by whether it is nan
     keys = g("Where", g("IsNaN", name), g.array(np.inf, dtype), name)
     _, places = g("TopK", keys, count, results=2, axis=axis, largest=0, sorted=1)
@@ -184,8 +184,8 @@ def _sort_with_places(g: Graph, bind: Bind) -> tuple[str, str]:
     is_nan = g("GatherElements", is_nan, places, axis=axis)
     _, order = g("TopK", is_nan, count, results=2, axis=axis, largest=0, sorted=1)
     places = g("GatherElements", places, order, axis=axis)
-    found = g("GatherElements", name, places, axis=axis)
-    return g.cast(found, dtype, x.dtype), places
+    values = g("GatherElements", name, places, axis=axis)
+    return g.cast(values, dtype, x.dtype), places
 
 
 def _with_other_sign(g: Graph, x: str) -> str:
@@ -234,7 +234,7 @@ def _edges_below(g: Graph, edges: Arg, x: Arg, side: str, order: str | None) -> 
 
 @exports_op("nonzero")
 def _nonzero(g: Graph, bind: Bind) -> tuple[str, ...]:
-    found = g("NonZero", as_truth(g, bind.args[0]))
+    places = g("NonZero", as_truth(g, bind.args[0]))
     rank = len(bind.binders) - 1  # the last result is their number
-    rows = [g("Gather", found, g.array(i, np.int64), axis=0) for i in range(rank)]
-    return *rows, g.squeeze(g("Shape", found, start=1), [0])
+    rows = [g("Gather", places, g.array(i, np.int64), axis=0) for i in range(rank)]
+    return *rows, g.squeeze(g("Shape", places, start=1), [0])

@@ -27,9 +27,9 @@ def _shifted_with_sign(g: Graph, x: str, count: str, dtype: np.dtype) -> str:
     # 2 ** 63 is not an int64; a shift by 63 bits has the same result as a shift by more
     is_usual, count = _usual_count(g, count, dtype, min(8 * dtype.itemsize, 63))
     wide = g.cast(x, dtype, _WIDE)
-    found = floor_quotient(g, wide, g("Pow", g.array(2, np.int64), count), _WIDE)
+    shifted = floor_quotient(g, wide, g("Pow", g.array(2, np.int64), count), _WIDE)
     sign = g.cast(g("Less", wide, g.array(0, _WIDE)), np.dtype(bool), _WIDE)
-    return g.cast(g("Where", is_usual, found, g("Neg", sign)), _WIDE, dtype)
+    return g.cast(g("Where", is_usual, shifted, g("Neg", sign)), _WIDE, dtype)
 
 
 def _usual_count(g: Graph, count: str, dtype: np.dtype, width: int) -> tuple[str, str]:

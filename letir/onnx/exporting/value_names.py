@@ -10,22 +10,24 @@ from letir.ast.terms import Lambda, Local
 from letir.errors import ExportError
 
 
-def input_names_of(fn: Lambda, given: Sequence[str] | None) -> list[str]:
+def input_names_of(fn: Lambda, option: Sequence[str] | None) -> list[str]:
     """The names of the inputs: given, or the parameters' own."""
-    if given is None:
+    if option is None:
         return _make_unique([param.name or f"input_{i}" for i, param in enumerate(fn.params)])
-    return _checked_names("input_names", given, len(fn.params))
+    return _checked_names("input_names", option, len(fn.params))
 
 
-def output_names_of(fn: Lambda, given: Sequence[str] | None, taken: Sequence[str]) -> list[str]:
+def output_names_of(
+    fn: Lambda, option: Sequence[str] | None, input_names: Sequence[str]
+) -> list[str]:
     """The names of the outputs: given, or the user's names for the results.
 
     These are keys and fields of the structure that the results are in, or else names of variables.
     """
-    if given is None:
-        return _result_names(fn.ret.args, fn.out_tree, taken)
-    result = _checked_names("output_names", given, len(fn.ret.args))
-    both = sorted(set(result) & set(taken))
+    if option is None:
+        return _result_names(fn.ret.args, fn.out_tree, input_names)
+    result = _checked_names("output_names", option, len(fn.ret.args))
+    both = sorted(set(result) & set(input_names))
     if both:
         raise ExportError(f"export: {', '.join(both)} would name an input and an output")
     return result
@@ -43,13 +45,13 @@ def names_of_joined(gradient: Gradient, joined: Lambda) -> tuple[list[str], list
     return inputs, _make_unique([*results, *slopes], inputs)
 
 
-def _result_names(results: Sequence[Any], tree: Any, taken: Sequence[str]) -> list[str]:
+def _result_names(results: Sequence[Any], tree: Any, reserved: Sequence[str]) -> list[str]:
     """The user's names for results in a structure, or else numbers."""
     count = len(results)
     own = [arg.name if type(arg) is Local else None for arg in results]
     stem = ["output"] if count == 1 else [f"output_{i}" for i in range(count)]
     keys = _names_in_structure(tree, count)
-    return _make_unique([keys[i] or own[i] or stem[i] for i in range(count)], taken)
+    return _make_unique([keys[i] or own[i] or stem[i] for i in range(count)], reserved)
 
 
 def _names_in_structure(tree: Any, count: int) -> list[str | None]:
@@ -67,8 +69,8 @@ def _names_in_structure(tree: Any, count: int) -> list[str | None]:
     return result
 
 
-def _checked_names(option: str, given: Sequence[str], count: int) -> list[str]:
-    result = list(given)
+def _checked_names(option: str, chosen: Sequence[str], count: int) -> list[str]:
+    result = list(chosen)
     if len(result) != count or len(set(result)) != count or not all(map(_is_name, result)):
         raise ExportError(
             f"export: {option} are {count} different names, found {result!r}\n"
@@ -81,13 +83,13 @@ def _is_name(name: Any) -> bool:
     return type(name) is str and bool(name)
 
 
-def _make_unique(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
+def _make_unique(names: Sequence[str], reserved: Sequence[str] = ()) -> list[str]:
     """The names, numbered where they repeat."""
-    seen, result = set(taken), []
+    used, result = set(reserved), []
     for name in names:
         number, new = 1, name
-        while new in seen:
+        while new in used:
             new, number = f"{name}_{number}", number + 1
-        seen.add(new)
+        used.add(new)
         result.append(new)
     return result

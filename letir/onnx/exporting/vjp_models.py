@@ -83,10 +83,10 @@ def _file_paths(path: Path) -> tuple[Path, Path]:
 
 def _with_residuals(forward: Lambda, results: list[str], inputs: list[str]) -> list[str]:
     """The names of the results, and of the residuals after them."""
-    names, taken = list(results), {*results, *inputs}
+    names, used = list(results), {*results, *inputs}
     for i in range(len(forward.ret.args) - len(results)):
         name = f"residual_{i}"
-        while name in taken:
+        while name in used:
             name = f"{name}_"
         names.append(name)
     return names

@@ -87,15 +87,15 @@ def check_call(schema: Any, inputs: list, attrs: dict) -> None:
         shared, allowed, _, name = rows[min(place, len(rows) - 1)]
         if value is None or isinstance(value, list) or not hasattr(value, "dtype"):
             continue
-        found = _type_name(value)
-        if allowed and found not in allowed and f"optional({found})" not in allowed:
+        type_name = _type_name(value)
+        if allowed and type_name not in allowed and f"optional({type_name})" not in allowed:
             raise DTypeError(
-                f"{schema.name}: the input {name} has type {found}, which is not allowed\n"
+                f"{schema.name}: the input {name} has type {type_name}, which is not allowed\n"
                 "  insert a Cast before it"
             )
-        if shared is not None and common.setdefault(shared, found) != found:
+        if shared is not None and common.setdefault(shared, type_name) != type_name:
             raise DTypeError(
-                f"{schema.name}: the input {name} has type {found}, and another one of the same "
-                f"type parameter {common[shared]}\n  insert a Cast before it"
+                f"{schema.name}: the input {name} has type {type_name}, and another one of the "
+                f"same type parameter {common[shared]}\n  insert a Cast before it"
             )
     check_attributes(schema, attrs)

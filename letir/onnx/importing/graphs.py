@@ -199,17 +199,17 @@ class Runner:
                 "  add a function of this name to the model, or replace the node"
             )
         check_call(schema, inputs, attrs)
-        found = _operator(domain, node.op_type, version)
-        if found is None:
+        entry = _operator(domain, node.op_type, version)
+        if entry is None:
             function = _schema_function(schema, node, inputs, version)
             return self.run_function(function, inputs, _with_defaults(schema, attrs), frame, node)
-        run, extras = found
+        run, extras = entry
         has_sizes = any(map(is_shape, inputs)) and all(type(x) is np.ndarray for x in inputs)
         if has_sizes and node.op_type in ON_SIZES and not domain:
             # NumPy gives a bare element in place of an array without axes
-            made = ON_SIZES[node.op_type](*inputs, **attrs)
-            is_bare = type(made) in (Size, int)
-            return [vector_of_sizes([made]).reshape(()) if is_bare else made]
+            computed = ON_SIZES[node.op_type](*inputs, **attrs)
+            is_bare = type(computed) in (Size, int)
+            return [vector_of_sizes([computed]).reshape(()) if is_bare else computed]
         if node.op_type not in SHAPE_OPERATORS or domain:
             inputs = [as_array(value) for value in inputs]
         if _is_large(inputs):
@@ -241,8 +241,8 @@ class Runner:
             frame.enter(name, inputs[place] if place < len(inputs) else None)
         for inner in function.node:
             self.run_node(inner, frame)
-        asked = zip(function.output, node.output, strict=False)  # other outputs are not needed
-        return [frame.look_up(name) if wanted else None for name, wanted in asked]
+        pairs = zip(function.output, node.output, strict=False)  # other outputs are not needed
+        return [frame.look_up(name) if is_needed else None for name, is_needed in pairs]
 
     def _attribute(self, attribute: Any, frame: Frame | None) -> Any:
         """The value of an attribute; None for one that the function's call leaves out."""
@@ -275,7 +275,7 @@ class Runner:
         shown = re.sub(r"[^\w./:+-]", "_", node.name or node.op_type)[:_MOST_CHARACTERS]
         source = Source(self.file, self.place, None, shown)
         binds = model_trace().binds[start:]
-        made = {local for bind in binds for local in bind.binders}
+        binders = {local for bind in binds for local in bind.binders}
         while binds:
             bind = binds.pop()
             # not recorded by an inner node
@@ -285,7 +285,7 @@ class Runner:
                     local.name = None
                 binds += [inner for body in bodies_of(bind) for inner in body.binds]
         for name, value in zip(node.output, results, strict=False):
-            if name and type(value) is Tracer and value.arg in made:
+            if name and type(value) is Tracer and value.arg in binders:
                 value.arg.name = readable_name(name)
 
 
@@ -375,8 +375,8 @@ def refuse_huge(name: str, shape: Sequence) -> None:
 
 def readable_name(name: str) -> str | None:
     """A name of the model in the characters that names of locals have."""
-    found = re.sub(r"\W+", "_", name).strip("_")
-    return f"v{found}" if found[:1].isdigit() else found or None
+    word = re.sub(r"\W+", "_", name).strip("_")
+    return f"v{word}" if word[:1].isdigit() else word or None
 
 
 def _describe_node(node: Any) -> str:

@@ -157,14 +157,14 @@ class _Opened:
         graph = proto.graph
         if not len(graph.output):
             raise ParseError(f"{file} is not an ONNX model: its graph has no outputs")
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         rows: list[Any] = [(tensor.name, array_of_tensor, tensor) for tensor in graph.initializer]
         rows += [(t.values.name, array_of_sparse, t) for t in graph.sparse_initializer]
         for name, read, tensor in rows:
-            if name in found:
+            if name in arrays:
                 raise ParseError(f"the weight {name!r} is stored twice\n  the file is damaged")
-            found[name] = read(tensor, folder)
-        weights = {n: x for n, x in found.items() if lifts_weights and x.dtype.kind in "fc"}
+            arrays[name] = read(tensor, folder)
+        weights = {n: x for n, x in arrays.items() if lifts_weights and x.dtype.kind in "fc"}
         functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
         return cls(
             graph,
@@ -172,19 +172,19 @@ class _Opened:
             functions,
             file,
             folder,
-            tuple(declared for declared in graph.input if declared.name not in found),
-            {name: x for name, x in found.items() if name not in weights},
+            tuple(declared for declared in graph.input if declared.name not in arrays),
+            {name: x for name, x in arrays.items() if name not in weights},
             weights,
         )
 
     def with_constant(self, local_name: str) -> "_Opened":
         """The same model with a weight as a constant."""
         name = next(name for name in self.weights if readable_name(name) == local_name)
-        kept = {n: x for n, x in self.weights.items() if n != name}
+        others = {n: x for n, x in self.weights.items() if n != name}
         constants = {**self.constants, name: self.weights[name]}
         return _Opened(
             *(self.graph, self.versions, self.functions, self.file, self.folder, self.inputs),
-            *(constants, kept),
+            *(constants, others),
         )
 
     def record(self, examples: list, mode: str) -> Lambda:
@@ -216,5 +216,5 @@ class _Opened:
             for declared, result in zip(self.graph.output, results, strict=True):
                 if result is None:
                     raise ParseError(f"the output {declared.name!r} is an optional without value")
-            found = results[0] if len(results) == 1 else tuple(results)
-            return dead_code(finish_trace(new, found, None if is_flat else tree)[0])
+            outputs = results[0] if len(results) == 1 else tuple(results)
+            return dead_code(finish_trace(new, outputs, None if is_flat else tree)[0])

@@ -28,17 +28,17 @@ class InputType:
     @classmethod
     def from_proto(cls, declared: Any) -> "InputType":
         """The type in a ValueInfoProto. Raises DTypeError for other types, such as maps."""
-        kind, found = declared.type, []
+        kind, kinds = declared.type, []
         while kind.WhichOneof("value") in ("optional_type", "sequence_type"):
-            found.append(kind.WhichOneof("value"))
-            kind = getattr(kind, found[-1]).elem_type
-        if kind.WhichOneof("value") != "tensor_type" or found.count("sequence_type") > 1:
+            kinds.append(kind.WhichOneof("value"))
+            kind = getattr(kind, kinds[-1]).elem_type
+        if kind.WhichOneof("value") != "tensor_type" or kinds.count("sequence_type") > 1:
             name = declared.type.WhichOneof("value") or "value without a type"
             raise DTypeError(
                 f"the input {declared.name!r} is a {name}, which holds other things than arrays\n"
                 "  pass the model the arrays, and build the rest inside of it"
             )
-        is_sequence, is_optional = ("sequence_type" in found), ("optional_type" in found)
+        is_sequence, is_optional = ("sequence_type" in kinds), ("optional_type" in kinds)
         return cls(declared.name, kind.tensor_type, is_sequence, is_optional)
 
     def size_names(self, element: int | None, place: int, dim: Any) -> tuple[str, str]:
@@ -61,13 +61,13 @@ def declared_arguments(
     kinds = [InputType.from_proto(declared) for declared in inputs]
     _check_names("sequence", lengths, {aval.name for aval in kinds if aval.is_sequence})
     result: list = []
-    known: set[str] = set()
+    names: set[str] = set()
     for aval in kinds:
         length = _length_of(aval, lengths)
         elements = [None] if length is None else range(length)
-        types = [_array_type(aval, element, sizes, known) for element in elements]
+        types = [_array_type(aval, element, sizes, names) for element in elements]
         result.append(types[0] if length is None else types)
-    _check_names("size", sizes, known)
+    _check_names("size", sizes, names)
     return result
 
 
@@ -90,22 +90,22 @@ def _length_of(kind: InputType, lengths: Mapping[str, int]) -> int | None:
     return result
 
 
-def _check_names(what: str, given: Mapping[str, int], known: set[str]) -> None:
+def _check_names(noun: str, options: Mapping[str, int], names: set[str]) -> None:
     """Raise ParseError for the name of a size or sequence that no input has."""
-    unknown = sorted(given.keys() - known)
+    unknown = sorted(options.keys() - names)
     if unknown:
-        none = "numbers" if what == "size" else "none"
+        none = "numbers" if noun == "size" else "none"
         raise ParseError(
-            f"letir.onnx.load: no input of the model has the {what} {', '.join(unknown)}\n"
-            f"  its {what}s are {', '.join(sorted(known)) or none}"
+            f"letir.onnx.load: no input of the model has the {noun} {', '.join(unknown)}\n"
+            f"  its {noun}s are {', '.join(sorted(names)) or none}"
         )
 
 
 def _array_type(
-    kind: InputType, element: int | None, sizes: Mapping[str, int], known: set[str]
+    kind: InputType, element: int | None, sizes: Mapping[str, int], names: set[str]
 ) -> ShapeDtype:
     """The type of an array, or of an element of a sequence; adds the names of its sizes to
-    ``known``.
+    ``names``.
     """
     tensor = kind.tensor
     if not tensor.HasField("shape"):
@@ -121,7 +121,7 @@ def _array_type(
             shape.append(dim.dim_value)
         else:
             name, shown = kind.size_names(element, place, dim)
-            known.update((name, shown))
+            names.update((name, shown))
             number = sizes.get(name, sizes.get(shown))
             shape.append(shown if number is None else int(number))
     refuse_huge(kind.name, shape)
@@ -163,18 +163,18 @@ def _checked_example(kind: InputType, value: Any) -> Any:
 def _checked_array(kind: InputType, value: Any) -> Any:
     """An array of the declared dtype and shape."""
     value, tensor = np.asarray(value) if not is_array(value) else value, kind.tensor
-    found = type_of(value)
-    if found.dtype != dtype_of(tensor.elem_type):
+    aval = type_of(value)
+    if aval.dtype != dtype_of(tensor.elem_type):
         raise DTypeError(
             f"the input {kind.name!r} has dtype {dtype_of(tensor.elem_type)}, and the example "
-            f"{found.dtype}\n  convert it with .astype"
+            f"{aval.dtype}\n  convert it with .astype"
         )
     dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-    fits = len(dims) == len(found.shape) and all(
-        a in (None, b) for a, b in zip(dims, found.shape, strict=True)
+    fits = len(dims) == len(aval.shape) and all(
+        a in (None, b) for a, b in zip(dims, aval.shape, strict=True)
     )
     if tensor.HasField("shape") and not fits:
         raise ParseError(
-            f"the input {kind.name!r} has the shape {tuple(dims)}, and the example {found.shape}"
+            f"the input {kind.name!r} has the shape {tuple(dims)}, and the example {aval.shape}"
         )
     return value

@@ -59,18 +59,18 @@ def check_attributes(schema: Any, attrs: dict) -> None:
         if declared.required and name not in attrs:
             raise ParseError(f"{schema.name} needs the attribute {name!r}, which is missing")
     for name, value in attrs.items():
-        known = schema.attributes.get(name)
-        if known is None:
+        entry = schema.attributes.get(name)
+        if entry is None:
             raise ParseError(f"{schema.name} has no attribute {name!r} in this version")
-        kind = expected.get(known.type)
-        if kind is None and known.type in (kinds.FLOATS, kinds.INTS, kinds.STRINGS):
+        kind = expected.get(entry.type)
+        if kind is None and entry.type in (kinds.FLOATS, kinds.INTS, kinds.STRINGS):
             kind = list
         if kind is not None and not isinstance(value, kind):
             raise ParseError(
-                f"{schema.name}: the attribute {name!r} has type {known.type}, found {value!r:.60}"
+                f"{schema.name}: the attribute {name!r} has type {entry.type}, found {value!r:.60}"
             )
         choices: Any = _CHOICES.get((schema.name, name)) or _CHOICES.get(("*", name))
-        choices = (0, 1) if name in _FLAGS and known.type == kinds.INT else choices
+        choices = (0, 1) if name in _FLAGS and entry.type == kinds.INT else choices
         if choices is not None and value not in choices:
             listed = ", ".join(map(repr, choices))
             raise ParseError(

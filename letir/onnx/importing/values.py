@@ -83,7 +83,7 @@ def as_traced(array: np.ndarray) -> Tracer:
     return result if value is None else Tracer(trace, result.arg, array)
 
 
-def known_array(value: Any, what: str) -> np.ndarray:
+def known_array(value: Any, role: str) -> np.ndarray:
     """The numbers of a value that determines shapes or axes.
 
     With example arguments, a guard records that the program is valid for these numbers only. Raises
@@ -92,41 +92,41 @@ def known_array(value: Any, what: str) -> np.ndarray:
     if not isinstance(value, Tracer | type(None)) or type(value) is np.ndarray:
         return np.asarray(value)
     if value is None:
-        raise DTypeError(f"{what} is missing\n  the operator needs it to know its result's shape")
+        raise DTypeError(f"{role} is missing\n  the operator needs it to know its result's shape")
     trace = value.emitter
     if value.arg in WEIGHTS.get():
         raise NeedsConstant(value.arg)
     if trace.mode is not EAGER:
         raise TraceError(
-            f"{what} is computed when the program runs, but a shape depends on it\n"
+            f"{role} is computed when the program runs, but a shape depends on it\n"
             "  pass example inputs, letir.onnx.load(model, args=(...)): the program is then valid "
             "for these numbers"
         )
-    return np.asarray(value.guarded(copy.copy, what))
+    return np.asarray(value.guarded(copy.copy, role))
 
 
-def known_sizes(value: Any, what: str) -> list:
+def known_sizes(value: Any, role: str) -> list:
     """The elements of a vector of integers as ints and symbolic sizes."""
     if type(value) in (int, list, tuple):
         return [value] if type(value) is int else list(value)
-    array = known_array(value, what).ravel()
+    array = known_array(value, role).ravel()
     if array.size > _MOST_NUMBERS:
-        raise ShapeError(f"{what}: found {array.size} numbers\n  a shape has at most 64")
+        raise ShapeError(f"{role}: found {array.size} numbers\n  a shape has at most 64")
     return [n if type(n) is Size else int(n) for n in array]
 
 
-def known_int(value: Any, what: str) -> Any:
+def known_int(value: Any, role: str) -> Any:
     """The only element of a value as an int or a symbolic size."""
-    result = known_sizes(value, what)
+    result = known_sizes(value, role)
     if len(result) != 1:
-        raise ShapeError(f"{what} is one number, found {len(result)}\n  pass an array of shape ()")
+        raise ShapeError(f"{role} is one number, found {len(result)}\n  pass an array of shape ()")
     return result[0]
 
 
-def axis_of(axis: int, rank: int, what: str = "axis") -> int:
+def axis_of(axis: int, rank: int, role: str = "axis") -> int:
     """An axis counted from the front. Raises ShapeError if there is no such axis."""
     if not -rank <= axis < rank:
-        raise ShapeError(f"{what} {axis} of an array with {rank} axes\n  count from 0, or from -1")
+        raise ShapeError(f"{role} {axis} of an array with {rank} axes\n  count from 0, or from -1")
     return axis % rank if rank else 0
 
 
@@ -138,25 +138,25 @@ def axes_of(axes: Any, rank: int) -> tuple[int, ...]:
     return result
 
 
-def check_elements(shape: Sequence, what: str) -> None:
+def check_elements(shape: Sequence, role: str) -> None:
     """Raise ShapeError for an array that is too large to be made while a model is loaded."""
     numbers = [n for n in shape if type(n) is not Size]
     if any(n < 0 for n in numbers):
-        raise ShapeError(f"{what}: a size cannot be negative, found {tuple(shape)}")
+        raise ShapeError(f"{role}: a size cannot be negative, found {tuple(shape)}")
     if math.prod(numbers) > MOST_ELEMENTS:
         raise ShapeError(
-            f"{what}: the model asks for an array of shape {tuple(shape)}, more than "
+            f"{role}: the model asks for an array of shape {tuple(shape)}, more than "
             f"{MOST_ELEMENTS} elements\n  check the sizes that it is made of"
         )
 
 
-def made_later(x: Any, shape: Sequence, what: str) -> Any:
+def made_later(x: Any, shape: Sequence, role: str) -> Any:
     """``x``, or a constant of the program with its value if a result of this ``shape`` cannot be
     computed while the model is loaded, because the shape is symbolic or too large.
 
     Raises ShapeError for a shape that is too large for the program, too.
     """
-    check_elements(shape, what)
+    check_elements(shape, role)
     sizes = [n for n in shape if type(n) is not Size]
     is_later = len(sizes) < len(shape) or math.prod(sizes) > _MOST_LOADED
     return as_traced(np.array(x)) if is_later and type(x) is np.ndarray else x
@@ -169,17 +169,17 @@ def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:
     return model_trace().apply(op, operands, op.complete(attrs))
 
 
-def position_range(n: Any, dtype: Any, what: str) -> Any:
+def position_range(n: Any, dtype: Any, role: str) -> Any:
     """The numbers from 0 before ``n``, traced if ``n`` is symbolic or large."""
-    check_elements([n], what)
+    check_elements([n], role)
     if type(n) is not Size and n > _MOST_LOADED:
         return recorded_array("arange", n, dtype=dtype)
     return (lnp if type(n) is Size else np).arange(n, dtype=dtype)
 
 
-def zeros_of(shape: Sequence, dtype: Any, what: str) -> Any:
+def zeros_of(shape: Sequence, dtype: Any, role: str) -> Any:
     """Zeros of this shape, traced if it has symbolic sizes."""
-    check_elements(shape, what)
+    check_elements(shape, role)
     if any(type(n) is Size for n in shape):
         return lnp.zeros(tuple(shape), dtype)
     if math.prod(shape) > _MOST_LOADED:

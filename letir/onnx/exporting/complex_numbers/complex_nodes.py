@@ -167,11 +167,13 @@ def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
         else:
             avals.append(arg.type)
             names.append(g.value(arg))
-    given = [ShapeDtype(aval.shape, aval.dtype) for aval in avals]
-    found = trace(partial(_on_parts, program, bind), *given)
-    made = iter(g.emitter.recorded(g, found, names))
+    examples = [ShapeDtype(aval.shape, aval.dtype) for aval in avals]
+    program_on_parts = trace(partial(_on_parts, program, bind), *examples)
+    names_of_parts = iter(g.emitter.recorded(g, program_on_parts, names))
     return [
-        g.paired(next(made), next(made)) if is_complex(aval) else next(made)
+        g.paired(next(names_of_parts), next(names_of_parts))
+        if is_complex(aval)
+        else next(names_of_parts)
         for aval in result_types(bind)
     ]
 
@@ -179,9 +181,9 @@ def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
 def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
     """The parts of the results of a program, as arrays."""
     kinds = result_types(bind)
-    made = real_dtype(kinds[0].dtype)  # in which an elementwise operation is computed
-    exact = bind.op.elementwise and made.kind == "f"
-    left = iter([part.astype(made) for part in parts] if exact else parts)
+    dtype = real_dtype(kinds[0].dtype)  # in which an elementwise operation is computed
+    exact = bind.op.elementwise and dtype.kind == "f"
+    remaining = iter([part.astype(dtype) for part in parts] if exact else parts)
     values: list[Any] = []
     for arg in bind.args:
         if type(arg) is Const:
@@ -190,7 +192,7 @@ def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
             values.append(Pair(number.real, number.imag) if is_number else number)
         else:
             is_pair = is_complex(arg.type)
-            values.append(Pair(next(left), next(left)) if is_pair else next(left))
+            values.append(Pair(next(remaining), next(remaining)) if is_pair else next(remaining))
     results = program(*values, **bind.attrs)
     results = results if type(results) is tuple else (results,)
     result: list[Any] = []

@@ -62,8 +62,8 @@ def quotient(x: Any, y: Any) -> Pair:
 def _safe_quotient(x, y):
     x, y = as_pair(x), as_pair(y)
     is_zero = (x.re == 0) & (x.im == 0)
-    found = quotient(x, Pair(np.where(is_zero, 1, y.re), np.where(is_zero, 0, y.im)))
-    return Pair(*[np.where(is_zero, 0, part) for part in found])
+    result = quotient(x, Pair(np.where(is_zero, 1, y.re), np.where(is_zero, 0, y.im)))
+    return Pair(*[np.where(is_zero, 0, part) for part in result])
 
 
 @_on_pairs("square")
@@ -95,9 +95,9 @@ def _power(x, y):
         return _integer_power(as_pair(x), int(exponent))
     x, y = as_pair(x), as_pair(y)
     is_zero = (x.re == 0) & (x.im == 0)
-    found = exponential(product(logarithm(Pair(np.where(is_zero, 1, x.re), x.im)), y))
+    result = exponential(product(logarithm(Pair(np.where(is_zero, 1, x.re), x.im)), y))
     one = np.where((y.re == 0) & (y.im == 0), 1, 0)
-    return Pair(np.where(is_zero, one, found.re), np.where(is_zero, 0, found.im))
+    return Pair(np.where(is_zero, one, result.re), np.where(is_zero, 0, result.im))
 
 
 def _integer_power(x: Pair, count: int) -> Pair:

@@ -34,8 +34,11 @@ def flat_kinds(avals: Iterable[ArrayType]) -> list[ArrayType]:
 
 def paired_values(g: Graph, names: Iterable[str], avals: Iterable[ArrayType]) -> list[str]:
     """The values whose parts have these names, in order."""
-    left = iter(names)
-    return [g.paired(next(left), next(left)) if is_complex(aval) else next(left) for aval in avals]
+    remaining = iter(names)
+    return [
+        g.paired(next(remaining), next(remaining)) if is_complex(aval) else next(remaining)
+        for aval in avals
+    ]
 
 
 def real_pairs(aval: ArrayType) -> ArrayType:

@@ -49,8 +49,8 @@ def _scale_spectrum(g: Graph, bind: Bind, name: str, sizes: Sequence[Any], is_in
 def _fftn(g: Graph, bind: Bind, *, is_inverse: bool = False) -> str:
     aval, steps = result_types(bind)[0], _axes_and_lengths(bind)
     name = g.operand(bind.args[0], aval.dtype)
-    found = _unscaled_transform(g, name, steps, is_inverse)
-    return _scale_spectrum(g, bind, found, [aval.shape[axis] for axis, _ in steps], is_inverse)
+    spectrum = _unscaled_transform(g, name, steps, is_inverse)
+    return _scale_spectrum(g, bind, spectrum, [aval.shape[axis] for axis, _ in steps], is_inverse)
 
 
 def _unscaled_transform(g: Graph, name: str, steps: Sequence[tuple], is_inverse: bool) -> str:
@@ -93,8 +93,8 @@ def _irfftn(g: Graph, bind: Bind) -> str:
     mirrored = [_mirror_elements(g, part, axis, (n + 1) // 2) for part in (re, im)]
     re = g("Concat", re, mirrored[0], axis=axis)
     im = g("Concat", im, g("Neg", mirrored[1]), axis=axis)
-    found = g.parts(_unscaled_transform(g, g.paired(re, im), [(axis, None)], True))[0]
-    return _scale_spectrum(g, bind, found, [*[aval.shape[a] for a, _ in others], n], True)
+    signal = g.parts(_unscaled_transform(g, g.paired(re, im), [(axis, None)], True))[0]
+    return _scale_spectrum(g, bind, signal, [*[aval.shape[a] for a, _ in others], n], True)
 
 
 def _fit_length(g: Graph, name: str, rank: int, axis: int, have: int, want: int) -> str:

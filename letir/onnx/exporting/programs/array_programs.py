@@ -38,11 +38,11 @@ def _in_steps(start, stop, num: int, endpoint: bool):
     return result
 
 
-def _with_axis_and_dtype(found, axis: int, dtype):
-    found = np.moveaxis(found, 0, axis)
+def _with_axis_and_dtype(values, axis: int, dtype):
+    values = np.moveaxis(values, 0, axis)
     if dtype is None:
-        return found
-    return (np.floor(found) if np.dtype(dtype).kind in "iu" else found).astype(dtype)
+        return values
+    return (np.floor(values) if np.dtype(dtype).kind in "iu" else values).astype(dtype)
 
 
 @computes_op("linspace")
@@ -56,8 +56,8 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
     num = bind.attrs["num"]
     if type(num) is not Size:
         return g.emitter.written(g, bind, _linspace)
-    made, rank = result_types(bind)[0], result_types(bind)[0].ndim - 1
-    dtype = made.dtype if made.dtype.kind == "f" else np.dtype(float)
+    aval, rank = result_types(bind)[0], result_types(bind)[0].ndim - 1
+    dtype = aval.dtype if aval.dtype.kind == "f" else np.dtype(float)
     places = g("Range", g.array(0, np.int64), g.number(num), g.array(1, np.int64))
     avals = [ShapeDtype(arg.type.shape, dtype) for arg in bind.args]
     count = ShapeDtype((num,), np.int64)
@@ -66,9 +66,9 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
         gaps = np.maximum(places.shape[0] - bind.attrs["endpoint"], 1)
         start, stop = start + 0 * stop, stop + 0 * start
         places = places.reshape(-1, *(1,) * rank)
-        found = start + places * ((stop - start) / gaps)
+        values = start + places * ((stop - start) / gaps)
         is_last = (places == gaps) & bind.attrs["endpoint"]
-        return _with_axis_and_dtype(np.where(is_last, stop, found), bind.attrs["axis"], made.dtype)
+        return _with_axis_and_dtype(np.where(is_last, stop, values), bind.attrs["axis"], aval.dtype)
 
     operands = [g.operand(arg, dtype) for arg in bind.args]
     return g.emitter.recorded(g, trace(program, *avals, count), [*operands, places])
@@ -83,8 +83,8 @@ def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0)
 
 @computes_op("geomspace")
 def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
-    made = np.result_type(start.dtype, stop.dtype, np.float64)
-    start, stop = start.astype(made) + 0 * stop, stop.astype(made) + 0 * start
+    common = np.result_type(start.dtype, stop.dtype, np.float64)
+    start, stop = start.astype(common) + 0 * stop, stop.astype(common) + 0 * start
     logs = _in_steps(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint)
     result = np.sign(start) * np.exp(logs)
     if num > 0:
@@ -113,13 +113,13 @@ def _sliding_window_view(x, *, window, axis=None):
 def _full_convolution(a, b):
     """The sum of shifted copies of the longer array."""
     a, b = (a, b) if a.shape[0] >= b.shape[0] else (b, a)
-    made = np.result_type(a.dtype, b.dtype)
+    common = np.result_type(a.dtype, b.dtype)
     n, m = a.shape[0], b.shape[0]
-    if made.kind == "f":
-        padded = np.pad(a.astype(made), (m - 1, m - 1))
+    if common.kind == "f":
+        padded = np.pad(a.astype(common), (m - 1, m - 1))
         rows = np.stack([padded[m - 1 - i : m - 1 - i + n + m - 1] for i in range(m)])
-        return b.astype(made) @ rows
-    out = np.zeros(n + m - 1, made)
+        return b.astype(common) @ rows
+    out = np.zeros(n + m - 1, common)
     for i in range(m):
         out = index_add(out, slice(i, i + n), a * b[i])
     return out

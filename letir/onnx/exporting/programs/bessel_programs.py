@@ -95,13 +95,13 @@ def jv(v: Any, x: Any) -> Any:
         lambda t: np.exp(-middle[..., None] * np.sinh(t) - v[..., None] * t),
         _integration_limit(middle, v),
     )
-    found = (angle - np.where(whole, 0.0, np.sin(math.pi * v)) * tail) / math.pi
-    found = np.where(
-        is_near, near, np.where(y > _FAR, _hankel_expansion(v, np.maximum(y, _FAR), True), found)
+    result = (angle - np.where(whole, 0.0, np.sin(math.pi * v)) * tail) / math.pi
+    result = np.where(
+        is_near, near, np.where(y > _FAR, _hankel_expansion(v, np.maximum(y, _FAR), True), result)
     )
-    found = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), found)
-    found = np.where(np.abs(v) > _FAR, np.nan, found)
-    return _value_at_negative(v, x, turned * found)
+    result = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), result)
+    result = np.where(np.abs(v) > _FAR, np.nan, result)
+    return _value_at_negative(v, x, turned * result)
 
 
 @computes_op("yv", "yn")
@@ -122,11 +122,11 @@ def yv(v: Any, x: Any) -> Any:
         ),
         _integration_limit(middle, v),
     )
-    found = np.where(
+    result = np.where(
         y > _FAR, _hankel_expansion(v, np.maximum(y, _FAR), False), (angle - tail) / math.pi
     )
-    found = np.where(np.abs(v) > _FAR, np.nan, found)
-    return np.where(x > 0, found, np.where(x == 0, -np.inf, np.nan))
+    result = np.where(np.abs(v) > _FAR, np.nan, result)
+    return np.where(x > 0, result, np.where(x == 0, -np.inf, np.nan))
 
 
 @computes_op("kve")
@@ -139,9 +139,9 @@ def kve(v: Any, x: Any) -> Any:
         drop = 2 * at * np.sinh(0.5 * t) ** 2  # at * (cosh(t) - 1)
         return 0.5 * (np.exp(order * t - drop) + np.exp(-order * t - drop))
 
-    found = _gauss_integral(terms, _integration_limit(y, v))
-    found = np.where(np.abs(v) > _FAR, np.nan, found)
-    return np.where(x > 0, found, np.where(x == 0, np.inf, np.nan))
+    result = _gauss_integral(terms, _integration_limit(y, v))
+    result = np.where(np.abs(v) > _FAR, np.nan, result)
+    return np.where(x > 0, result, np.where(x == 0, np.inf, np.nan))
 
 
 @computes_op("kv", "kn")
@@ -161,20 +161,20 @@ def ive(v: Any, x: Any) -> Any:
     )
     far, term = np.where(is_near, 60.0, y), 1.0 + 0 * y
     order, at = v[..., None], far[..., None]
-    found = _gauss_integral(
+    result = _gauss_integral(
         lambda t: np.exp(-2 * at * np.sin(0.5 * t) ** 2) * np.cos(order * t), math.pi + 0 * y
     )
-    found = found / math.pi  # the further integral is less than exp(-2 x)
+    result = result / math.pi  # the further integral is less than exp(-2 x)
     expansion = term
     for k in range(1, 21):
         term = -term * (4 * v * v - (2 * k - 1) ** 2) / (8 * k * far)
         expansion = expansion + term
     expansion = expansion / np.sqrt(2 * math.pi * far)
-    found = np.where(far > 200, np.where(v * v < far, expansion, np.nan), found)
-    found = np.where(v * v < 20 * far, found, np.nan)
-    found = np.where(is_near, near, found)
-    found = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), found)
-    return _value_at_negative(v, x, np.where(np.abs(v) > _FAR, np.nan, found))
+    result = np.where(far > 200, np.where(v * v < far, expansion, np.nan), result)
+    result = np.where(v * v < 20 * far, result, np.nan)
+    result = np.where(is_near, near, result)
+    result = np.where(x == 0, np.where(v == 0, 1.0, np.where(v > 0, 0.0, np.inf)), result)
+    return _value_at_negative(v, x, np.where(np.abs(v) > _FAR, np.nan, result))
 
 
 @computes_op("iv")

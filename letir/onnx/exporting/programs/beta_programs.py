@@ -25,8 +25,8 @@ def _binom(n, k):
     sign = gammasgn(n + 1) * gammasgn(k + 1) * gammasgn(n - k + 1)
     size = np.exp(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
     whole = np.floor(k) == k
-    found = np.where(np.isnan(sign), np.where(whole & (k < 0), 0.0, np.nan), sign * size)
-    rounded = np.where((np.floor(n) == n) & whole & (size < 1e15), np.round(found), found)
+    result = np.where(np.isnan(sign), np.where(whole & (k < 0), 0.0, np.nan), sign * size)
+    rounded = np.where((np.floor(n) == n) & whole & (size < 1e15), np.round(result), result)
     return np.where((n >= 0) & whole & (k > n) & (np.floor(n) == n), 0.0, rounded)
 
 
@@ -85,17 +85,17 @@ def _beta_inside(a, b, x):
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularized incomplete beta function."""
     inside, p, q, y = _beta_inside(a, b, x)
-    found = _beta_parts(p, q, y, 1 - y)[0]
+    result = _beta_parts(p, q, y, 1 - y)[0]
     valid = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
-    return np.where(inside, found, np.where(valid, np.where(x == 0, 0.0, 1.0), np.nan))
+    return np.where(inside, result, np.where(valid, np.where(x == 0, 0.0, 1.0), np.nan))
 
 
 @computes_op("betaincc")
 def _betaincc(a, b, x):
     inside, p, q, y = _beta_inside(a, b, x)
-    found = _beta_parts(p, q, y, 1 - y)[1]
+    result = _beta_parts(p, q, y, 1 - y)[1]
     valid = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
-    return np.where(inside, found, np.where(valid, np.where(x == 0, 1.0, 0.0), np.nan))
+    return np.where(inside, result, np.where(valid, np.where(x == 0, 1.0, 0.0), np.nan))
 
 
 @computes_op("betaincinv")

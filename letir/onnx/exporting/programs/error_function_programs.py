@@ -102,14 +102,14 @@ def dawsn(x: Any) -> Any:
     series = 1.0
     for k in range(12, 0, -1):
         series = 1 - series * s * (2 / (2 * k + 1))
-    found = np.where(np.abs(x) < 0.2, x * series, total * (1 / _ROOT_PI))
-    return np.where(infinite, 0.0, found)
+    result = np.where(np.abs(x) < 0.2, x * series, total * (1 / _ROOT_PI))
+    return np.where(infinite, 0.0, result)
 
 
 @computes_op("erfi")
 def _erfi(x):
-    found = 2 / _ROOT_PI * np.exp(x * x) * dawsn(x)
-    return np.where(np.abs(x) > 27, np.copysign(np.inf, x), found)
+    result = 2 / _ROOT_PI * np.exp(x * x) * dawsn(x)
+    return np.where(np.abs(x) > 27, np.copysign(np.inf, x), result)
 
 
 # ---- the normal distribution ----
@@ -200,8 +200,8 @@ def _log_expit(x):
 @computes_op("exprel")
 def _exprel(x):
     zero = x == 0
-    found = np.expm1(x) / np.where(zero, 1.0, x)
-    return np.where(zero, 1.0, np.where(np.isposinf(x), x, found))
+    result = np.expm1(x) / np.where(zero, 1.0, x)
+    return np.where(zero, 1.0, np.where(np.isposinf(x), x, result))
 
 
 @computes_op("cosm1")
@@ -224,16 +224,16 @@ def _xlog1py(x, y):
 
 @computes_op("entr")
 def _entr(x):
-    found = -x * np.log(np.where(x > 0, x, 1.0))
-    return np.where(np.isnan(x) | (x > 0), found, np.where(x == 0, 0.0, -np.inf))
+    result = -x * np.log(np.where(x > 0, x, 1.0))
+    return np.where(np.isnan(x) | (x > 0), result, np.where(x == 0, 0.0, -np.inf))
 
 
 @computes_op("rel_entr")
 def _rel_entr(x, y):
     inside = (x > 0) & (y > 0)
-    found = x * np.log(np.where(inside, x, 1.0) / np.where(inside, y, 1.0))
-    found = np.where(inside, found, np.where((x == 0) & (y >= 0), 0.0, np.inf))
-    return np.where(np.isnan(x) | np.isnan(y), np.nan, found)
+    result = x * np.log(np.where(inside, x, 1.0) / np.where(inside, y, 1.0))
+    result = np.where(inside, result, np.where((x == 0) & (y >= 0), 0.0, np.inf))
+    return np.where(np.isnan(x) | np.isnan(y), np.nan, result)
 
 
 @computes_op("special_kl_div")
@@ -244,16 +244,16 @@ def _kl_div(x, y):
 @computes_op("huber")
 def _huber(delta, r):
     size = np.abs(r)
-    found = np.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
-    return np.where(delta < 0, np.inf, found)
+    result = np.where(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
+    return np.where(delta < 0, np.inf, result)
 
 
 @computes_op("pseudo_huber")
 def _pseudo_huber(delta, r):
     ratio = r / np.where(delta == 0, 1.0, delta)
     square = ratio * ratio
-    found = delta * delta * (square / (1 + np.sqrt(1 + square)))
-    return np.where(delta < 0, np.inf, np.where((delta == 0) | (r == 0), 0.0, found))
+    result = delta * delta * (square / (1 + np.sqrt(1 + square)))
+    return np.where(delta < 0, np.inf, np.where((delta == 0) | (r == 0), 0.0, result))
 
 
 # ---- exponential integrals and others ----
@@ -278,8 +278,8 @@ def exp1(x: Any) -> Any:
     fraction = 0 * high  # from the back; 120 steps suffice from 1 on
     for k in range(120, 0, -1):
         fraction = k / (1 + k / (high + fraction))
-    found = np.where(x <= 1, series, np.exp(-high) / (high + fraction))
-    return np.where(x > 0, found, np.where(x == 0, np.inf, np.nan))
+    result = np.where(x <= 1, series, np.exp(-high) / (high + fraction))
+    return np.where(x > 0, result, np.where(x == 0, np.inf, np.nan))
 
 
 @computes_op("expi")
@@ -290,10 +290,10 @@ def _expi(x):
     tail = 1.0
     for k in range(40, 0, -1):
         tail = 1 + tail * k / far
-    found = np.where(x <= 45, series, np.exp(far) / far * tail)
-    found = np.where(np.isposinf(x), x, found)
+    result = np.where(x <= 45, series, np.exp(far) / far * tail)
+    result = np.where(np.isposinf(x), x, result)
     below = -exp1(np.where(x < 0, -x, 1.0))
-    return np.where(x > 0, found, np.where(x == 0, -np.inf, np.where(np.isnan(x), x, below)))
+    return np.where(x > 0, result, np.where(x == 0, -np.inf, np.where(np.isnan(x), x, below)))
 
 
 @computes_op("spence")
@@ -307,10 +307,10 @@ def _spence(x):
         total = w * (1 / k**2 + total)
     log = np.log(np.where(x > 0, x, 1.0))
     below = np.log(np.where(low & (z > 0), z, 1.0)) * np.log1p(-np.where(low, z, 0.0))
-    found = np.where(low, math.pi**2 / 6 - below - total, total)
-    found = np.where(high, -0.5 * log * log - found, found)
-    found = np.where(x == 0, math.pi**2 / 6, found)
-    return np.where(x < 0, np.nan, found)
+    result = np.where(low, math.pi**2 / 6 - below - total, total)
+    result = np.where(high, -0.5 * log * log - result, result)
+    result = np.where(x == 0, math.pi**2 / 6, result)
+    return np.where(x < 0, np.nan, result)
 
 
 @computes_op("wrightomega")

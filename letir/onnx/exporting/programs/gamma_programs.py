@@ -44,8 +44,8 @@ def _log_gamma_above(x):
     total = 0.99999999999999709182
     for k, c in enumerate(_LANCZOS, 1):
         total = total + c / (x + k)
-    found = (x + 0.5) * np.log(t) - t + np.log(2.5066282746310005 * total / x)
-    return np.where(large, np.inf, found)
+    result = (x + 0.5) * np.log(t) - t + np.log(2.5066282746310005 * total / x)
+    return np.where(large, np.inf, result)
 
 
 @computes_op("gammaln")
@@ -55,8 +55,8 @@ def gammaln(x: Any) -> Any:
     direct = _log_gamma_above(np.where(above, x, 1 - np.where(np.isneginf(x), 0.0, x)))
     sine = np.abs(_sin_pi(np.where(np.isinf(x), 0.5, x)))
     reflected = np.log(math.pi / np.where(sine == 0, 1.0, sine)) - direct
-    found = np.where(above, direct, np.where(sine == 0, np.inf, reflected))
-    return np.where(np.isinf(x), x, found)
+    result = np.where(above, direct, np.where(sine == 0, np.inf, reflected))
+    return np.where(np.isinf(x), x, result)
 
 
 @computes_op("loggamma")
@@ -69,16 +69,16 @@ def gammasgn(x: Any) -> Any:
     """The sign of gamma(x)."""
     whole = np.floor(x)
     odd = whole - 2 * np.floor(0.5 * whole) != 0
-    found = np.where((x > 0) | ~odd, 1.0, -1.0)
-    found = np.where((x < 0) & (whole == x), np.nan, found)
-    return np.where(x == 0, np.copysign(1.0, x), np.where(np.isnan(x), x, found))
+    result = np.where((x > 0) | ~odd, 1.0, -1.0)
+    result = np.where((x < 0) & (whole == x), np.nan, result)
+    return np.where(x == 0, np.copysign(1.0, x), np.where(np.isnan(x), x, result))
 
 
 @computes_op("gamma")
 def gamma(x: Any) -> Any:
     """The gamma function."""
-    found = gammasgn(x) * np.exp(gammaln(x))
-    return np.where((x < 0) & (np.floor(x) == x), np.nan, found)
+    result = gammasgn(x) * np.exp(gammaln(x))
+    return np.where((x < 0) & (np.floor(x) == x), np.nan, result)
 
 
 @computes_op("rgamma")
@@ -105,9 +105,9 @@ def psi(x: Any) -> Any:
     rest = x - np.round(x)
     turned = np.tan(math.pi * np.where(pole, 0.25, rest))
     reflected = np.where(pole, np.nan, direct - math.pi / turned)
-    found = np.where(above, direct, reflected)
-    found = np.where(np.isposinf(x), x, found)
-    return np.where(x == 0, -np.copysign(np.inf, x), found)
+    result = np.where(above, direct, reflected)
+    result = np.where(np.isposinf(x), x, result)
+    return np.where(x == 0, -np.copysign(np.inf, x), result)
 
 
 @computes_op("zeta")
@@ -143,8 +143,8 @@ def _riemann_zeta(s):
     direct = _zeta_from_one(np.where(t == 1, 2.0, t))
     angle = _sin_pi(0.5 * s)
     power = np.exp(s * math.log(2 * math.pi) + gammaln(t)) / math.pi
-    found = np.where(turned, power * angle * direct, np.where(s == 1, np.inf, direct))
-    return np.where(s == 0, -0.5, found)
+    result = np.where(turned, power * angle * direct, np.where(s == 1, np.inf, direct))
+    return np.where(s == 0, -0.5, result)
 
 
 def _zeta_from_one(s):
@@ -227,24 +227,24 @@ def _upper_fraction(a, x):
     return state[4]
 
 
-def _border_values(a, x, found, at_zero: float):
+def _border_values(a, x, inner, at_zero: float):
     """The values at the borders of the domain."""
-    found = np.where(x == 0, at_zero, np.where(np.isposinf(x), 1 - at_zero, found))
-    return np.where((a < 0) | (x < 0) | np.isnan(a) | np.isnan(x), np.nan, found)
+    inner = np.where(x == 0, at_zero, np.where(np.isposinf(x), 1 - at_zero, inner))
+    return np.where((a < 0) | (x < 0) | np.isnan(a) | np.isnan(x), np.nan, inner)
 
 
 @computes_op("gammainc")
 def gammainc(a: Any, x: Any) -> Any:
     """The lower regularized incomplete gamma function."""
-    found = np.where(a == 0, 1.0, _incomplete_gammas(a, x)[0])
-    return np.where((a == 0) & (x > 0), 1.0, _border_values(a, x, found, 0.0))
+    result = np.where(a == 0, 1.0, _incomplete_gammas(a, x)[0])
+    return np.where((a == 0) & (x > 0), 1.0, _border_values(a, x, result, 0.0))
 
 
 @computes_op("gammaincc")
 def gammaincc(a: Any, x: Any) -> Any:
     """The upper regularized incomplete gamma function."""
-    found = np.where(a == 0, 0.0, _incomplete_gammas(a, x)[1])
-    return np.where((a == 0) & (x > 0), 0.0, _border_values(a, x, found, 1.0))
+    result = np.where(a == 0, 0.0, _incomplete_gammas(a, x)[1])
+    return np.where((a == 0) & (x > 0), 0.0, _border_values(a, x, result, 1.0))
 
 
 def _inverse_incomplete_gamma(a, p, q):
@@ -274,11 +274,11 @@ def _inverse_incomplete_gamma(a, p, q):
 def _checked_inverse(a, p, q):
     a, p, q = (v.astype(np.float64) for v in (a, p, q))  # the bisection needs the range
     inside = (a > 0) & (p > 0) & (q > 0)
-    found = _inverse_incomplete_gamma(
+    result = _inverse_incomplete_gamma(
         np.where(inside, a, 1.0), np.where(inside, p, 0.5), np.where(inside, q, 0.5)
     )
     outside = np.where((a > 0) & (p == 0), 0.0, np.where((a > 0) & (q == 0), np.inf, np.nan))
-    return np.where(inside, found, outside)
+    return np.where(inside, result, outside)
 
 
 @computes_op("gammaincinv")
@@ -317,11 +317,11 @@ def _gamma_slope(a, x, *, order=1):
     *_, by_a, twice = while_loop(goes_on, step, state)
     far = (x - a) / np.where(a > 0, a, 1.0)
     if order == 1:
-        beyond, found = 1 + far / 2 - (far * far - 1 / np.maximum(a, 1.0)) / 6, -by_a
+        beyond, slope = 1 + far / 2 - (far * far - 1 / np.maximum(a, 1.0)) / 6, -by_a
     else:
-        beyond, found = -x / (2 * np.maximum(a, 1.0) ** 2), start * by_a - twice
-    found = np.where(a > 1e6, beyond, found)
-    return np.where(x > 0, np.where(a > 0, found, np.nan), 0.0)
+        beyond, slope = -x / (2 * np.maximum(a, 1.0) ** 2), start * by_a - twice
+    slope = np.where(a > 1e6, beyond, slope)
+    return np.where(x > 0, np.where(a > 0, slope, np.nan), 0.0)
 
 
 @computes_op("expn")
@@ -332,14 +332,14 @@ def _expn(n, x):
     near = np.where((x > 0) & (x <= 1), x, 0.5)
 
     def step(state):
-        k, last, found = state
+        k, last, result = state
         last = (np.exp(-near) - near * last) / k
-        return k + 1.0, last, np.where(n == k + 1, last, found)
+        return k + 1.0, last, np.where(n == k + 1, last, result)
 
     first = exp1(near)
-    found = np.where(n == 0, np.exp(-near) / near, first)
-    state = (np.asarray(1.0, first.dtype), first, found)
-    *_, found = while_loop(lambda s: (n > s[0]).any() & (s[0] < 1e4), step, state)
+    result = np.where(n == 0, np.exp(-near) / near, first)
+    state = (np.asarray(1.0, first.dtype), first, result)
+    *_, result = while_loop(lambda s: (n > s[0]).any() & (s[0] < 1e4), step, state)
     at_zero = np.where(n > 1, 1 / np.where(n > 1, n - 1, 1.0), np.inf)
-    found = np.where(x > 1, far, np.where(x > 0, found, np.where(x == 0, at_zero, np.nan)))
-    return np.where(n < 0, np.nan, found)
+    result = np.where(x > 1, far, np.where(x > 0, result, np.where(x == 0, at_zero, np.nan)))
+    return np.where(n < 0, np.nan, result)

@@ -51,8 +51,8 @@ def _back_substituted(u, b, unit: bool = False):
         k = n - 1 - i
         row = np.where(rows[:, 0] > k, u[..., k, :], 0)
         rest = b[..., k, :] - (row[..., None, :] @ x)[..., 0, :]
-        found = rest if unit else rest / u[..., k, k][..., None]
-        return np.where(rows == k, found[..., None, :], x)
+        column = rest if unit else rest / u[..., k, k][..., None]
+        return np.where(rows == k, column[..., None, :], x)
 
     if u.shape[:-2] != b.shape[:-2]:
         b = b + np.zeros_like(u[..., :1, :1])
@@ -62,10 +62,10 @@ def _back_substituted(u, b, unit: bool = False):
 @computes_op("solve")
 def solve(a: Any, b: Any) -> Any:
     """x with a @ x = b, by Gaussian elimination."""
-    made = np.result_type(a.dtype, b.dtype, np.float32)
-    made = np.dtype(float) if a.dtype.kind != "f" or b.dtype.kind != "f" else made
-    a, is_vector = a.astype(made), b.ndim == 1
-    b = (b[:, None] if is_vector else b).astype(made)
+    common = np.result_type(a.dtype, b.dtype, np.float32)
+    common = np.dtype(float) if a.dtype.kind != "f" or b.dtype.kind != "f" else common
+    a, is_vector = a.astype(common), b.ndim == 1
+    b = (b[:, None] if is_vector else b).astype(common)
     if a.shape[:-2] != b.shape[:-2]:  # broadcast to stacks of the same shape
         a = a + np.zeros_like(b[..., :1, :1])
         b = b + np.zeros_like(a[..., :1, :1])
@@ -160,9 +160,9 @@ def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
 def _solve_triangular(a, b, *, transposed=False, lower=False, unit_diagonal=False):
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
-    made = np.result_type(a.dtype, b.dtype)
-    made = made if made.kind == "f" else np.dtype(float)
-    a, b = a.astype(made), b.astype(made)
+    common = np.result_type(a.dtype, b.dtype)
+    common = common if common.kind == "f" else np.dtype(float)
+    a, b = a.astype(common), b.astype(common)
     is_vector = b.ndim == 1 and a.ndim == 2
     b = b[:, None] if is_vector else b
     if not b.shape[-2]:
@@ -202,12 +202,12 @@ def _expm(x):
     odd = a @ (odd + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
     even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2)
     even = even + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye
-    found = solve(even - odd, even + odd)
+    approximation = solve(even - odd, even + odd)
 
     def square(k, y):
         return np.where((k < halvings)[..., None, None], y @ y, y)
 
-    return fori_loop(0, np.max(halvings).astype(np.int64), square, found)
+    return fori_loop(0, np.max(halvings).astype(np.int64), square, approximation)
 
 
 @computes_op("sqrtm")

@@ -135,8 +135,8 @@ def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
         if not (is_known(goes_on) and goes_on.item()):
             raise _ConditionChanges
         results = [_checked_body_result(value) for value in results]
-        kept = len(results) - rows
-        return (place + 1, *results[:kept]), tuple(results[kept:])
+        count = len(results) - rows
+        return (place + 1, *results[:count]), tuple(results[count:])
 
     last, stacked = scan(step, state, None, n)
     return *last[1:], *stacked
@@ -172,10 +172,10 @@ def _unrolled_loop(
     values, rows, place = list(carried), [], 0
     while holds and (most is None or place < most):
         body.runner.count_node()
-        found = body(np.array(place, np.int64), np.array(True), *values)
-        holds = bool(known_array(found[0], "Loop: the condition").item())
-        values = found[1 : 1 + len(carried)]
-        rows.append(found[1 + len(carried) :])
+        results = body(np.array(place, np.int64), np.array(True), *values)
+        holds = bool(known_array(results[0], "Loop: the condition").item())
+        values = results[1 : 1 + len(carried)]
+        rows.append(results[1 + len(carried) :])
         place += 1
     missing = body.output_count - 1 - len(carried)
     if not rows:
@@ -213,8 +213,8 @@ def _scan(
     turned = scan_input_directions or [0] * len(rows)
     moved = [np.moveaxis(x, axis_of(axis, x.ndim), 0) for x, axis in zip(rows, axes, strict=True)]
     moved = [np.flip(x, 0) if flip else x for x, flip in zip(moved, turned, strict=True)]
-    last, found = _scan_rows(states, moved, body)
-    stacked = list(found)
+    last, new_rows = _scan_rows(states, moved, body)
+    stacked = list(new_rows)
     back = scan_output_directions or [0] * len(stacked)
     places = scan_output_axes or [0] * len(stacked)
     stacked = [np.flip(y, 0) if flip else y for y, flip in zip(stacked, back, strict=True)]
@@ -243,12 +243,12 @@ def _batched_scan(inputs: tuple, body: Any, count: int, directions: Any) -> tupl
     states, last = inputs_[: len(inputs_) - count], inputs_[len(inputs_) - count :]
     turned = directions or [0] * len(last)
     rows = [np.flip(x, 1) if flip else x for x, flip in zip(last, turned, strict=True)]
-    found = []
+    results = []
     for i in range(known_int([rows[0].shape[0]], "Scan: the number of examples")):
         body.runner.count_node()
         last, stacked = _scan_rows(tuple(s[i] for s in states), [x[i] for x in rows], body)
-        found.append((*last, *stacked))
-    return tuple(np.stack(parts) for parts in zip(*found, strict=True))
+        results.append((*last, *stacked))
+    return tuple(np.stack(parts) for parts in zip(*results, strict=True))
 
 
 OPERATORS: dict[str, Any] = {"If": _if, "Loop": _loop, "Scan": _scan}

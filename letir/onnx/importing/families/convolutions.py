@@ -24,19 +24,19 @@ def window_options(
 ) -> tuple[list, list, list]:
     """(strides, dilations, (before, after) of each axis), by default 1, 1 and 0."""
     pads = list(pads) if pads else [0] * (2 * rank)
-    found = list(strides) if strides else [1] * rank, list(dilations) if dilations else [1] * rank
+    options = list(strides) if strides else [1] * rank, list(dilations) if dilations else [1] * rank
     lengths: dict[str, float] = {
         "kernel_shape": len(kernel),
-        "strides": len(found[0]),
-        "dilations": len(found[1]),
+        "strides": len(options[0]),
+        "dilations": len(options[1]),
     }
     lengths["pads"] = len(pads) / 2
     for name, length in lengths.items():
         if length != rank:
             raise ShapeError(f"{name} does not fit an array with {rank} axes after the channels")
-    if min([*found[0], *found[1], *kernel], default=1) < 1:
+    if min([*options[0], *options[1], *kernel], default=1) < 1:
         raise ShapeError("kernel_shape, strides and dilations must be at least 1")
-    return *found, list(zip(pads[:rank], pads[rank:], strict=True))
+    return *options, list(zip(pads[:rank], pads[rank:], strict=True))
 
 
 def same_pads(
@@ -89,7 +89,7 @@ def _transposed_padding(
     d: list,
     extra: Sequence,
     padding: list,
-    wanted: Any,
+    sizes: Any,
     auto: str,
 ) -> tuple[list, list]:
     """(the sizes of the result, the padding) of a transposed convolution."""
@@ -97,15 +97,15 @@ def _transposed_padding(
         a * (n - 1) + e + b * (k - 1) + 1
         for a, n, e, b, k in zip(s, x.shape[2:], extra, d, kernel, strict=True)
     ]
-    if not wanted and auto in ("NOTSET", "VALID", ""):
+    if not sizes and auto in ("NOTSET", "VALID", ""):
         return [n - a - b for n, (a, b) in zip(full, padding, strict=True)], padding
-    wanted = list(wanted or [n * a for n, a in zip(x.shape[2:], s, strict=True)])[-len(kernel) :]
+    sizes = list(sizes or [n * a for n, a in zip(x.shape[2:], s, strict=True)])[-len(kernel) :]
     result = []
-    for n, m in zip(full, wanted, strict=True):
+    for n, m in zip(full, sizes, strict=True):
         total = max(n - m, 0)
         first = total // 2 if auto == "SAME_UPPER" else total - total // 2
         result.append((first, n - m - first))
-    return wanted, result
+    return sizes, result
 
 
 def _conv_transpose(
@@ -138,11 +138,11 @@ def _conv_transpose(
         result = conv_transpose(x, w, sizes=full, padding=((0, 0),) * rank, **options)
         after = [e - high for e, (_, high) in zip(extra, padding, strict=True)]
         width = [(max(-low, 0), max(a, 0)) for (low, _), a in zip(padding, after, strict=True)]
-        kept = tuple(
+        inside = tuple(
             slice(max(low, 0), None if a >= 0 else a)
             for (low, _), a in zip(padding, after, strict=True)
         )
-        result = np.pad(result[(slice(None), slice(None), *kept)], [(0, 0), (0, 0), *width])
+        result = np.pad(result[(slice(None), slice(None), *inside)], [(0, 0), (0, 0), *width])
     return result if bias is None else result + along_channels(bias, result.ndim)
 
 
@@ -236,12 +236,12 @@ def _deformed_conv(
     each = channels // offset_group
     joined = x.reshape((examples * offset_group, each, *x.shape[2:]))
     coordinates = [c.reshape((examples * offset_group, taps, *places)) for c in at]
-    seen = sample_linear(joined, coordinates)  # (examples * groups, channels, taps, places)
+    samples = sample_linear(joined, coordinates)  # (examples * groups, channels, taps, places)
     if mask is not None:
-        seen = seen * mask.reshape((examples * offset_group, 1, taps, *places))
-    seen = seen.reshape((examples, group, channels // group * taps, math.prod(places)))
+        samples = samples * mask.reshape((examples * offset_group, 1, taps, *places))
+    samples = samples.reshape((examples, group, channels // group * taps, math.prod(places)))
     rows = w.reshape((group, w.shape[0] // group, channels // group * taps))
-    result = (rows @ seen).reshape((examples, w.shape[0], *places))
+    result = (rows @ samples).reshape((examples, w.shape[0], *places))
     return result if bias is None else result + along_channels(bias, result.ndim)
 
 

@@ -107,10 +107,10 @@ def _convert(x: Any, dtype: np.dtype, saturate: int, mode: str) -> Any:
 
 def _convert_text(x: Any, dtype: np.dtype) -> Any:
     """Cast between numbers and strings, which is done when the model is loaded."""
-    known = known_array(x, "Cast: the numbers of a string")
+    array = known_array(x, "Cast: the numbers of a string")
     if dtype.kind in "OU":
-        return known.astype(np.str_)
-    return known.astype(np.float64).astype(dtype) if dtype.kind != "b" else known != "False"
+        return array.astype(np.str_)
+    return array.astype(np.float64).astype(dtype) if dtype.kind != "b" else array != "False"
 
 
 def _cast_to(x: Any, to: int, saturate: int = 1, round_mode: str = "up") -> Any:

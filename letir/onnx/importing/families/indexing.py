@@ -37,13 +37,13 @@ def _gather(x: Any, indices: Any, axis: int = 0) -> Any:
 def _gather_elements(x: Any, indices: Any, axis: int = 0) -> Any:
     """GatherElements: the element at each index along an axis."""
     axis = axis_of(axis, x.ndim)
-    kept = tuple(
+    region = tuple(
         slice(None) if i == axis or x.shape[i] == n else slice(0, n)
         for i, n in enumerate(indices.shape)
     )
     x = traced_with(x, indices)
-    is_whole = all(part == slice(None) for part in kept)
-    return np.take_along_axis(x if is_whole else x[kept], indices, axis)
+    is_whole = all(part == slice(None) for part in region)
+    return np.take_along_axis(x if is_whole else x[region], indices, axis)
 
 
 def scatter_updates(x: Any, where: tuple, updates: Any, reduction: str) -> Any:
@@ -106,8 +106,8 @@ def _tensor_scatter(
 
 def _compress(x: Any, condition: Any, axis: int | None = None) -> Any:
     """Compress: the elements or slices where the condition is true."""
-    kept = known_array(condition, "Compress: the condition").astype(bool)
-    places = np.flatnonzero(kept)
+    mask = known_array(condition, "Compress: the condition").astype(bool)
+    places = np.flatnonzero(mask)
     if axis is None:
         return x.reshape((-1,))[places]
     return take_elements(x, places, axis=axis_of(axis, x.ndim))
@@ -120,8 +120,8 @@ def _nonzero(x: Any) -> Any:
 
 def _unique(x: Any, axis: int | None = None, sorted: int = 1) -> tuple:
     """Unique: (the values, their first positions, the number of each element's value, counts)."""
-    found = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
-    values, first, inverse, counts = found
+    results = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    values, first, inverse, counts = results
     inverse = inverse.reshape((-1,))
     if not sorted:
         order = np.argsort(first, kind="stable")
@@ -180,9 +180,9 @@ def _ngram_counts(
             if min_gram_length <= length <= max_gram_length:
                 most = min(max_skip_count, rows.shape[1]) if length > 1 else 0
                 skips = range(most + 1)
-                found = [_match_counts(rows, pool_int64s[at : at + length], k + 1) for k in skips]
+                matches = [_match_counts(rows, pool_int64s[at : at + length], k + 1) for k in skips]
                 column = ngram_indexes[place]
-                columns[column] = columns[column] + sum(found)
+                columns[column] = columns[column] + sum(matches)
             place += 1
     counts: Any = np.stack(columns, axis=1)
     by: Any = np.ones(len(columns))
@@ -243,14 +243,16 @@ def _non_max_suppression(
         allowed = ranked > least_score.reshape(())
     places = np.arange(boxes.shape[1])
 
-    def step(kept: Any, row: tuple) -> tuple:
+    def step(selected: Any, row: tuple) -> tuple:
         place, is_allowed, overlaps = row
-        is_kept = is_allowed & ~np.any(overlaps & kept, axis=-1) & (kept.sum(axis=-1) < count)
-        return np.where(places == place, is_kept[..., None], kept), ()
+        is_kept = (
+            is_allowed & ~np.any(overlaps & selected, axis=-1) & (selected.sum(axis=-1) < count)
+        )
+        return np.where(places == place, is_kept[..., None], selected), ()
 
     rows = (places, np.moveaxis(allowed, -1, 0), np.moveaxis(close, -2, 0))
-    kept, _ = scan(step, np.zeros_like(allowed), rows)
-    example, label, rank = np.nonzero(kept)
+    selected, _ = scan(step, np.zeros_like(allowed), rows)
+    example, label, rank = np.nonzero(selected)
     box = traced_with(order, rank)[example, label, rank]
     return np.stack([example, label, box], axis=1).astype(np.int64)
 

@@ -17,10 +17,12 @@ def _negative_log_likelihood(
 ) -> Any:
     """NegativeLogLikelihoodLoss: minus the score of each label, by the weights of the classes."""
     ignored = None if ignore_index is None else labels == ignore_index
-    known = labels if ignored is None else np.where(ignored, np.zeros((), labels.dtype), labels)
-    table = traced_with(scores, known)
-    result = -np.take_along_axis(table, np.expand_dims(known, 1), 1)[:, 0]
-    by = None if weight is None else take_elements(weight, known)
+    safe_labels = (
+        labels if ignored is None else np.where(ignored, np.zeros((), labels.dtype), labels)
+    )
+    table = traced_with(scores, safe_labels)
+    result = -np.take_along_axis(table, np.expand_dims(safe_labels, 1), 1)[:, 0]
+    by = None if weight is None else take_elements(weight, safe_labels)
     if ignored is not None:
         by = np.ones_like(result) if by is None else by
         by = np.where(ignored, number_like(0, result), by)

@@ -35,12 +35,12 @@ def _batch_normalization(
     middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
     parts = [along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
     y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + number_like(epsilon, x)) + parts[3]
-    kept, moved = number_like(momentum, mean), number_like(1 - momentum, mean)
-    new_mean = mean * kept + middle.astype(mean.dtype) * moved
+    old_share, new_share = number_like(momentum, mean), number_like(1 - momentum, mean)
+    new_mean = mean * old_share + middle.astype(mean.dtype) * new_share
     return (
         y.astype(x.dtype),
         new_mean,
-        variance * kept + spread.astype(mean.dtype) * moved,
+        variance * old_share + spread.astype(mean.dtype) * new_share,
     )
 
 
@@ -49,8 +49,8 @@ def _instance_normalization(x: Any, scale: Any, bias: Any, epsilon: float = 1e-5
     axes = tuple(range(2, x.ndim))
     middle = np.mean(x, axis=axes, keepdims=True)
     spread = np.mean(np.square(x - middle), axis=axes, keepdims=True)
-    found = (x - middle) / np.sqrt(spread + number_like(epsilon, x))
-    return found * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
+    normalized = (x - middle) / np.sqrt(spread + number_like(epsilon, x))
+    return normalized * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
 
 
 def _layer_normalization(
@@ -73,9 +73,9 @@ def _layer_normalization(
     centered = wide - middle
     spread = np.mean(np.square(centered), axis=axes, keepdims=True)
     inverse = number_like(1, wide) / np.sqrt(spread + number_like(epsilon, wide))
-    found = (centered * inverse).astype(x.dtype)
-    found = found if scale is None else found * scale
-    return found if bias is None else found + bias, middle, inverse
+    normalized = (centered * inverse).astype(x.dtype)
+    normalized = normalized if scale is None else normalized * scale
+    return normalized if bias is None else normalized + bias, middle, inverse
 
 
 def _rms_normalization(

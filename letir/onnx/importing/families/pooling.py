@@ -45,10 +45,10 @@ class Windows:
         s, d, padding = window_options(len(sizes), kernel, strides, dilations, pads)
         if auto not in ("NOTSET", "VALID", ""):
             padding = same_pads(sizes, kernel, s, d, auto)
-        found = []
+        padded = []
         for n, k, a, b, (low, high) in zip(sizes, kernel, s, d, padding, strict=True):
             if not ceil:
-                found.append((low, high))
+                padded.append((low, high))
                 continue
             if type(n) is Size:
                 raise ShapeError(
@@ -59,8 +59,8 @@ class Windows:
             count = -(-(n + low + high - reach) // a) + 1
             # a window that would begin in the padding at the end does not count
             count -= (count - 1) * a >= n + low
-            found.append((low, max(high, (count - 1) * a + reach - n - low)))
-        return cls(tuple(kernel), tuple(s), tuple(d), tuple(padding), tuple(found))
+            padded.append((low, max(high, (count - 1) * a + reach - n - low)))
+        return cls(tuple(kernel), tuple(s), tuple(d), tuple(padding), tuple(padded))
 
     def spacing(self) -> dict[str, Any]:
         """The arguments of ``unfold`` except for the value of the padding."""
@@ -95,8 +95,8 @@ def _max_pool(
     if outputs < 2:
         return result
     lowest = -math.inf if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-    seen = unfold(x, value=lowest, **windows.spacing())
-    flat = seen.reshape((math.prod(windows.kernel), *seen.shape[len(windows.kernel) :]))
+    patches = unfold(x, value=lowest, **windows.spacing())
+    flat = patches.reshape((math.prod(windows.kernel), *patches.shape[len(windows.kernel) :]))
     best = np.expand_dims(np.argmax(flat, axis=0), 0)
     count = math.prod(sizes)
     inside = np.arange(count).reshape(sizes[::-1]).T if storage_order else np.arange(count)
@@ -136,7 +136,7 @@ def _mean_pool(
     if count_include_pad:
         ones = np.pad(ones, [(0, 0), (0, 0), *windows.declared], constant_values=1)
         pairs = zip(windows.padding, windows.declared, strict=True)
-        spacing["padding"] = tuple((0, high - given) for (_, high), (_, given) in pairs)
+        spacing["padding"] = tuple((0, high - declared) for (_, high), (_, declared) in pairs)
     return total / np.sum(unfold(ones, **spacing), axis=windows.axes)
 
 
@@ -213,10 +213,10 @@ def _max_unpool(
     )
     if output_shape is None:
         return result
-    wanted = known_sizes(output_shape, "MaxUnpool: the shape")
-    if any(m < n for m, n in zip(wanted, shape, strict=True)):
-        raise ShapeError(f"MaxUnpool: the result of shape {shape} does not fit into {wanted}")
-    return np.pad(result, [(0, m - n) for m, n in zip(wanted, shape, strict=True)])
+    full_shape = known_sizes(output_shape, "MaxUnpool: the shape")
+    if any(m < n for m, n in zip(full_shape, shape, strict=True)):
+        raise ShapeError(f"MaxUnpool: the result of shape {shape} does not fit into {full_shape}")
+    return np.pad(result, [(0, m - n) for m, n in zip(full_shape, shape, strict=True)])
 
 
 def _norm_along(x: Any, axis: int = -1, p: int = 2) -> Any:

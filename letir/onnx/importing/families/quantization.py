@@ -42,9 +42,9 @@ def _quantize(
         x, scale = x.astype(dtype_of(precision)), scale.astype(dtype_of(precision))
     elif x.dtype.kind in "iu":
         x = x.astype(scale.dtype)
-    found, limits = np.rint(x / scale), np.iinfo(dtype)
+    rounded, limits = np.rint(x / scale), np.iinfo(dtype)
     # int32 is as exact as the operator demands; float16 has too few digits for the sum
-    wide = found.astype(np.float32) if found.dtype == np.float16 else found
+    wide = rounded.astype(np.float32) if rounded.dtype == np.float16 else rounded
     if zero is not None:
         wide = wide + _for_each(zero, x, axis, block_size).astype(wide.dtype)
     return np.clip(wide, number_like(limits.min, wide), number_like(limits.max, wide)).astype(dtype)

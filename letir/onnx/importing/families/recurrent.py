@@ -120,8 +120,8 @@ def _run_direction(
         if lengths is None:
             return new, new[0]
         runs = (row[1] < lengths)[:, None]
-        kept = tuple(np.where(runs, a, b) for a, b in zip(new, carry, strict=True))
-        return kept, np.where(runs, new[0], number_like(0, new[0]))
+        states = tuple(np.where(runs, a, b) for a, b in zip(new, carry, strict=True))
+        return states, np.where(runs, new[0], number_like(0, new[0]))
 
     last, outputs = scan(body, state, (drive, time))
     return outputs, last
@@ -153,18 +153,18 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
     ) -> tuple:
         count = _direction_count(direction, w, r, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
-        given = activations or list(defaults) * count
-        f = _activation_functions(given, activation_alpha, activation_beta)
+        names = activations or list(defaults) * count
+        f = _activation_functions(names, activation_alpha, activation_beta)
         outputs, lasts = [], []
         for i in range(count):
             weights = _weights_of(i, gates, w, r, b, p)
             weights |= {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
             state = _first_state(i, states, x, r.shape[-1], (initial_h, initial_c), layout)
             is_reversed = direction == "reverse" or i == 1
-            seen = _reversed_in_time(x, sequence_lens) if is_reversed else x
+            sequence = _reversed_in_time(x, sequence_lens) if is_reversed else x
             own = f[i * len(defaults) : (i + 1) * len(defaults)]
-            found, last = _run_direction(step, seen, state, weights, own, clip, sequence_lens)
-            outputs.append(_reversed_in_time(found, sequence_lens) if is_reversed else found)
+            hidden, last = _run_direction(step, sequence, state, weights, own, clip, sequence_lens)
+            outputs.append(_reversed_in_time(hidden, sequence_lens) if is_reversed else hidden)
             lasts.append(last)
         return _both_directions(outputs, lasts, layout)
 
@@ -198,22 +198,22 @@ def _weights_of(i: int, gates: int, w: Any, r: Any, b: Any, p: Any) -> dict[str,
     multiplied by another gate, and has an entry of its own.
     """
     n = r.shape[-1]
-    found = {"W": w[i], "R": r[i], "P": None if p is None else p[i]}
+    weights = {"W": w[i], "R": r[i], "P": None if p is None else p[i]}
     if b is None:
         zero = np.zeros(gates * n, w.dtype)
-        return {**found, "b": zero, "Rb": zero}
+        return {**weights, "b": zero, "Rb": zero}
     of_x, of_h = b[i][: gates * n], b[i][gates * n :]
     if gates == 3:
         parts = [of_x[: 2 * n] + of_h[: 2 * n], of_x[2 * n :]]
-        return {**found, "b": np.concatenate(parts), "Rb": of_h}
-    return {**found, "b": of_x + of_h, "Rb": of_h}
+        return {**weights, "b": np.concatenate(parts), "Rb": of_h}
+    return {**weights, "b": of_x + of_h, "Rb": of_h}
 
 
-def _first_state(i: int, states: int, x: Any, n: int, given: tuple, layout: int) -> tuple:
+def _first_state(i: int, states: int, x: Any, n: int, initial: tuple, layout: int) -> tuple:
     """The initial state of one direction, by default zeros."""
     zeros = lnp.zeros((x.shape[1], n), x.dtype)
     result = []
-    for value in given[:states]:
+    for value in initial[:states]:
         if value is None:
             result.append(zeros)
         else:

@@ -21,11 +21,13 @@ def _reduction(f: Any) -> Any:
         keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Any:
-        given = axes if axes_input is None else known_sizes(axes_input, "the axes of a reduction")
-        if not given and noop_with_empty_axes:
+        axes_given = (
+            axes if axes_input is None else known_sizes(axes_input, "the axes of a reduction")
+        )
+        if not axes_given and noop_with_empty_axes:
             return f(x, (), False)
-        found = axes_of(given, x.ndim) if given else tuple(range(x.ndim))
-        return f(x, found, bool(keepdims))
+        reduced = axes_of(axes_given, x.ndim) if axes_given else tuple(range(x.ndim))
+        return f(x, reduced, bool(keepdims))
 
     return run
 
@@ -140,8 +142,8 @@ def _top_k(
         order = np.flip(last - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
         order = np.argsort(x, axis=axis, kind="stable")
-    taken = order[(*[slice(None)] * axis, slice(0, count))]
-    return np.take_along_axis(x, taken, axis), taken.astype(np.int64)
+    chosen = order[(*[slice(None)] * axis, slice(0, count))]
+    return np.take_along_axis(x, chosen, axis), chosen.astype(np.int64)
 
 
 # ---- cumulative ----
@@ -154,10 +156,10 @@ def _cumulative(f: Any, start: int) -> Any:
         at = axis_of(known_int(axis, "the axis"), x.ndim)
         x = np.flip(x, at) if reverse else x
         if exclusive:
-            front, kept = [slice(None)] * x.ndim, [slice(None)] * x.ndim
-            front[at], kept[at] = slice(0, 1), slice(0, -1)
+            front, inner = [slice(None)] * x.ndim, [slice(None)] * x.ndim
+            front[at], inner[at] = slice(0, 1), slice(0, -1)
             first = x[tuple(front)] * number_like(0, x) + number_like(start, x)
-            result = np.concatenate([first, f(x[tuple(kept)], axis=at, dtype=x.dtype)], axis=at)
+            result = np.concatenate([first, f(x[tuple(inner)], axis=at, dtype=x.dtype)], axis=at)
         else:
             result = f(x, axis=at, dtype=x.dtype)
         return np.flip(result, at) if reverse else result

@@ -147,18 +147,16 @@ def _scales_and_sizes(
         ]
     if sizes is None:
         raise ShapeError("Resize: it needs scales or sizes")
-    wanted = known_sizes(sizes, "Resize: the sizes")
-    if any(type(n) is Size for n in [*wanted, *old]):
-        same = [m if m is n or m == n else None for m, n in zip(wanted, old, strict=True)]
-        factors = [
-            1.0 if s is not None else w / n for s, w, n in zip(same, wanted, old, strict=True)
-        ]
-        return factors, wanted
-    factors = [m / n if n else 1.0 for m, n in zip(wanted, old, strict=True)]
+    new = known_sizes(sizes, "Resize: the sizes")
+    if any(type(n) is Size for n in [*new, *old]):
+        same = [m if m is n or m == n else None for m, n in zip(new, old, strict=True)]
+        factors = [1.0 if s is not None else w / n for s, w, n in zip(same, new, old, strict=True)]
+        return factors, new
+    factors = [m / n if n else 1.0 for m, n in zip(new, old, strict=True)]
     if policy != "stretch":
         one = min(factors) if policy == "not_larger" else max(factors)
         return [one] * len(axes), [int(one * n + 0.5) for n in old]
-    return factors, wanted
+    return factors, new
 
 
 def _resize_regions(roi: Any) -> list[list] | None:

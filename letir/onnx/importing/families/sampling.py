@@ -39,8 +39,8 @@ def _read_at(x: Any, places: Sequence) -> Any:
     if type(last) is np.ndarray and any(type(place) is Tracer for place in index):
         last = as_traced(last)
     rows = lnp.arange(x.shape[0]).reshape((-1, *[1] * (index[0].ndim - 1)))
-    found = np.moveaxis(last[(rows, *index)], -1, 1)
-    return np.where(np.expand_dims(inside, 1), found, number_like(0, x))
+    values = np.moveaxis(last[(rows, *index)], -1, 1)
+    return np.where(np.expand_dims(inside, 1), values, number_like(0, x))
 
 
 def sample_linear(x: Any, coordinates: Sequence) -> Any:
@@ -162,7 +162,7 @@ def _roi_align(
     """RoiAlign: means (or maxima) of samples in the bins of regions (He et al., 2017)."""
     is_half = coordinate_transformation_mode == "half_pixel"
     boxes = rois * np.float32(spatial_scale) - np.float32(0.5 if is_half else 0)
-    found = []
+    directions = []
     for axis, bins in ((1, output_height), (0, output_width)):
         start, size = boxes[:, axis], boxes[:, axis + 2] - boxes[:, axis]
         size = size if is_half else np.maximum(size, np.float32(1))
@@ -179,10 +179,10 @@ def _roi_align(
                     *(sampling_ratio, spatial_scale),
                 )
             samples = max(*counts, 1)
-        found.append((_roi_places(start, size, bins, samples), bins, samples))
-    (ys, height, by_y), (xs, width, by_x) = found
-    seen = _read_regions(x, batch_indices, ys, xs, mode)
-    apart = seen.reshape((*seen.shape[:2], height, by_y, width, by_x))
+        directions.append((_roi_places(start, size, bins, samples), bins, samples))
+    (ys, height, by_y), (xs, width, by_x) = directions
+    regions = _read_regions(x, batch_indices, ys, xs, mode)
+    apart = regions.reshape((*regions.shape[:2], height, by_y, width, by_x))
     return (np.max if mode == "max" else np.mean)(apart, axis=(3, 5))
 
 
@@ -210,9 +210,9 @@ def _read_regions(x: Any, batch_indices: Any, ys: Any, xs: Any, mode: str) -> An
     inside, sides = [], []
     for place, n in ((ys, x.shape[2]), (xs, x.shape[3])):
         inside.append((place >= -1) & (place <= n))
-        kept = np.clip(place, 0, n - 1).astype(x.dtype)
-        low = np.minimum(np.floor(kept), number_like(max(n - 2, 0), x))
-        share = kept - low
+        clipped = np.clip(place, 0, n - 1).astype(x.dtype)
+        low = np.minimum(np.floor(clipped), number_like(max(n - 2, 0), x))
+        share = clipped - low
         first = low.astype(np.int64)
         second = np.minimum(first + 1, n - 1)
         sides.append([(first, number_like(1, x) - share), (second, share)])
@@ -222,9 +222,9 @@ def _read_regions(x: Any, batch_indices: Any, ys: Any, xs: Any, mode: str) -> An
         at = [np.broadcast_to(y[:, :, None], shape), np.broadcast_to(column[:, None, :], shape)]
         weight = (by_y[:, :, None] * by_x[:, None, :])[:, None]
         terms.append(_read_at(images, at) * weight)
-    found = np.max(np.stack(terms), axis=0) if mode == "max" else sum(terms[1:], terms[0])
+    values = np.max(np.stack(terms), axis=0) if mode == "max" else sum(terms[1:], terms[0])
     is_inside = (inside[0][:, :, None] & inside[1][:, None, :])[:, None]
-    return np.where(is_inside, found, number_like(0, x))
+    return np.where(is_inside, values, number_like(0, x))
 
 
 # ---- MaxRoiPool ----
@@ -250,10 +250,10 @@ def _max_roi_pool(x: Any, rois: Any, pooled_shape: Any, spatial_scale: float = 1
     check_elements((rois.shape[0], *x.shape[1:3], columns, x.shape[3]), "MaxRoiPool")
     image, lowest = take_elements(x, rois[:, 0].astype(np.int64), axis=0), number_like(-np.inf, x)
     inside = _is_in_bin(left, right, columns, x.shape[3])[:, None, None]
-    found = np.max(np.where(inside, np.expand_dims(image, 3), lowest), axis=4)
+    maxima = np.max(np.where(inside, np.expand_dims(image, 3), lowest), axis=4)
     inside = _is_in_bin(top, bottom, rows, x.shape[2])[:, None, :, :, None]
-    found = np.max(np.where(inside, np.expand_dims(found, 2), lowest), axis=3)
-    return np.where(found == lowest, number_like(0, x), found)
+    maxima = np.max(np.where(inside, np.expand_dims(maxima, 2), lowest), axis=3)
+    return np.where(maxima == lowest, number_like(0, x), maxima)
 
 
 OPERATORS: dict[str, Any] = {

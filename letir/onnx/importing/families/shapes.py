@@ -41,15 +41,15 @@ def _size(x: Any) -> Any:
 
 def _reshape(x: Any, shape_input: Any = None, shape: Any = None, allowzero: int = 0) -> Any:
     """Reshape: 0 keeps a size unless ``allowzero``, and -1 is computed."""
-    wanted = known_sizes(shape if shape_input is None else shape_input, "Reshape: the shape")
+    sizes = known_sizes(shape if shape_input is None else shape_input, "Reshape: the shape")
     if not allowzero:
-        short = [i for i, n in enumerate(wanted) if type(n) is int and n == 0 and i >= x.ndim]
+        short = [i for i, n in enumerate(sizes) if type(n) is int and n == 0 and i >= x.ndim]
         if short:
             raise ShapeError(
-                f"Reshape: the shape {wanted} keeps a size that {x.shape} does not have"
+                f"Reshape: the shape {sizes} keeps a size that {x.shape} does not have"
             )
-        wanted = [x.shape[i] if type(n) is int and n == 0 else n for i, n in enumerate(wanted)]
-    return lnp.reshape(x, tuple(wanted)) if not is_shape(x) else x.reshape(wanted)
+        sizes = [x.shape[i] if type(n) is int and n == 0 else n for i, n in enumerate(sizes)]
+    return lnp.reshape(x, tuple(sizes)) if not is_shape(x) else x.reshape(sizes)
 
 
 def _flatten(x: Any, axis: int = 1) -> Any:
@@ -60,21 +60,21 @@ def _flatten(x: Any, axis: int = 1) -> Any:
 
 def _squeeze(x: Any, axes_input: Any = None, axes: Any = None) -> Any:
     """Squeeze: without axes of size 1."""
-    given = axes if axes_input is None else known_sizes(axes_input, "Squeeze: the axes")
-    if given is None:
-        given = [i for i, n in enumerate(x.shape) if type(n) is int and n == 1]
-    found = axes_of(list(given), x.ndim)
-    if any(type(x.shape[axis]) is int and x.shape[axis] != 1 for axis in found):
-        raise ShapeError(f"Squeeze: the axes {found} of {x.shape} do not all have size 1")
-    return x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in found))
+    numbers = axes if axes_input is None else known_sizes(axes_input, "Squeeze: the axes")
+    if numbers is None:
+        numbers = [i for i, n in enumerate(x.shape) if type(n) is int and n == 1]
+    positions = axes_of(list(numbers), x.ndim)
+    if any(type(x.shape[axis]) is int and x.shape[axis] != 1 for axis in positions):
+        raise ShapeError(f"Squeeze: the axes {positions} of {x.shape} do not all have size 1")
+    return x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in positions))
 
 
 def _unsqueeze(x: Any, axes_input: Any = None, axes: Any = None) -> Any:
     """Unsqueeze: with new axes of size 1 at these places of the result."""
-    given = axes if axes_input is None else known_sizes(axes_input, "Unsqueeze: the axes")
-    rank = x.ndim + len(given)
-    found, rest = axes_of(list(given), rank), iter(x.shape)
-    return x.reshape(tuple(1 if i in found else next(rest) for i in range(rank)))
+    numbers = axes if axes_input is None else known_sizes(axes_input, "Unsqueeze: the axes")
+    rank = x.ndim + len(numbers)
+    positions, rest = axes_of(list(numbers), rank), iter(x.shape)
+    return x.reshape(tuple(1 if i in positions else next(rest) for i in range(rank)))
 
 
 def _transpose(x: Any, perm: Sequence[int] | None = None) -> Any:
@@ -138,11 +138,11 @@ def _slice(
     """Slice: from ``starts`` to ``ends`` in ``steps`` along the axes."""
     begin = known_sizes(starts if starts_input is None else starts_input, "Slice: the starts")
     end = known_sizes(ends if ends_input is None else ends_input, "Slice: the ends")
-    given = axes if axes_input is None else known_sizes(axes_input, "Slice: the axes")
-    found = axes_of(list(range(len(begin))) if given is None else list(given), x.ndim)
+    numbers = axes if axes_input is None else known_sizes(axes_input, "Slice: the axes")
+    positions = axes_of(list(range(len(begin))) if numbers is None else list(numbers), x.ndim)
     by = [1] * len(begin) if steps is None else known_sizes(steps, "Slice: the steps")
     index: list[Any] = [slice(None)] * x.ndim
-    for axis, a, b, step in zip(found, begin, end, by, strict=True):
+    for axis, a, b, step in zip(positions, begin, end, by, strict=True):
         index[axis] = _bounded_slice(a, b, step, x.shape[axis])
     return x[tuple(index)]
 
@@ -174,33 +174,35 @@ def _pad(
     value: float = 0.0,
 ) -> Any:
     """Pad: elements added before and after each axis; negative numbers remove elements."""
-    given = pads if pads_input is None else known_sizes(pads_input, "Pad: the numbers")
+    numbers = pads if pads_input is None else known_sizes(pads_input, "Pad: the numbers")
     axes = range(x.ndim) if axes_input is None else known_sizes(axes_input, "Pad: the axes")
-    found = axes_of(list(axes), x.ndim)
-    if len(given) != 2 * len(found):
-        raise ShapeError(f"Pad: {len(given)} numbers for {len(found)} axes\n  two for each axis")
+    positions = axes_of(list(axes), x.ndim)
+    if len(numbers) != 2 * len(positions):
+        raise ShapeError(
+            f"Pad: {len(numbers)} numbers for {len(positions)} axes\n  two for each axis"
+        )
     pairs: list[Any] = [(0, 0)] * x.ndim
-    for axis, low, high in zip(found, given, given[len(found) :], strict=False):
+    for axis, low, high in zip(positions, numbers, numbers[len(positions) :], strict=False):
         pairs[axis] = (low, high)
     index = tuple(
         slice(max(-low, 0), n - max(-high, 0)) if min(low, high) < 0 else slice(None)
         for (low, high), n in zip(pairs, x.shape, strict=True)
     )
-    kept = x[index] if any(s != slice(None) for s in index) else x
+    cropped = x[index] if any(s != slice(None) for s in index) else x
     width = [(max(low, 0), max(high, 0)) for low, high in pairs]
-    sizes = [n + a + b for n, (a, b) in zip(kept.shape, width, strict=True)]
-    kept = made_later(kept, sizes, "Pad")
+    sizes = [n + a + b for n, (a, b) in zip(cropped.shape, width, strict=True)]
+    cropped = made_later(cropped, sizes, "Pad")
     if mode != "constant":
-        return lnp.pad(kept, width, mode=mode)
+        return lnp.pad(cropped, width, mode=mode)
     fill = value if constant is None else constant
     if hasattr(fill, "reshape"):
         fill = fill.reshape(())
-    if kept.dtype == bool and type(fill) is float:
+    if cropped.dtype == bool and type(fill) is float:
         fill = bool(fill)
     if type(fill) is float or type(fill) is np.ndarray:
-        return np.pad(kept, width, mode="constant", constant_values=kept.dtype.type(fill))
-    inner = np.pad(kept, width, mode="constant")  # a traced number fills the rest
-    mask = np.pad(np.ones(kept.shape, bool), width, mode="constant")
+        return np.pad(cropped, width, mode="constant", constant_values=cropped.dtype.type(fill))
+    inner = np.pad(cropped, width, mode="constant")  # a traced number fills the rest
+    mask = np.pad(np.ones(cropped.shape, bool), width, mode="constant")
     return np.where(mask, inner, fill)
 
 
@@ -222,20 +224,22 @@ def _constant(**attrs: Any) -> Any:
 def _constant_of_shape(shape: Any, value: Any = None) -> Any:
     """ConstantOfShape: an array full of one number."""
     fill = np.zeros(1, np.float32) if value is None else value
-    made = zeros_of(known_sizes(shape, "ConstantOfShape: the shape"), fill.dtype, "ConstantOfShape")
-    return made + fill.reshape(()) if fill.dtype != bool else made | fill.reshape(())
+    zeros = zeros_of(
+        known_sizes(shape, "ConstantOfShape: the shape"), fill.dtype, "ConstantOfShape"
+    )
+    return zeros + fill.reshape(()) if fill.dtype != bool else zeros | fill.reshape(())
 
 
 def _expand(x: Any, shape: Any) -> Any:
     """Expand: x and an array of the given shape broadcast against each other."""
-    wanted = known_sizes(shape, "Expand: the shape")
-    rank = max(x.ndim, len(wanted))
+    sizes = known_sizes(shape, "Expand: the shape")
+    rank = max(x.ndim, len(sizes))
     own = [1] * (rank - x.ndim) + list(x.shape)
-    wanted = [1] * (rank - len(wanted)) + wanted
-    out = tuple(b if type(a) is int and a == 1 else a for a, b in zip(own, wanted, strict=True))
-    for a, b in zip(own, wanted, strict=True):
+    sizes = [1] * (rank - len(sizes)) + sizes
+    out = tuple(b if type(a) is int and a == 1 else a for a, b in zip(own, sizes, strict=True))
+    for a, b in zip(own, sizes, strict=True):
         if type(a) is int and type(b) is int and a != b and 1 not in (a, b):
-            raise ShapeError(f"Expand: {tuple(x.shape)} does not broadcast with {tuple(wanted)}")
+            raise ShapeError(f"Expand: {tuple(x.shape)} does not broadcast with {tuple(sizes)}")
     return np.broadcast_to(made_later(x, out, "Expand"), out)
 
 
@@ -289,8 +293,8 @@ def _triangle(x: Any, k: Any = None, upper: int = 1) -> Any:
     if type(rows) is Size or type(columns) is Size:
         return (np.triu if upper else np.tril)(x, diagonal)
     offset = np.arange(columns) - np.arange(rows)[:, None]
-    kept = offset >= diagonal if upper else offset <= diagonal
-    return np.where(kept, x, np.zeros((), x.dtype))
+    mask = offset >= diagonal if upper else offset <= diagonal
+    return np.where(mask, x, np.zeros((), x.dtype))
 
 
 def _depth_to_space(x: Any, blocksize: int, mode: str = "DCR") -> Any:

@@ -30,13 +30,13 @@ def _same_size(a: Any, b: Any) -> bool:
     size, other = sizes[0], b if type(a) is Size else a
     if type(other) is not Size and other <= 0:
         return False
-    found = sizes_differ(size, other)
-    if found is None:
+    differ = sizes_differ(size, other)
+    if differ is None:
         raise ShapeError(
             f"the model asks whether the size {size} is {other}, which is not known\n"
             "  give the size a number: letir.onnx.load(model, sizes={...}), or pass args"
         )
-    return not found
+    return not differ
 
 
 def _sizes_where(condition: Any, a: Any, b: Any) -> Any:

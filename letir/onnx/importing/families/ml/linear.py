@@ -51,10 +51,10 @@ def _imputer(
 ) -> Any:
     """Imputer: one number, which may be nan, replaced by others in each column."""
     is_float = imputed_value_floats is not None
-    given = imputed_value_floats if is_float else imputed_value_int64s
+    replacements = imputed_value_floats if is_float else imputed_value_int64s
     missing = replaced_value_float if is_float else replaced_value_int64
     is_missing = np.isnan(x) if missing != missing else x == number_like(missing, x)
-    return np.where(is_missing, np.array(given, x.dtype), x)
+    return np.where(is_missing, np.array(replacements, x.dtype), x)
 
 
 def _feature_vectorizer(*arrays: Any, inputdimensions: Any = None) -> Any:
@@ -66,29 +66,29 @@ def _feature_vectorizer(*arrays: Any, inputdimensions: Any = None) -> Any:
 def _label_encoder(x: Any, **attrs: Any) -> Any:
     """LabelEncoder: a number in place of each number of a table."""
     keys, values, default = _table_of(attrs)
-    found = np.full((), default).astype(values.dtype)
+    labels = np.full((), default).astype(values.dtype)
     for key, value in zip(keys[::-1], values[::-1], strict=True):
         same = np.isnan(x) if key != key else x == number_like(key, x)
-        found = np.where(same, value, found)
-    return found + np.zeros_like(x, dtype=values.dtype)
+        labels = np.where(same, value, labels)
+    return labels + np.zeros_like(x, dtype=values.dtype)
 
 
 def _table_of(attrs: dict[str, Any]) -> tuple[Any, np.ndarray, Any]:
     """(keys, values, default) of a LabelEncoder."""
     kinds = {"int64s": np.int64, "floats": np.float32, "tensor": None}
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for part in ("keys", "values"):
         names = [aval for aval in kinds if f"{part}_{aval}" in attrs]
         if len(names) != 1:
             raise MissingRule("LabelEncoder: strings are not supported\n  encode them as integers")
-        found[part] = np.asarray(attrs[f"{part}_{names[0]}"], kinds[names[0]])
-        if found[part].dtype.kind not in "biuf":
+        table[part] = np.asarray(attrs[f"{part}_{names[0]}"], kinds[names[0]])
+        if table[part].dtype.kind not in "biuf":
             raise MissingRule("LabelEncoder: strings are not supported\n  encode them as integers")
     default = attrs.get("default_tensor")
     if default is None:
-        is_float = found["values"].dtype.kind == "f"
+        is_float = table["values"].dtype.kind == "f"
         default = attrs.get("default_float", -0.0) if is_float else attrs.get("default_int64", -1)
-    return found["keys"], found["values"], np.asarray(default).reshape(-1)[0]
+    return table["keys"], table["values"], np.asarray(default).reshape(-1)[0]
 
 
 def _one_hot_encoder(
@@ -113,8 +113,8 @@ def apply_post_transform(scores: Any, post_transform: str) -> Any:
     if post_transform == "SOFTMAX":
         return softmax(scores, axis=-1)
     if post_transform == "SOFTMAX_ZERO":
-        kept = scores != 0
-        powers = np.where(kept, np.exp(scores - np.max(scores, axis=-1, keepdims=True)), 0)
+        is_nonzero = scores != 0
+        powers = np.where(is_nonzero, np.exp(scores - np.max(scores, axis=-1, keepdims=True)), 0)
         return (powers / np.sum(powers, axis=-1, keepdims=True)).astype(scores.dtype)
     if post_transform == "PROBIT":
         return ndtri(scores)

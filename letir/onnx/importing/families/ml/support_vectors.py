@@ -66,13 +66,13 @@ def _pairs_of(attrs: dict[str, Any], count: int) -> tuple[np.ndarray, np.ndarray
     if len(per_class) != count or min(per_class) < 0:
         raise ParseError(f"{len(per_class)} numbers of support vectors for {count} classes")
     ends = np.cumsum([0, *per_class])
-    given = np.array(attrs["coefficients"]).reshape(count - 1, int(ends[-1]))
+    coefficients = np.array(attrs["coefficients"]).reshape(count - 1, int(ends[-1]))
     pairs = np.array([(i, j) for i in range(count) for j in range(i + 1, count)])
     check_elements([int(ends[-1]), len(pairs)], "the coefficients of a support vector machine")
     weights = np.zeros((int(ends[-1]), len(pairs)))
     for column, (i, j) in zip(weights.T, pairs, strict=True):
-        column[ends[i] : ends[i + 1]] = given[j - 1, ends[i] : ends[i + 1]]
-        column[ends[j] : ends[j + 1]] = given[i, ends[j] : ends[j + 1]]
+        column[ends[i] : ends[i + 1]] = coefficients[j - 1, ends[i] : ends[i + 1]]
+        column[ends[j] : ends[j + 1]] = coefficients[i, ends[j] : ends[j + 1]]
     return weights, pairs, int(ends[-1])
 
 

@@ -182,8 +182,8 @@ def _tree_classifier(x: Any, **attrs: Any) -> tuple:
         scores = np.concatenate([first, second], axis=1)
         return labels_of(scores, attrs), scores.astype(np.float32)
     scores = forest.scores(x, "SUM", base)
-    found = apply_post_transform(scores, post)
-    return labels_of(scores, attrs), found.astype(np.float32)
+    transformed = apply_post_transform(scores, post)
+    return labels_of(scores, attrs), transformed.astype(np.float32)
 
 
 def _tree_ensemble(x: Any, **attrs: Any) -> Any:
