@@ -20,8 +20,8 @@ WATCHERS: list[Callable[[Exception], None]] = []
 
 def notify_watchers(error: E) -> E:
     """Call all watchers with ``error``, which NumPy's functions would not raise, and return it."""
-    for told in WATCHERS:
-        told(error)
+    for watcher in WATCHERS:
+        watcher(error)
     return error
 
 
@@ -44,8 +44,8 @@ def _as_numpys(error: Exception) -> Exception | None:
     frame = sys._getframe(1).f_back
     if frame is None:  # the interpreter shows an error that nothing has caught
         return None
-    for told in TEXT_WATCHERS:
-        result = told(error, frame)
+    for watcher in TEXT_WATCHERS:
+        result = watcher(error, frame)
         if result is not None:
             return result
     return None

@@ -200,11 +200,11 @@ def with_progress(title: str, function: Callable) -> Callable:
 
 def count_items(items: Sequence | Iterable) -> Iterator:
     """The items; the present stage of this thread shows how many of them have been taken."""
-    known, thread = [*items], threading.get_ident()
+    all_items, thread = [*items], threading.get_ident()
     stage = next((s for s in reversed(DISPLAY.stages) if s.thread == thread), None)
-    for done, item in enumerate(known):
+    for done, item in enumerate(all_items):
         if stage is not None:
-            stage.done, stage.total = done, len(known)
+            stage.done, stage.total = done, len(all_items)
         yield item
 
 

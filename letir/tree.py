@@ -94,13 +94,13 @@ def unflatten(structure: optree.PyTreeSpec | Tree, leaves: Iterable[Any]) -> Any
     >>> unflatten(structure({"w": 1.0, "b": 2.0}), [3.0, 4.0])
     {'w': 4.0, 'b': 3.0}
     """
-    spec, given = _spec_of(structure, "tree.unflatten"), [*leaves]
-    if len(given) != spec.num_leaves:
+    spec, new_leaves = _spec_of(structure, "tree.unflatten"), [*leaves]
+    if len(new_leaves) != spec.num_leaves:
         raise ShapeError(
             f"tree.unflatten: the structure {Tree(spec)} has {spec.num_leaves} leaves, found "
-            f"{len(given)}{at_user()}\n  pass as many as tree.flatten returned"
+            f"{len(new_leaves)}{at_user()}\n  pass as many as tree.flatten returned"
         )
-    return spec.unflatten(given)
+    return spec.unflatten(new_leaves)
 
 
 @entry_point
@@ -115,9 +115,9 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) ->
     >>> map(lambda w, g: w - 0.1 * g, {"w": 1.0, "b": 2.0}, {"w": 10.0, "b": 20.0})
     {'w': 0.0, 'b': 0.0}
     """
-    found, spec = _flatten_registered(tree, is_leaf)
+    flat, spec = _flatten_registered(tree, is_leaf)
     others = _subtrees_at(spec, rest, "tree.map")
-    return spec.unflatten([f(*group) for group in zip(found, *others, strict=True)])
+    return spec.unflatten([f(*group) for group in zip(flat, *others, strict=True)])
 
 
 @entry_point
@@ -171,15 +171,15 @@ def reduce(
     >>> reduce(lambda total, leaf: total + leaf, {"w": 1.0, "b": (2.0, 3.0)})
     6.0
     """
-    found = _flatten_registered(tree, is_leaf)[0]
+    flat = _flatten_registered(tree, is_leaf)[0]
     if initializer is not _MISSING:
-        return functools.reduce(f, found, initializer)
-    if not found:
+        return functools.reduce(f, flat, initializer)
+    if not flat:
         raise DTypeError(
             f"tree.reduce: the tree has no leaves, and no initializer was given{at_user()}\n"
             "  pass the value of an empty tree, as in tree.reduce(f, tree, 0.0)"
         )
-    return functools.reduce(f, found)
+    return functools.reduce(f, flat)
 
 
 @entry_point
@@ -201,10 +201,10 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     >>> broadcast((1, 2), ([10.0, 20.0], {"w": 30.0}))
     ([1, 1], {'w': 2})
     """
-    found, spec = _flatten_registered(prefix_tree, is_leaf)
+    flat, spec = _flatten_registered(prefix_tree, is_leaf)
     (subtrees,) = _subtrees_at(spec, (full_tree,), "tree.broadcast")
     filled = []
-    for leaf, subtree in zip(found, subtrees, strict=True):
+    for leaf, subtree in zip(flat, subtrees, strict=True):
         below = _flatten_registered(subtree, is_leaf)[1]
         filled.append(below.unflatten([leaf] * below.num_leaves))
     return spec.unflatten(filled)
@@ -251,7 +251,7 @@ def _flatten_registered(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], optree.P
 
 def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTreeSpec]:
     """The leaves with their paths, and the structure of a pytree."""
-    found, spec = _flatten_registered(tree, is_leaf)
+    flat, spec = _flatten_registered(tree, is_leaf)
     paths = [
         tuple(
             [
@@ -261,10 +261,10 @@ def _flattened_with_paths(tree: Any, is_leaf: IsLeaf) -> tuple[list, optree.PyTr
         )
         for path in optree.treespec_accessors(spec)
     ]
-    return [*zip(paths, found, strict=True)], spec
+    return [*zip(paths, flat, strict=True)], spec
 
 
-def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> list[list]:
+def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], caller: str) -> list[list]:
     """For each tree, its subtrees at the positions of the leaves of ``spec``."""
     result = []
     for i, tree in enumerate(trees, start=2):
@@ -273,21 +273,21 @@ def _subtrees_at(spec: optree.PyTreeSpec, trees: Iterable[Any], asked: str) -> l
             result.append(spec.flatten_up_to(tree))
         except ValueError:
             nested = _flatten_registered(tree, None)[1]
-            which = f"argument {i}" if asked.startswith("tree.map") else "the tree"
+            which = f"argument {i}" if caller.startswith("tree.map") else "the tree"
             raise ShapeError(
-                f"{asked}: {which} is nested as {Tree(nested)}, expected {Tree(spec)}{at_user()}\n"
+                f"{caller}: {which} is nested as {Tree(nested)}, expected {Tree(spec)}{at_user()}\n"
                 "  nest it with the same keys, lengths and classes"
             ) from None
     return result
 
 
-def _spec_of(structure: Any, asked: str) -> optree.PyTreeSpec:
+def _spec_of(structure: Any, caller: str) -> optree.PyTreeSpec:
     """A structure of optree. Raises DTypeError for another object."""
     if type(structure) is Tree:
         return structure.spec
     if not isinstance(structure, optree.PyTreeSpec):
         raise DTypeError(
-            f"{asked}: a structure is expected, found {structure!r} of type "
+            f"{caller}: a structure is expected, found {structure!r} of type "
             f"{type(structure).__name__}{at_user()}\n  letir.tree.structure(tree) returns one"
         )
     return structure

@@ -152,14 +152,14 @@ def entry_point(function: F) -> F:
                 _refuse_other_kinds(function, plain, (*named, *kwargs.items()))
             return function(*args, **kwargs)
         except BaseException as error:
-            found = LATE_BOUND["shorten_traceback"](error, function, args, kwargs)
+            shortened = LATE_BOUND["shorten_traceback"](error, function, args, kwargs)
             del args, kwargs  # a stored exception would keep arrays alive
-            if found is error:
-                del found
+            if shortened is error:
+                del shortened
                 raise
         try:
-            raise found
+            raise shortened
         finally:
-            del found  # no cycle of the error and this frame
+            del shortened  # no cycle of the error and this frame
 
     return cast(F, call)

@@ -83,8 +83,8 @@ class _Activity:
         if layout.loop:
             n_carry = layout.n_carry(bind)
             carry = slice(layout.steps, layout.steps + n_carry)
-            flags, found = self.fixpoint(bodies[-1], flags, carry)
-            return [*flags[carry], *[False] * layout.own(bind), *found[n_carry:]]
+            flags, active = self.fixpoint(bodies[-1], flags, carry)
+            return [*flags[carry], *[False] * layout.own(bind), *active[n_carry:]]
         rows = [self.results_of_body(body, flags) for body in bodies]
         return [any(each) for each in zip(*rows, strict=True)]
 
@@ -107,7 +107,7 @@ class _Activity:
         """For each result of a body, whether it requires grad, given flags of its parameters."""
         key = id(body), tuple(flags)
         if key not in self.known:
-            found = self.locals(body, key[1])
-            results = [type(arg) is Local and arg in found for arg in body.ret.args]
+            active = self.locals(body, key[1])
+            results = [type(arg) is Local and arg in active for arg in body.ret.args]
             self.known[key] = body, results
         return self.known[key][1]

@@ -44,17 +44,17 @@ def _alpha_equal(f: Lambda, g: Lambda) -> bool:
     """Whether two programs are equal up to names and source lines; constants compare by bits."""
     # compares each pair of bodies once: bodies are shared, and may nest
     pairs: dict[tuple[int, int], tuple[Lambda, Lambda]] = {(id(f), id(g)): (f, g)}
-    left = [(f, g)]
-    while left:
-        if not _same_level(*left.pop(), pairs, left):
+    pending = [(f, g)]
+    while pending:
+        if not _same_level(*pending.pop(), pairs, pending):
             return False
     return True
 
 
-def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
+def _same_level(f: Lambda, g: Lambda, pairs: dict, pending: list) -> bool:
     """Whether two programs are equal provided that their corresponding bodies are.
 
-    Pairs of bodies are appended to ``left`` unless they are in ``pairs`` already.
+    Pairs of bodies are appended to ``pending`` unless they are in ``pairs`` already.
     """
     if len(f.params) != len(g.params) or len(f.binds) != len(g.binds):
         return False
@@ -67,7 +67,7 @@ def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
     for a, b in zip(f.binds, g.binds, strict=True):
         if a.op is not b.op:
             return False
-        if a.attrs is not b.attrs and not _same_attrs(a, b, pairs, left):
+        if a.attrs is not b.attrs and not _same_attrs(a, b, pairs, pending):
             return False
         if len(a.binders) != len(b.binders) or not _same_args(a.args, b.args, same):
             return False
@@ -78,7 +78,7 @@ def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
     return _same_args(f.ret.args, g.ret.args, same)
 
 
-def _same_attrs(a: Bind, b: Bind, pairs: dict, left: list) -> bool:
+def _same_attrs(a: Bind, b: Bind, pairs: dict, pending: list) -> bool:
     if not a.op.holds_lambdas:
         return a.attrs == b.attrs
     first, second = bodies_of(a), bodies_of(b)
@@ -94,7 +94,7 @@ def _same_attrs(a: Bind, b: Bind, pairs: dict, left: list) -> bool:
         key = id(pair[0]), id(pair[1])
         if pair[0] is not pair[1] and key not in pairs:
             pairs[key] = pair
-            left.append(pair)
+            pending.append(pair)
     return True
 
 

@@ -110,19 +110,19 @@ def _replace_bodies(value, following: Iterator[Lambda]):
     return value
 
 
-def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
-    """``fn`` with each body of its binds replaced by its entry in ``made``."""
+def _with_changed(fn: Lambda, replacements: dict[int, Lambda]) -> Lambda:
+    """``fn`` with each body of its binds replaced by its entry in ``replacements``."""
     attrs: dict[int, Attrs] = {}  # by id: binds that share attributes keep sharing them
     binds, changed = list(fn.binds), False
     for i, bind in enumerate(binds):
         if bind.op.holds_lambdas:
-            known = attrs.get(id(bind.attrs))
-            if known is None:
+            new_attrs = attrs.get(id(bind.attrs))
+            if new_attrs is None:
                 old = bodies_of(bind)
-                known = attrs_with(bind.attrs, old, [made[id(body)] for body in old])
-                attrs[id(bind.attrs)] = known
-            if known is not bind.attrs:
-                binds[i] = bind.replace(attrs=known)
+                new_attrs = attrs_with(bind.attrs, old, [replacements[id(body)] for body in old])
+                attrs[id(bind.attrs)] = new_attrs
+            if new_attrs is not bind.attrs:
+                binds[i] = bind.replace(attrs=new_attrs)
                 changed = True
     return fn.with_binds(tuple(binds)) if changed else fn
 
@@ -153,7 +153,13 @@ def all_bodies(fn: Lambda) -> list[Lambda]:
         elif id(body) not in done:
             done.add(id(body))
             stack.append((body, True))
-            inner = [held for bind in body.binds for held in bodies_of(bind)]
-            stack.extend([(held, False) for held in reversed(inner) if id(held) not in done])
+            inner = [inner_body for bind in body.binds for inner_body in bodies_of(bind)]
+            stack.extend(
+                [
+                    (inner_body, False)
+                    for inner_body in reversed(inner)
+                    if id(inner_body) not in done
+                ]
+            )
     order.reverse()
     return order

@@ -56,12 +56,12 @@ def _infer_types(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType |
     if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * result_count(op, attrs)
     try:
-        found = op.aval(*[None if aval is NO_TYPE else aval for aval in types], **attrs)
+        aval_or_avals = op.aval(*[None if aval is NO_TYPE else aval for aval in types], **attrs)
     except AttributeError:
         if NO_TYPE not in types:
             raise
         raise DTypeError(f"{op.name}: an operand is None\n  pass arrays and numbers") from None
-    return results_tuple(op, found)
+    return results_tuple(op, aval_or_avals)
 
 
 def fresh_binders(

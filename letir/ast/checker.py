@@ -92,19 +92,19 @@ def _check_trees(fn: Lambda) -> None:
         _check_count(fn.out_tree.arrays, len(fn.ret.args), "out", "results")
 
 
-def _check_count(described: int, found: int, word: str, what: str) -> None:
+def _check_count(described: int, count: int, word: str, noun: str) -> None:
     """Raise ShapeError unless a tree describes as many arrays as there are."""
-    if described != found:
+    if described != count:
         raise ShapeError(
-            f"the tree after `{word}` has {described} arrays, the program {found} {what}\n"
-            f"  write one * for each of the {what}"
+            f"the tree after `{word}` has {described} arrays, the program {count} {noun}\n"
+            f"  write one * for each of the {noun}"
         )
 
 
-def _check_bind(local: Local, bound: set[Local], what: str) -> None:
+def _check_bind(local: Local, bound: set[Local], subject: str) -> None:
     if local in bound:
         raise ScopeError(
-            f"{what}, {local!r}, is bound twice: every local is bound once\n"
+            f"{subject}, {local!r}, is bound twice: every local is bound once\n"
             "  bind the second result to a new Local"
         )
     bound.add(local)
@@ -118,14 +118,14 @@ def _is_const(arg) -> bool:
 
 def _unbound_message(fn: Lambda, bind: Bind, arg) -> str:
     later = any(arg in other.binders for other in fn.binds)
-    what = (
+    problem = (
         "is used before it is bound"
         if later
         else "is free: a program is closed, make it a parameter"
     )
     # not line_of: the printer has no number for an unbound local
     at = source_line(bind.source)
-    return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
+    return f"{arg!r} {problem}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
 
 def check_bind_types(fn: Lambda, bind: Bind) -> None:
@@ -139,9 +139,9 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
         )
     # in order, too: tokens and the bare text depend on it
     if tuple(attrs) != tuple(op.attrs):
-        expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
+        expected, names = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
         raise ScopeError(
-            f"{op.name}: its attributes are ({expected}), found ({found})\n  in {line_of(fn, bind)}"
+            f"{op.name}: its attributes are ({expected}), found ({names})\n  in {line_of(fn, bind)}"
         )
     if op.holds_lambdas and not op.is_users:
         _refuse_stray_bodies(fn, bind)
@@ -185,12 +185,12 @@ def _refuse_counts_of_bodies(fn: Lambda, bind: Bind) -> None:
     except (TypeError, ValueError):
         counts = [None]
     if not all(type(n) is int and n >= 0 for n in counts):
-        given = ", ".join(
+        counts_text = ", ".join(
             f"{name}={value!r}" for name, value in bind.attrs.items() if name not in BODY_ATTRIBUTES
         )
         raise DTypeError(
             f"{bind.op.name}: a number of its operands or results is not an int of at least 0, "
-            f"found {given}\n"
+            f"found {counts_text}\n"
             "  docs/operations.md lists the attributes of each operation\n"
             f"  in {line_of(fn, bind)}"
         )
@@ -215,8 +215,8 @@ def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None, bound: int | Non
     except (RecursionError, MemoryError):  # of the process, not of the operands
         raise
     except Exception as error:  # whatever a rule runs into
-        found = error_of_rule(op, error)
-        raise error_in_let(found, line_of(fn, bind), bind.source) from error
+        rule_error = error_of_rule(op, error)
+        raise error_in_let(rule_error, line_of(fn, bind), bind.source) from error
 
 
 def _refuse_count(op: Primitive, count: int, bound: int) -> None:
@@ -248,23 +248,23 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
         )
     fresh: dict = {}
     params = []
-    for param, given in zip(fn.params, types, strict=True):
-        aval = getattr(given, "type", given)
-        known = aval is None or type(aval) is ArrayType
-        if not known and not hasattr(aval, "dtype"):
+    for param, new_type in zip(fn.params, types, strict=True):
+        aval = getattr(new_type, "type", new_type)
+        is_type = aval is None or type(aval) is ArrayType
+        if not is_type and not hasattr(aval, "dtype"):
             raise DTypeError(
-                f"retype: a type is expected, found {given!r}\n"
+                f"retype: a type is expected, found {new_type!r}\n"
                 "  pass ArrayType, ShapeDtype or an array for each parameter, one by one"
             )
-        fresh[param] = Local(aval if known else ArrayType(aval.dtype, aval.shape), param.name)
+        fresh[param] = Local(aval if is_type else ArrayType(aval.dtype, aval.shape), param.name)
         params.append(fresh[param])
     binds = []
     sizes = given_sizes([p.type for p in fn.params], [p.type for p in params])
     for bind in fn.binds:
         args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
         attrs = resize_attrs(bind.attrs, sizes) if sizes else bind.attrs
-        found = _infer_types(fn, bind, args, attrs)
-        binders = tuple([Local(t, b.name) for t, b in zip(found, bind.binders, strict=True)])
+        new_types = _infer_types(fn, bind, args, attrs)
+        binders = tuple([Local(t, b.name) for t, b in zip(new_types, bind.binders, strict=True)])
         fresh.update(zip(bind.binders, binders, strict=True))
         binds.append(Bind(binders, bind.op, args, attrs, bind.source))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))

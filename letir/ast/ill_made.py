@@ -36,12 +36,12 @@ def ill_made_error(fn: Lambda, error: Exception) -> LetirError:
 
 def _refuse_program(fn: Lambda) -> None:
     """Raise for the first wrong part of a program and its bodies."""
-    todo, seen = [fn], set()
+    todo, visited = [fn], set()
     while todo:
         level = todo.pop()
-        if id(level) in seen:
+        if id(level) in visited:
             continue
-        seen.add(id(level))
+        visited.add(id(level))
         _refuse_level(level)
         for bind in level.binds:
             todo += bodies_of(bind)
@@ -92,50 +92,50 @@ def _refuse_fields(bind: Bind, name: str) -> None:
     _expect_sequence(bind.args, "the operands", at)
 
 
-def _expect_sequence(found: Any, what: str, at: str) -> None:
+def _expect_sequence(value: Any, part: str, at: str) -> None:
     """Raise DTypeError unless this is a tuple or a list."""
-    if type(found) not in (tuple, list):
+    if type(value) not in (tuple, list):
         raise DTypeError(
-            f"{what} are {_describe_value(found)}, expected a tuple{at}\n  write (local,) for one"
+            f"{part} are {_describe_value(value)}, expected a tuple{at}\n  write (local,) for one"
         )
 
 
-def _expect_local(found: Any, what: str, at: str) -> None:
+def _expect_local(value: Any, part: str, at: str) -> None:
     """Raise DTypeError unless this is a Local with a type and a name, or without."""
-    if type(found) is not Local:
+    if type(value) is not Local:
         raise DTypeError(
-            f"{what} is {_describe_value(found)}, expected Local{at}\n  Local(type, name) makes one"
+            f"{part} is {_describe_value(value)}, expected Local{at}\n  Local(type, name) makes one"
         )
-    if found.type is not None and type(found.type) is not ArrayType:
-        aval = _describe_value(found.type)
+    if value.type is not None and type(value.type) is not ArrayType:
+        aval = _describe_value(value.type)
         raise DTypeError(
-            f"the type of {what} is {aval}, expected ArrayType or None{at}\n"
+            f"the type of {part} is {aval}, expected ArrayType or None{at}\n"
             "  ArrayType(dtype, shape) makes one"
         )
-    if found.name is not None and type(found.name) is not str:
+    if value.name is not None and type(value.name) is not str:
         raise DTypeError(
-            f"the name of {what} is {_describe_value(found.name)}, expected a string{at}\n"
+            f"the name of {part} is {_describe_value(value.name)}, expected a string{at}\n"
             "  leave it out for a local without one"
         )
 
 
-def _expect_arg(found: Any, what: str, at: str, bound: set[Local]) -> None:
+def _expect_arg(arg: Any, part: str, at: str, bound: set[Local]) -> None:
     """Raise unless this is a bound local, or a constant that a program may hold."""
-    if type(found) is Local:
-        if found not in bound:
-            name = f" {found.name}" if found.name else ""
+    if type(arg) is Local:
+        if arg not in bound:
+            name = f" {arg.name}" if arg.name else ""
             raise ScopeError(
-                f"{what} is a local{name} of type {found.type} that is not bound before{at}\n"
+                f"{part} is a local{name} of type {arg.type} that is not bound before{at}\n"
                 "  a program is closed: make it a parameter"
             )
         return
-    value = found.value if type(found) is Const else None
-    if type(found) is not Const or not (
+    value = arg.value if type(arg) is Const else None
+    if type(arg) is not Const or not (
         value is None or type(value) in PYTHON_NUMBERS or type(value) is UndefType
     ):
-        what = f"{what} is {_describe_value(found)}"
+        part = f"{part} is {_describe_value(arg)}"
         raise DTypeError(
-            f"{what}, expected a Local, or a Const that holds a Python number or None{at}\n"
+            f"{part}, expected a Local, or a Const that holds a Python number or None{at}\n"
             "  an array is bound by the operation constant"
         )
 

@@ -17,12 +17,12 @@ def needed_binds(
     """The binds that the results ``ret`` need, the binds for which ``is_root(bind)`` is true, and
     the binds that these need, in their order.
     """
-    live, kept = set(ret.locals()), []
+    live, needed = set(ret.locals()), []
     for bind in reversed(binds):
         if not live.isdisjoint(bind.binders) or is_root(bind):
             live.update([arg for arg in bind.args if type(arg) is Local])
-            kept.append(bind)
-    return tuple(reversed(kept))
+            needed.append(bind)
+    return tuple(reversed(needed))
 
 
 def has_effect(bind: Bind) -> bool:

@@ -295,14 +295,14 @@ class Primitive:
                 )
             return LATE_BOUND["compute"](self, operands, self.complete(attrs))
         except BaseException as error:
-            found = LATE_BOUND["shorten_traceback"](error, self, args, kwargs)
-            if found is error:
-                del found, args, kwargs, operands, attrs
+            short = LATE_BOUND["shorten_traceback"](error, self, args, kwargs)
+            if short is error:
+                del short, args, kwargs, operands, attrs
                 raise
         try:
-            raise found
+            raise short
         finally:
-            del found, args, kwargs, operands, attrs
+            del short, args, kwargs, operands, attrs
 
     def complete(self, attrs: dict[str, Any]) -> Attrs:
         """``attrs`` with the defaults filled in, in the record's order."""
@@ -310,8 +310,8 @@ class Primitive:
         if not self.attrs and not attrs:
             return NO_ATTRS
         # all calls with the default values share one object, so that its token is computed once
-        given = map(operator.is_, map(self.attrs.get, attrs), attrs.values())
-        if self.default_attrs is not None and self.attrs.keys() >= attrs.keys() and all(given):
+        flags = map(operator.is_, map(self.attrs.get, attrs), attrs.values())
+        if self.default_attrs is not None and self.attrs.keys() >= attrs.keys() and all(flags):
             return self.default_attrs
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
         for name in self.flags:

@@ -318,8 +318,8 @@ class ModuleSites:
             if is_start:
                 is_usual &= not any(map(operator.contains, self.extended, self.names))
             else:
-                found = map(operator.getitem, self.extended, self.names)
-                is_usual &= all(map(operator.is_, found, self.stand_ins))
+                current = map(operator.getitem, self.extended, self.names)
+                is_usual &= all(map(operator.is_, current, self.stand_ins))
         except (KeyError, ValueError):  # a name is missing, or is bound to an array now
             is_usual = False
         if not is_usual:

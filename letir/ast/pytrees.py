@@ -127,9 +127,9 @@ def _is_record(cls: type) -> bool:
 
 def has_fields(cls: type) -> bool:
     """Whether a class is an attrs class or a dataclass of users, a node of trees."""
-    known = attrs.has(cls) or dataclasses.is_dataclass(cls)
+    is_declared = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own classes, such as ShapeDtype, are leaves
-    return known and not cls.__module__.startswith("letir.")
+    return is_declared and not cls.__module__.startswith("letir.")
 
 
 def _is_generator(cls: type) -> bool:
@@ -261,22 +261,22 @@ class Tree:
         """The number of leaves that are not static."""
         return self.spec.num_leaves - len(self.statics)
 
-    def leaves_of(self, tree: Any, asked: str) -> list:
+    def leaves_of(self, tree: Any, caller: str) -> list:
         """The non-static leaves of ``tree``, which must have this structure and these static
         leaves.
         """
-        leaves = self.leaves_at(tree, asked)
+        leaves = self.leaves_at(tree, caller)
         static = dict(self.statics)
         for i, expected in self.statics:
             if not expected.is_made_from(leaves[i]):
                 raise DTypeError(
-                    f"{asked}: the static argument {expected.text} is part of the program, "
+                    f"{caller}: the static argument {expected.text} is part of the program, "
                     f"found {leaves[i]!r}\n"
                     "  trace again with the new value"
                 )
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
 
-    def leaves_at(self, tree: Any, asked: str) -> list:
+    def leaves_at(self, tree: Any, caller: str) -> list:
         """The values at the leaves; static leaves may be containers, others may not."""
         static = dict(self.statics)
         try:
@@ -293,7 +293,7 @@ class Tree:
             != self.text
         ):
             raise DTypeError(
-                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec)}\n"
+                f"{caller}: expected arguments nested as {self.text}, found {Tree(spec)}\n"
                 "  nest them with the same keys and lengths"
             )
         return leaves

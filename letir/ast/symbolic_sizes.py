@@ -67,7 +67,7 @@ def given_sizes(declared: Iterable, given: Iterable) -> dict:
     Their values follow from sizes with one symbol, such as ``n`` or ``2*n+1``. Symbols without such
     a size, and symbols whose given size does not fit, are left out.
     """
-    found: dict = {}
+    numbers: dict = {}
     later: list = []
     for old, new in zip(declared, given, strict=True):
         if old is new or getattr(old, "shape", None) is None or not hasattr(new, "shape"):
@@ -76,13 +76,13 @@ def given_sizes(declared: Iterable, given: Iterable) -> dict:
             for size, n in zip(old.shape, new.shape, strict=True):
                 match size.terms if type(size) is Size else ():
                     case (((name,), 1),):
-                        found.setdefault(name, n)
+                        numbers.setdefault(name, n)
                     case (((name,), factor),) | (((name,), factor), ((), _)):
                         later.append((name, factor, n - dict(size.terms).get((), 0)))
     for name, factor, n in later:
         if not _leaves_rest(n, factor):
-            found.setdefault(name, n // factor)
-    return {name: n for name, n in found.items() if n != Size.named(name)}
+            numbers.setdefault(name, n // factor)
+    return {name: n for name, n in numbers.items() if n != Size.named(name)}
 
 
 def _leaves_rest(size: Any, by: int) -> bool:

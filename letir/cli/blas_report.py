@@ -28,11 +28,11 @@ _LEVEL_OF = {core: level for level, names in _CORES.items() for core in names.sp
 
 def blas_report() -> dict:
     """The name, version, core, threads and file of NumPy's BLAS, and ``advice`` or None."""
-    known = np.show_config(mode="dicts")
-    blas = known.get("Build Dependencies", {}).get("blas", {})
+    config = np.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
     result: dict = {"name": blas.get("name"), "version": blas.get("version")}
     result |= _openblas_facts(_loaded_files())
-    simd = known.get("SIMD Extensions", {})
+    simd = config.get("SIMD Extensions", {})
     features = {*simd.get("baseline", ()), *simd.get("found", ())}
     result["advice"] = core_advice(result.get("core"), features)
     return result
@@ -49,8 +49,8 @@ def core_advice(core: str | None, features: Iterable[str]) -> str | None:
     if chosen is None or chosen >= level:
         return None
     name, better, _ = _LEVELS[level]
-    asked = os.environ.get("OPENBLAS_CORETYPE")
-    why = f", as OPENBLAS_CORETYPE={asked} asks" if asked else ""
+    setting = os.environ.get("OPENBLAS_CORETYPE")
+    why = f", as OPENBLAS_CORETYPE={setting} asks" if setting else ""
     return (
         f"OpenBLAS computes with code for {core} ({_LEVELS[chosen][0]}){why}, and this processor "
         f"has {name}: set OPENBLAS_CORETYPE={better} in the environment for faster products"

@@ -72,8 +72,8 @@ def _unless_it_fails(facts: Callable[[], dict]) -> dict:
 
 def _letir_facts() -> dict:
     """letir's version and where it is, and the variables that change how it works."""
-    asked = {k: v for k, v in sorted(os.environ.items()) if k.startswith("LETIR_")}
-    set_here = ", ".join(f"{k}={v}" for k, v in asked.items()) or None
+    settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith("LETIR_")}
+    set_here = ", ".join(f"{k}={v}" for k, v in settings.items()) or None
     return {
         "version": __version__,
         "folder": str(Path(__file__).parents[1]),

@@ -179,14 +179,14 @@ def optimize_command(options: argparse.Namespace) -> int:
         steps.append(PassReport.from_programs(*step))
 
     if options.passes:
-        found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
+        optimized = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
     else:
-        found = optimize_program(program, exact=options.exact, observe=note)
-    write_program(found, options.output)  # which may fail, before anything is printed
+        optimized = optimize_program(program, exact=options.exact, observe=note)
+    write_program(optimized, options.output)  # which may fail, before anything is printed
     for step in steps:
         if step.change and options.output is not None:
             print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
-    print_result(found, options.output)
+    print_result(optimized, options.output)
     return 0
 
 
@@ -202,8 +202,8 @@ def diff_command(options: argparse.Namespace) -> int:
 def pass_named(name: str) -> Callable:
     """The pass of this name."""
     if name not in passes.__all__ or name in NO_PASSES:
-        known = ", ".join(sorted(set(passes.__all__) - NO_PASSES))
-        raise LetirError(f"there is no pass {name!r}\n  there are {known}")
+        names = ", ".join(sorted(set(passes.__all__) - NO_PASSES))
+        raise LetirError(f"there is no pass {name!r}\n  there are {names}")
     return getattr(passes, name)
 
 
@@ -266,14 +266,14 @@ def counted_text(things: Sized, word: str) -> str:
     return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
 
 
-def output_paths(given: list[str], count: int) -> list[str]:
+def output_paths(paths: list[str], count: int) -> list[str]:
     """A path for each result: as given, or numbered if one path is given for several results."""
-    if len(given) in (0, count):
-        return given
-    if len(given) > 1:
+    if len(paths) in (0, count):
+        return paths
+    if len(paths) > 1:
         raise LetirError(
             f"the program has {count} results: give --out once or {count} times, "
-            f"not {len(given)} times\n  leave --out away to print the results"
+            f"not {len(paths)} times\n  leave --out away to print the results"
         )
-    stem, dot, suffix = given[0].rpartition(".")
+    stem, dot, suffix = paths[0].rpartition(".")
     return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]

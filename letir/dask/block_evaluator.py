@@ -124,12 +124,12 @@ class DaskEvaluator(Evaluator):
             raise self._refusal(bind, operands, "it runs on whole arrays only")
         try:
             xp = DASK_MAKERS if op.reads_sizes_only else self.xp
-            found = results_tuple(op, op.impl(xp, *operands, **bind.attrs))
+            results = results_tuple(op, op.impl(xp, *operands, **bind.attrs))
         except Exception as error:
             raise self._refusal(bind, operands, _first_sentence(error)) from None
-        if len(found) != len(avals):
+        if len(results) != len(avals):
             raise self._refusal(bind, operands, "its number of results depends on values")
-        return tuple(map(functools.partial(self._as_typed, bind, operands), found, avals))
+        return tuple(map(functools.partial(self._as_typed, bind, operands), results, avals))
 
     def _scan(self, bind: Bind, operands: list) -> tuple:
         """The results of a loop over the first axis of some operands, block after block."""
@@ -147,9 +147,9 @@ class DaskEvaluator(Evaluator):
         for k in reversed(places) if attrs["reverse"] else places:
             block = [*carry, *[row.blocks[k] for row in rows], *captured]
             step = _with_operands(bind, tuple(map(type_of, block)))
-            found = in_one_task(BlockProgram(step), block, [arg.type for arg in step.ret.args])
-            carry = list(found[:n_carry])
-            stacks.append(list(found[n_carry:]))
+            results = in_one_task(BlockProgram(step), block, [arg.type for arg in step.ret.args])
+            carry = list(results[:n_carry])
+            stacks.append(list(results[n_carry:]))
         ordered = stacks[::-1] if attrs["reverse"] else stacks
         return (*carry, *[da.concatenate(parts) for parts in zip(*ordered, strict=True)])
 
@@ -167,12 +167,12 @@ class DaskEvaluator(Evaluator):
             parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
         return (da.concatenate(parts),)
 
-    def _as_typed(self, bind: Bind, operands: list, found: Any, aval: ArrayType) -> Any:
+    def _as_typed(self, bind: Bind, operands: list, result: Any, aval: ArrayType) -> Any:
         """A result of Dask's with the dtype that NumPy's result has."""
-        found = da.asarray(found)
-        if has_static_shape(aval) and found.shape != aval.shape:
-            raise self._refusal(bind, operands, f"Dask gives a shape of {found.shape}")
-        return found if found.dtype == aval.dtype else found.astype(aval.dtype)
+        result = da.asarray(result)
+        if has_static_shape(aval) and result.shape != aval.shape:
+            raise self._refusal(bind, operands, f"Dask gives a shape of {result.shape}")
+        return result if result.dtype == aval.dtype else result.astype(aval.dtype)
 
     def _refusal(self, bind: Bind, operands: list, why: str) -> LetirError:
         """The error for a bind that cannot be computed on the blocks of its operands."""
@@ -181,10 +181,10 @@ class DaskEvaluator(Evaluator):
             for n, x in enumerate(operands)
             if not has_one_block(x)
         ]
-        found = "; ".join(split) or "its operands have one block each"
+        reason = "; ".join(split) or "its operands have one block each"
         return LetirError(
             f"{bind.op.name} cannot be computed on these blocks: {why}\n"
-            f"  {found}: give each one block before, by x.rechunk(-1), or split another axis"
+            f"  {reason}: give each one block before, by x.rechunk(-1), or split another axis"
         )
 
 

@@ -52,7 +52,7 @@ def grad(
     return _with_computed_results(gradients.grad(loss, argnums, has_aux=has_aux), loss, "grad")
 
 
-def _with_computed_results(gradient: Callable, loss: Callable, asked: str) -> Callable:
+def _with_computed_results(gradient: Callable, loss: Callable, caller: str) -> Callable:
     """``gradient``, jitted, with its results computed."""
     # with a symbolic number of rows, a block would take several tasks
     jitted = jit(gradient, static_shapes=True)
@@ -62,8 +62,8 @@ def _with_computed_results(gradient: Callable, loss: Callable, asked: str) -> Ca
     def computed(*args: Any, **kwargs: Any) -> Any:
         if not any(map(is_lazy, flatten((args, kwargs))[0])):
             raise DTypeError(
-                f"letir.dask.{asked}: none of the arguments is a Dask array\n"
-                f"  pass the data as Dask arrays, or use letir.{asked}"
+                f"letir.dask.{caller}: none of the arguments is a Dask array\n"
+                f"  pass the data as Dask arrays, or use letir.{caller}"
             )
         leaves, spec = flatten(jitted(*args, **kwargs))
         # a sum is a NumPy scalar, as without Dask

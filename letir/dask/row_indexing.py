@@ -47,8 +47,8 @@ def _rows_of(aval: ArrayType, axis: int, item: Any, arrays: Sequence, split: Spl
         return None
     avals = [arg.type for arg in arrays]
     own = [places[0] if i == which else None for i in range(len(arrays))]
-    found = broadcast_row_axes(avals, tuple(own), split.count)
-    return found and (found[0], (which,))
+    broadcast = broadcast_row_axes(avals, tuple(own), split.count)
+    return broadcast and (broadcast[0], (which,))
 
 
 def index_rule(bind: Bind, split: Split) -> RowRule | None:
@@ -56,12 +56,12 @@ def index_rule(bind: Bind, split: Split) -> RowRule | None:
     x, *arrays = bind.args
     item, axis = bind.attrs["item"], split.axes[0]
     if axis is None:
-        found = broadcast_row_axes([arg.type for arg in arrays], split.axes[1:], split.count)
-        return found and RowRule((None, *found[0])) if _entries_by_axis(item, x.type.ndim) else None
-    found = _rows_of(x.type, axis, item, arrays, split)
-    if found is None or _is_split_otherwise(split.axes[1:], found[0]):
+        rows = broadcast_row_axes([arg.type for arg in arrays], split.axes[1:], split.count)
+        return rows and RowRule((None, *rows[0])) if _entries_by_axis(item, x.type.ndim) else None
+    rows = _rows_of(x.type, axis, item, arrays, split)
+    if rows is None or _is_split_otherwise(split.axes[1:], rows[0]):
         return None
-    return RowRule((axis, *found[0]), numbers=tuple([1 + i for i in found[1]]))
+    return RowRule((axis, *rows[0]), numbers=tuple([1 + i for i in rows[1]]))
 
 
 def _is_split_otherwise(axes: Axes, needed: Axes) -> bool:
@@ -89,19 +89,19 @@ def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
     item, axis = bind.attrs["item"], split.axes[0]
     if axis is None:
         return None
-    found = _rows_of(x.type, axis, item, arrays, split)
-    if found is None:
+    rows = _rows_of(x.type, axis, item, arrays, split)
+    if rows is None:
         return None
-    place = _part_axis(x.type, (axis, *found[0]), item, arrays, split.count)
+    place = _part_axis(x.type, (axis, *rows[0]), item, arrays, split.count)
     if place is None:
         return None
     rank = len(indexed_shape(x.type.shape, item, tuple([arg.type for arg in arrays])))
     own = new.type.ndim - rank + place
     is_split = own >= 0 and new.type.shape[own] == split.count
-    needed = (axis, own if is_split else None, *found[0])
+    needed = (axis, own if is_split else None, *rows[0])
     if _is_split_otherwise(split.axes, needed):
         return None
-    return RowRule(needed, numbers=tuple([2 + i for i in found[1]]))
+    return RowRule(needed, numbers=tuple([2 + i for i in rows[1]]))
 
 
 def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
@@ -112,12 +112,12 @@ def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
         needed: list = []
         numbers: list = []
         for item, _, arrays in parts:
-            found = _rows_of(aval, axis, item, arrays, split)
-            place = found and _part_axis(aval, (axis, *found[0]), item, arrays, split.count)
-            if found is None or place is None:
+            rows = _rows_of(aval, axis, item, arrays, split)
+            place = rows and _part_axis(aval, (axis, *rows[0]), item, arrays, split.count)
+            if rows is None or place is None:
                 break
-            numbers += [len(needed) + 1 + i for i in found[1]]
-            needed += [place, *found[0]]
+            numbers += [len(needed) + 1 + i for i in rows[1]]
+            needed += [place, *rows[0]]
         else:
             if not _is_split_otherwise(split.axes, tuple(needed)):
                 return RowRule(tuple(needed), shape_axis=axis, numbers=tuple(numbers))
@@ -129,13 +129,13 @@ def _rule_of_added_rows(split: Split, aval: ArrayType, parts: list) -> RowRule |
     needed: list = []
     for item, _, arrays in parts:
         axes = split.axes[len(needed) + 1 : len(needed) + 1 + len(arrays)]
-        found = broadcast_row_axes([arg.type for arg in arrays], axes, split.count)
-        if found is None or _entries_by_axis(item, aval.ndim) is None:
+        rows = broadcast_row_axes([arg.type for arg in arrays], axes, split.count)
+        if rows is None or _entries_by_axis(item, aval.ndim) is None:
             return None
-        place = _part_axis(aval, (None, *found[0]), item, arrays, split.count)
+        place = _part_axis(aval, (None, *rows[0]), item, arrays, split.count)
         if place is None:
             return None
-        needed += [place, *found[0]]
+        needed += [place, *rows[0]]
     if _is_split_otherwise(split.axes, tuple(needed)) or aval.dtype.kind == "b":
         return None
     return RowRule(tuple(needed), (None,), SUM)

@@ -216,16 +216,16 @@ class Partition:
         outside = set(self.fn.ret.locals())
         outside.update(arg for binds in order for bind in binds for arg in bind.locals())
         for (phase, count), group in reversed(members.items()):
-            made = self._group(group, count, outside)
-            outside.update(made.locals())
-            order[phase].append(made)
+            new = self._group(group, count, outside)
+            outside.update(new.locals())
+            order[phase].append(new)
         return passes.dead_code(self.fn.with_binds([bind for binds in order for bind in binds]))
 
     def _group(self, indices: list[int], count: int, outside: set) -> Bind:
         """The bind of a group; its results are the values that are used outside of the group."""
         inputs = _Inputs(count)
         binds = [self._member(index, inputs) for index in indices]
-        found = [
+        triples = [
             (binder, inputs.made[binder], self.rules[i].combine or axis)
             for i in indices
             for binder, axis in zip(self.fn.binds[i].binders, self.rules[i].results, strict=True)
@@ -238,17 +238,17 @@ class Partition:
             Lambda(
                 [*[local for _, local in params], *inputs.numbers],
                 binds,
-                Ret(tuple([inner for _, inner, _ in found])),
+                Ret(tuple([inner for _, inner, _ in triples])),
             ),
             count,
             (*[axis for (_, axis), _ in params], *inputs.number_axes),
             len(inputs.numbers),
             tuple([self.rules[i].results for i in indices]),
             tuple([self.rules[i].shape_axis for i in indices]),
-            tuple([result for _, _, result in found]),
+            tuple([result for _, _, result in triples]),
         )
         args = tuple([arg for (arg, _), _ in params])
-        return Bind(tuple([b for b, _, _ in found]), ROWS, args, Attrs(group=group))
+        return Bind(tuple([b for b, _, _ in triples]), ROWS, args, Attrs(group=group))
 
     def _any_rows(self, count: int) -> tuple[Local, int]:
         """An argument that has ``count`` rows in blocks."""
@@ -331,11 +331,11 @@ def _without_masked_means(fn: Lambda) -> Lambda:
 def _mean_of_chosen(bind: Bind) -> list[Bind]:
     """A mean with a mask: its sum, its count, and their quotient in the dtype of the mean."""
     (x, mask), (mean,), total = bind.args, bind.binders, _sum_for_mean(bind)
-    found: list[Bind] = []
+    binds: list[Bind] = []
 
     def emit(name: str, aval: ArrayType, *args: Arg, **attrs: Any) -> Local:
         local = Local(aval)
-        found.append(Bind((local,), PRIMITIVES[name], args, Attrs(**attrs), bind.source))
+        binds.append(Bind((local,), PRIMITIVES[name], args, Attrs(**attrs), bind.source))
         return local
 
     shape, whole = mean.type.shape, x.type.shape
@@ -346,4 +346,4 @@ def _mean_of_chosen(bind: Bind) -> list[Bind]:
     dtype = np.result_type(total["dtype"], np.intp)
     quotient = emit("div", ArrayType(dtype, shape), added, count)
     cast = PRIMITIVES["cast"]
-    return [*found, Bind((mean,), cast, (quotient,), Attrs(dtype=mean.type.dtype), bind.source)]
+    return [*binds, Bind((mean,), cast, (quotient,), Attrs(dtype=mean.type.dtype), bind.source)]

@@ -62,10 +62,10 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
     ]
     attrs = attrs_for(rule.attrs or bind.attrs, rule.shape_axis, more)
     try:
-        found = bind.op.aval(*avals, **attrs)
+        inferred = bind.op.aval(*avals, **attrs)
     except LetirError:
         return None
-    grown = found if type(found) is tuple else (found,)
+    grown = inferred if type(inferred) is tuple else (inferred,)
     axes = []
     for kind, binder in zip(grown, bind.binders, strict=True):
         shape = binder.type.shape
@@ -82,8 +82,8 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
 
 def _elementwise(bind: Bind, split: Split) -> RowRule | None:
     """An elementwise operation on operands that are broadcast."""
-    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
-    return found and RowRule(found[0])
+    broadcast = broadcast_row_axes(operand_types(bind), split.axes, split.count)
+    return broadcast and RowRule(broadcast[0])
 
 
 def _in_sorted(bind: Bind, split: Split, place: int) -> RowRule | None:
@@ -160,8 +160,8 @@ def _of_matrices(bind: Bind, split: Split) -> RowRule | None:
         return None
     if len(bind.args) == 1:
         return RowRule(split.axes)
-    found = broadcast_row_axes(operand_types(bind), split.axes, split.count)
-    return found and RowRule(found[0]) if found and found[1] > 2 else None
+    broadcast = broadcast_row_axes(operand_types(bind), split.axes, split.count)
+    return broadcast and RowRule(broadcast[0]) if broadcast and broadcast[1] > 2 else None
 
 
 # ---- shapes ----

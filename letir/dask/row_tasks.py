@@ -112,8 +112,8 @@ def _results_of_block(whole: tuple, *blocks: Any) -> tuple:
     pairs = zip(group.fn.params, arrays, strict=True)
     arrays = [as_operand(param.type, array) for param, array in pairs]
     with one_thread():  # the scheduler computes as many blocks at once as there are cores
-        found = _compiled_for(group, count).run_flat(arrays)
-    return tuple([np.asarray(result)[()] for result in found])
+        results = _compiled_for(group, count).run_flat(arrays)
+    return tuple([np.asarray(result)[()] for result in results])
 
 
 def _only_result(whole: tuple, *blocks: Any) -> Any:
@@ -166,8 +166,8 @@ def _join_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -
 
 def _finish_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The results of all blocks."""
-    found = _join_partial_results(how, parts)
-    pairs = zip(found, how, strict=True)
+    joined = _join_partial_results(how, parts)
+    pairs = zip(joined, how, strict=True)
     return tuple([x / part.divisor if part and part.divisor else x for x, part in pairs])
 
 

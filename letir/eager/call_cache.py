@@ -93,13 +93,13 @@ def _record_call(
     if func is np.where and len(args) == 1:  # np.where(condition) is np.nonzero
         return None
     try:
-        found, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
+        prepared, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     except SeveralBinds:
         return None
     if _has_count(attrs.get("item")):
         return None
     # else the key would not determine the operands
-    same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
+    same = len(prepared) == len(operands) and all(map(lambda x, y: x is y, prepared, operands))
     return (op, op.complete(attrs)) if same else None
 
 

@@ -240,11 +240,11 @@ def _generator_in(mode: Callable[[], Mode], f: Callable) -> Callable:
         while True:
             try:
                 with mode():
-                    found = resume()
+                    value = resume()
             except StopIteration as end:
                 return end.value
             try:
-                resume = functools.partial(steps.send, (yield found))
+                resume = functools.partial(steps.send, (yield value))
             except GeneratorExit:
                 with mode():
                     steps.close()

@@ -90,9 +90,9 @@ def _check_replacement(hook: Callable, position: int, new, old):
         return old
     variable = type(old) if old is not None else None
     if new is None or old is None:
-        what = "removed a gradient" if new is None else "returned a gradient where there is none"
+        problem = "removed a gradient" if new is None else "returned a gradient where there is none"
         raise DTypeError(
-            f"hook {_hook_name(hook)} {what}, at position {position}\n"
+            f"hook {_hook_name(hook)} {problem}, at position {position}\n"
             "  return a gradient of the same type, or None to keep it"
         )
     if not isinstance(new, variable):

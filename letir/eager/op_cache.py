@@ -78,8 +78,8 @@ class OpSpecialization:
 
         Raises TraceError if one was freed, or changed in place.
         """
-        kept, args = step.kept, step.args
-        if kept is FREED:
+        values, args = step.kept, step.args
+        if values is FREED:
             raise freed_error(step)
         count = len(args)
         for place in rule.captured:
@@ -87,9 +87,9 @@ class OpSpecialization:
             if origin is not None and origin.notes is not None:
                 check_unchanged(origin, step)
         if rule is self.rule:
-            return self.unpack(kept)
+            return self.unpack(values)
         # a rule for a subset of the cotangents
-        return [kept[self.kept.index(place)] for place in rule.captured]
+        return [values[self.kept.index(place)] for place in rule.captured]
 
     def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
         """The grad edges of the values that ``rule`` reads, None for constants."""
@@ -178,10 +178,10 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
     rule, missing = _reverse_rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured
     constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history``
-    kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
+    places = tuple(sorted({*constants, *captured})) if requires_grad else ()
     if requires_grad and op.holds_lambdas and len(types) > 1:
         # a loop's rule reads its results, rather than computing the loop again
-        kept = tuple(range(len(args) + len(types)))
+        places = tuple(range(len(args) + len(types)))
     run, is_single = compiled_kernel_of(op, bind.attrs), op.results is None
     is_builtin = not op.is_users and not op.holds_lambdas
     return OpSpecialization(
@@ -200,9 +200,11 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
         missing=missing,
         is_short=is_single and rule is not None and not rule.missing,
         backward=None if rule is None else straight_line_rule(rule.body),
-        kept=kept,
-        keep=tuple_picker(kept * 2 if len(kept) == 1 else kept),  # a tuple: see Note [Collections]
-        unpack=tuple_picker([kept.index(place) for place in captured]),
+        kept=places,
+        keep=tuple_picker(
+            places * 2 if len(places) == 1 else places
+        ),  # a tuple: see Note [Collections]
+        unpack=tuple_picker([places.index(place) for place in captured]),
         watched=tuple([place for place in captured if place < len(args)]),
     )
 

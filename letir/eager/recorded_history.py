@@ -31,8 +31,8 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
     %2 = add %1, 1.0
     return %2
     """
-    given = _flat_values(outputs)
-    for variable in (*given, *_flat_values(inputs)):
+    results = _flat_values(outputs)
+    for variable in (*results, *_flat_values(inputs)):
         if not isinstance(variable, Recorder.variable):
             raise error_at_user_line(
                 TraceError(
@@ -41,9 +41,9 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
                 )
             )
     writer = _Writer(None if inputs is None else _flat_values(inputs))
-    for step in _steps_before([variable.arg for variable in given]):
+    for step in _steps_before([variable.arg for variable in results]):
         writer.write(step)
-    return writer.builder.build([writer.output(variable) for variable in given])
+    return writer.builder.build([writer.output(variable) for variable in results])
 
 
 def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:

@@ -150,8 +150,8 @@ class Recorder:
         outs = (out,) if single else tuple(out)
         step = None
         if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
-            kept = form.keep([*values, *outs])
-            step = args.set_fields(form, kept, ORDER(), self.source or user_place(4)[0])
+            saved = form.keep([*values, *outs])
+            step = args.set_fields(form, saved, ORDER(), self.source or user_place(4)[0])
         result = tuple([self.wrap_result(step, single, i, array) for i, array in enumerate(outs)])
         for variable in result:
             if isinstance(variable, self.variable):

@@ -50,11 +50,9 @@ class Stage:
         """The stage as a closed program of its parameters, followed by the values that it reads of
         earlier stages in the order of first use.
         """
-        made = {*self.params, *(binder for bind in self.binds for binder in bind.binders)}
+        own = {*self.params, *(binder for bind in self.binds for binder in bind.binders)}
         terms: list[Any] = [*self.binds, Ret(self.results)]
-        read = dict.fromkeys(
-            local for term in terms for local in term.locals() if local not in made
-        )
+        read = dict.fromkeys(local for term in terms for local in term.locals() if local not in own)
         return Lambda([*self.params, *read], self.binds, Ret(self.results))
 
 
@@ -133,11 +131,11 @@ class StagedTrace:
         """
         if not _requires_grad(value) or result[0] >= self.derivatives:
             return value
-        found = RECORDER.apply(barrier, (value,))
+        watched = RECORDER.apply(barrier, (value,))
         hook = PassHook(lambda ct, engine: self._note_arrival(result, ct, engine))
-        handle = add_hook(found.arg.own_notes().hooks, hook)
-        self._watched[result] = weakref.ref(found.arg), handle
-        return found
+        handle = add_hook(watched.arg.own_notes().hooks, hook)
+        self._watched[result] = weakref.ref(watched.arg), handle
+        return watched
 
     def _note_arrival(self, result: _Result, ct: Variable, engine: Any) -> None:
         """Note that the gradient of a result has arrived."""
@@ -187,8 +185,8 @@ class StagedTrace:
         defined = [result in ended.arrived for result in self._results]
         pair = differentiate(whole, requires, defined=defined)
         params = pair.df.params[: len(pair.df_input_vjps)]
-        found = zip(pair.df_output_vjps, pair.df.ret.args, strict=True)
-        results = {place: arg for place, arg in found if type(arg) is Local}  # others are zero
+        pairs = zip(pair.df_output_vjps, pair.df.ret.args, strict=True)
+        results = {place: arg for place, arg in pairs if type(arg) is Local}  # others are zero
         self._inputs += [ended.arrived[self._results[i]] for i in pair.df_input_vjps]
         self._results += [(len(self._stages), place) for place in results]
         self._stages.append(Stage(params, pair.df.binds, tuple(results.values())))
@@ -254,5 +252,5 @@ def staged_trace(f: Callable, *args: Any, derivatives: int = 1) -> tuple[StagedT
     trace = StagedTrace(fn, inputs, derivatives)
     out = run_forward(fn, *args)
     leaves, nesting = flatten(out)
-    found = [trace.watch((0, position), result) for position, result in enumerate(leaves)]
-    return trace, nesting.unflatten(found)
+    watched = [trace.watch((0, position), result) for position, result in enumerate(leaves)]
+    return trace, nesting.unflatten(watched)

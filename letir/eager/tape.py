@@ -204,13 +204,13 @@ class ResultEdge(GradEdge):
     @classmethod
     def for_result(cls, type: ArrayType, step: TapeNode, index: int) -> "ResultEdge":
         """The existing part for this result, else a new one: all readers add to one gradient."""
-        known = getattr(step, "parts", None)
-        if known is None:
-            known = step.parts = {}  # weak references: a part refers to its node, else a cycle
-        result = known[index]() if index in known else None
+        parts = getattr(step, "parts", None)
+        if parts is None:
+            parts = step.parts = {}  # weak references: a part refers to its node, else a cycle
+        result = parts[index]() if index in parts else None
         if result is None:
             result = cls(type, step, index)
-            known[index] = weakref.ref(result)
+            parts[index] = weakref.ref(result)
         return result
 
     def note_change(self, source: Source | None) -> None:

@@ -253,11 +253,11 @@ class Variable(ArrayValue):
         self.check_requires_grad("register_hook")
         return add_hook(self.arg.own_notes().hooks, hook)
 
-    def check_requires_grad(self, asked: str) -> None:
+    def check_requires_grad(self, caller: str) -> None:
         """Raise TraceError unless this Variable requires grad."""
         if not self.requires_grad:
             raise TraceError(
-                f"{asked}: the Variable does not require grad{at_user()}\n"
+                f"{caller}: the Variable does not require grad{at_user()}\n"
                 "  make it with requires_grad=True"
             )
 

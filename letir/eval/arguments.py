@@ -63,7 +63,7 @@ def checked_arguments(
             # in place: a second list would keep arrays
             leaves[i] = _widen_number(leaves[i], expected)
         try:
-            found = type_of(leaves[i])
+            actual = type_of(leaves[i])
         except DTypeError as error:
             if leaves[i] is not Undef:
                 wrong[i] = str(error).replace("\n  ", ": ")
@@ -71,8 +71,8 @@ def checked_arguments(
                 wrong[i] = "Undef is a missing cotangent, and the program computes with this value"
             continue
         # types are interned: `is` decides, except for symbolic sizes and mismatches
-        if found is not expected and expected is not None:
-            others.append((i, expected, found))
+        if actual is not expected and expected is not None:
+            others.append((i, expected, actual))
     if others or wrong:
         _check_others(fn, others, wrong)
     return leaves
@@ -101,7 +101,7 @@ def _widen_number(number, expected: ArrayType):
 
 def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
     """Raise unless the other arguments (position, expected, found) fit by symbolic sizes."""
-    sizes = sizes_of([(expected, found) for _, expected, found in others])
+    sizes = sizes_of([(expected, actual) for _, expected, actual in others])
     misfits = [(i, e, f) for i, e, f in others if not fits_type(f, e, sizes)]
     wrong |= {
         i: f"expected {e!r}, found {_type_text(f)}{_argument_remedy(f, e)}" for i, e, f in misfits
@@ -110,9 +110,9 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
         return
     # ShapeError only if all dtypes are right: a caller may retry with other shapes
     only_shapes = len(misfits) == len(wrong) and all(_same_kind(f, e) for _, e, f in misfits)
-    known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
+    known_sizes = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
-        f"arguments do not fit the program{known}\n"
+        f"arguments do not fit the program{known_sizes}\n"
         + "".join(f"  {argument_text(i, fn.params[i].name)}: {wrong[i]}\n" for i in sorted(wrong))
         + "  trace again for other types"
     )
@@ -122,16 +122,16 @@ def _type_text(aval: ArrayType) -> str:
     return f"{aval!r}, a Python number" if aval.weak else repr(aval)
 
 
-def _argument_remedy(found: ArrayType, expected: ArrayType) -> str:
+def _argument_remedy(actual: ArrayType, expected: ArrayType) -> str:
     # only a Python number in place of a NumPy scalar, or the reverse, has a simple remedy
-    if found.shape or expected.shape or found.weak == expected.weak:
+    if actual.shape or expected.shape or actual.weak == expected.weak:
         return ""
     return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"
 
 
-def _same_kind(found: ArrayType, expected: ArrayType) -> bool:
+def _same_kind(actual: ArrayType, expected: ArrayType) -> bool:
     """Whether two types differ only in their shapes."""
-    return found.dtype == expected.dtype and found.weak == expected.weak
+    return actual.dtype == expected.dtype and actual.weak == expected.weak
 
 
 def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
@@ -141,8 +141,8 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
     """
     met = [
         (size.terms, n)
-        for expected, found in pairs
-        for size, n in zip(expected.shape, found.shape, strict=False)
+        for expected, actual in pairs
+        for size, n in zip(expected.shape, actual.shape, strict=False)
         if type(size) is Size and not size.is_internal
     ]
     sizes: dict[str, int] = {}
@@ -160,18 +160,18 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
     return sizes
 
 
-def fits_type(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
-    """Whether ``found`` equals ``expected`` with these sizes for its names, others being free."""
-    if not _same_kind(found, expected) or found.ndim != expected.ndim:
+def fits_type(actual: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
+    """Whether ``actual`` equals ``expected`` with these sizes for its names, others being free."""
+    if not _same_kind(actual, expected) or actual.ndim != expected.ndim:
         return False
-    for n, size in zip(found.shape, expected.shape, strict=True):
+    for n, size in zip(actual.shape, expected.shape, strict=True):
         if type(size) is not Size:
-            known = size
+            expected_size = size
         elif size.names <= sizes.keys():
-            known = size.evaluate(sizes)
+            expected_size = size.evaluate(sizes)
         else:
             continue
-        if n != known:
+        if n != expected_size:
             return False
     return True
 
@@ -208,17 +208,17 @@ def positional_names(f: Callable[..., Any]) -> list[str]:
 
 def leaf_names(f: Callable[..., Any], args: tuple, kwargs: dict) -> list[str | None]:
     """A name for each leaf: its parameter followed by its path; None if unknown."""
-    given: Any = (args, kwargs)
-    return names_and_tree(positional_names(f), flatten(given)[1])[0]
+    arguments: Any = (args, kwargs)
+    return names_and_tree(positional_names(f), flatten(arguments)[1])[0]
 
 
 def names_and_tree(names: list[str], spec: optree.PyTreeSpec) -> tuple[list[str | None], Tree]:
     """(a name for each leaf of the arguments, their tree), for positional parameters ``names``."""
     key = *names, spec
-    known = _known_structures.get(key)
-    if known is None:
-        known = _known_structures[key] = _leaf_names(names, spec), Tree(spec)
-    return known
+    entry = _known_structures.get(key)
+    if entry is None:
+        entry = _known_structures[key] = _leaf_names(names, spec), Tree(spec)
+    return entry
 
 
 _known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (names, tree)

@@ -44,12 +44,12 @@ def device_report() -> dict:
         import cupy
     except ImportError:
         return {"cupy": "missing"}
-    found = {"cupy": cupy.__version__}
+    report = {"cupy": cupy.__version__}
     try:
         name = cupy.cuda.runtime.getDeviceProperties(0)["name"]
-        return {**found, "device": name.decode() if isinstance(name, bytes) else str(name)}
+        return {**report, "device": name.decode() if isinstance(name, bytes) else str(name)}
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        return {**found, "device": "none", "advice": f"CuPy finds no device: {error}"}
+        return {**report, "device": "none", "advice": f"CuPy finds no device: {error}"}
 
 
 def dask_module() -> Any:

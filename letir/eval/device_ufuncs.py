@@ -58,11 +58,11 @@ class DeviceUfunc:
         """``np.ufunc.reduce``."""
         reduction = _REDUCTIONS.get(self.__name__)
         if reduction is not None:
-            given: dict = {} if initial is None else {"initial": initial}
-            given |= {} if where is None else {"where": where}
+            options: dict = {} if initial is None else {"initial": initial}
+            options |= {} if where is None else {"where": where}
             if dtype is not None:
                 x = self.xp.asarray(x).astype(dtype)
-            return getattr(self.xp, reduction)(x, axis=axis, keepdims=keepdims, **given)
+            return getattr(self.xp, reduction)(x, axis=axis, keepdims=keepdims, **options)
         x = x.astype(self._fold_dtype(x.dtype, dtype), copy=False)
         axes = tuple(range(x.ndim)) if axis is None else axis if type(axis) is tuple else (axis,)
         axes = tuple([n % x.ndim for n in axes])
@@ -71,13 +71,13 @@ class DeviceUfunc:
             None if where is None else self._merge_axes(self.xp.broadcast_to(where, x.shape), axes)
         )
         result = self._fold_rows(self._merge_axes(x, axes), mask, initial)
-        kept = tuple([size for n, size in enumerate(shape) if n not in axes])
-        return result.reshape(shape if keepdims else kept)
+        remaining = tuple([size for n, size in enumerate(shape) if n not in axes])
+        return result.reshape(shape if keepdims else remaining)
 
-    def _fold_dtype(self, dtype: np.dtype, wanted: Any) -> np.dtype:
+    def _fold_dtype(self, dtype: np.dtype, option: Any) -> np.dtype:
         """The dtype in which elements are folded."""
-        if wanted is not None:
-            return np.dtype(wanted)
+        if option is not None:
+            return np.dtype(option)
         return self.numpys.resolve_dtypes((None, dtype, None), reduction=True)[-1]
 
     def _merge_axes(self, x: Any, axes: Sequence[int]) -> Any:
@@ -96,8 +96,8 @@ class DeviceUfunc:
         begins = initial is not None or mask is not None or not len(rows)
         total = self.xp.full(rows.shape[1:], start, rows.dtype) if begins else rows[0]
         for k in range(0 if begins else 1, len(rows)):
-            found = self(total, rows[k]).astype(rows.dtype, copy=False)
-            total = found if mask is None else self.xp.where(mask[k], found, total)
+            combined = self(total, rows[k]).astype(rows.dtype, copy=False)
+            total = combined if mask is None else self.xp.where(mask[k], combined, total)
         return total
 
     def accumulate(self, x: Any, axis: int = 0, dtype: Any = None) -> Any:

@@ -54,11 +54,11 @@ def forget_values(error: BaseException, outer: BaseException | None) -> None:
     ``outer``: the exception that was being handled when the evaluator was called.
     """
     chain: list = [error]
-    seen = {id(outer), id(None)}
+    visited = {id(outer), id(None)}
     while chain:
         link = chain.pop()
-        if id(link) not in seen:
-            seen.add(id(link))
+        if id(link) not in visited:
+            visited.add(id(link))
             # a stored exception, as in a notebook, would keep all arrays of its frames alive
             traceback.clear_frames(link.__traceback__)
             chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]

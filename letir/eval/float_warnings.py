@@ -94,8 +94,10 @@ class _States(dict):
         if not is_handled and not {"log", "call"}.isdisjoint(modes.values()):
             return None  # the user's own handler
         warns = {"warn", "log"} if is_handled else {"warn"}
-        found: dict[str, Any] = {n: self.mode if old in warns else old for n, old in modes.items()}
-        return None if found == modes else make_error_state(**found, call=HANDLER)
+        handling: dict[str, Any] = {
+            n: self.mode if old in warns else old for n, old in modes.items()
+        }
+        return None if handling == modes else make_error_state(**handling, call=HANDLER)
 
 
 class _QuietStates(_States):

@@ -34,11 +34,11 @@ def embedding(
     """
     indices, weight = (np.asarray(x) if type(x) is list else x for x in (indices, weight))
     if _dtype_kind(indices) not in "iu":
-        found = f"{getattr(indices, 'dtype', type(indices).__name__)}"
+        dtype_name = f"{getattr(indices, 'dtype', type(indices).__name__)}"
         order = ", in this order" if _dtype_kind(weight) in "iu" else ""
         raise error_at_user_line(
             DTypeError(
-                f"embedding: the indices must be integers, found {found}\n"
+                f"embedding: the indices must be integers, found {dtype_name}\n"
                 f"  write embedding(indices, weight){order}"
             )
         )

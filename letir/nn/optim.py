@@ -138,11 +138,11 @@ def map_leaves(function: Callable, *trees: Any) -> tuple:
     leaves, spec = flatten(trees[0])
     columns = [leaves]
     for tree in trees[1:]:
-        more, found = flatten(tree)
-        if found != spec:
+        more, nesting = flatten(tree)
+        if nesting != spec:
             raise ShapeError(
                 "optim: gradients, state and parameters must nest alike, found "
-                f"{Tree(spec)} and {Tree(found)}\n"
+                f"{Tree(spec)} and {Tree(nesting)}\n"
                 "  take the gradients with respect to the parameters, and the state of init(params)"
             )
         columns.append(more)

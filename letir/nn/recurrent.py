@@ -208,14 +208,14 @@ def _unroll_layers(
     last: list[tuple] = []
     for i, weights in enumerate(layers):
         state, source = tuple([each[i] for each in first]), steps
-        made: list = []
+        outputs: list = []
         for t in range(x.shape[0]):
             state = tuple(cell(x[t] if source is None else source[t], state, *weights))
-            made.append(state[0])
-        steps = made
+            outputs.append(state[0])
+        steps = outputs
         if rate and key is not None and i + 1 < len(layers):
-            found = _drop_outputs(stack(steps), rate, key, i)
-            steps = [found[t] for t in range(len(steps))]
+            dropped = _drop_outputs(stack(steps), rate, key, i)
+            steps = [dropped[t] for t in range(len(steps))]
         last.append(state)
     return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
 

@@ -23,12 +23,12 @@ from letir.ops.shape.reshape_and_ravel import reshape
 # ---- settings ----
 
 
-def _ints_per_axis(value: Any, count: int, what: str) -> tuple:
+def _ints_per_axis(value: Any, count: int, option: str) -> tuple:
     """One int for each of ``count`` axes."""
     result = (value,) * count if isinstance(value, int) else tuple(value)
     if len(result) != count:
         raise ShapeError(
-            f"{what} must be an int or {count} of them, found {value!r}\n"
+            f"{option} must be an int or {count} of them, found {value!r}\n"
             "  pass one number for all axes, or one for each"
         )
     return result
@@ -169,8 +169,8 @@ def conv_transpose1d(
     >>> conv_transpose1d(np.ones((1, 1, 2)), np.array([[[1.0, 2.0]]]), stride=2)[0, 0]
     array([1., 2., 1., 2.])
     """
-    given = (stride, padding, output_padding, groups, dilation)
-    return _apply_transposed("conv_transpose1d", 1, x, weight, bias, *given)
+    options = (stride, padding, output_padding, groups, dilation)
+    return _apply_transposed("conv_transpose1d", 1, x, weight, bias, *options)
 
 
 @entry_point
@@ -193,8 +193,8 @@ def conv_transpose2d(
              [2., 4., 2.],
              [1., 2., 1.]]]])
     """
-    given = (stride, padding, output_padding, groups, dilation)
-    return _apply_transposed("conv_transpose2d", 2, x, weight, bias, *given)
+    options = (stride, padding, output_padding, groups, dilation)
+    return _apply_transposed("conv_transpose2d", 2, x, weight, bias, *options)
 
 
 def _apply_transposed(

@@ -13,41 +13,41 @@ from letir.errors import DTypeError, ShapeError
 
 
 def refuse_values(
-    asked: str, parameter: str, given: Any, allowed: str = "at least 0", most: float = math.inf
+    caller: str, parameter: str, value: Any, allowed: str = "at least 0", most: float = math.inf
 ) -> None:
-    """Raise ShapeError for a known parameter of the function ``asked`` with values below 0, or
+    """Raise ShapeError for a known parameter of the function ``caller`` with values below 0, or
     above ``most``.
     """
-    values = _known_values(given)
+    values = _known_values(value)
     if values is None:
         return
     is_right = (values >= 0) & (values <= most)
     if not is_right.all():
-        found = values if values.ndim == 0 else values[~is_right].flat[0]
+        refused = values if values.ndim == 0 else values[~is_right].flat[0]
         raise ShapeError(
-            f"{asked}: {parameter} must be {allowed}, found {found}\n"
+            f"{caller}: {parameter} must be {allowed}, found {refused}\n"
             "  compute the parameter with np.clip, np.abs or np.exp"
         )
 
 
-def refuse_dtypes(asked: str, arguments: tuple) -> None:
+def refuse_dtypes(caller: str, arguments: tuple) -> None:
     """Raise DTypeError if an argument other than the dtype is a dtype."""
     for value in arguments:
         if isinstance(value, type | np.dtype):
             name = getattr(value, "__name__", str(value))
             raise DTypeError(
-                f"{asked}: a parameter must be a number or an array, found the dtype {name}\n"
+                f"{caller}: a parameter must be a number or an array, found the dtype {name}\n"
                 f"  pass the dtype by its name: dtype='{name}'"
             )
 
 
-def refuse_bounds(asked: str, lower: Any, upper: Any) -> None:
+def refuse_bounds(caller: str, lower: Any, upper: Any) -> None:
     """Raise ShapeError if both bounds are known, and ``lower`` is greater than ``upper``."""
     low, high = _known_values(lower), _known_values(upper)
     if low is not None and high is not None and np.any(low > high):
         raise ShapeError(
-            f"{asked}: lower must not be greater than upper, found {low} and {high}\n"
-            f"  pass the bounds in this order: {asked}(key, -1.0, 1.0)"
+            f"{caller}: lower must not be greater than upper, found {low} and {high}\n"
+            f"  pass the bounds in this order: {caller}(key, -1.0, 1.0)"
         )
 
 

@@ -57,13 +57,13 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
     whole: dict[Local, Any] = {}  # a key -> the array of keys of which it is a row
     uses: dict[Local, list[Bind]] = {}
     for bind in fn.binds:
-        made = _derivation_of(bind)
-        if made is not None:
+        derivation = _derivation_of(bind)
+        if derivation is not None:
             source = same.get(bind.args[0], bind.args[0])
-            known = first.setdefault((source, made), bind.binders[0])
-            same[bind.binders[0]] = known
+            first_key = first.setdefault((source, derivation), bind.binders[0])
+            same[bind.binders[0]] = first_key
             if bind.op.role == "index":
-                whole[known] = source
+                whole[first_key] = source
         elif bind.op.random and bind.op.key_operand is not None:
             key = bind.args[bind.op.key_operand]
             if type(key) is Local:

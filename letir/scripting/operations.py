@@ -84,13 +84,13 @@ def script_op(
 class _Operation:
     """The rules of an operation that a script defines."""
 
-    def __init__(self, name: str, made: Script):
-        self.name, self.script = name, made
-        first = made.overloads[0]  # all overloads must have its parameters and results
+    def __init__(self, name: str, definition: Script):
+        self.name, self.script = name, definition
+        first = definition.overloads[0]  # all overloads must have its parameters and results
         self.params = first.params
-        self.has_backward = all(function.inner is not None for function in made.overloads)
+        self.has_backward = all(function.inner is not None for function in definition.overloads)
         self.n_outs = self.count(first)
-        for function in made.overloads:
+        for function in definition.overloads:
             self.check(function)
 
     def check(self, function) -> None:
@@ -164,8 +164,10 @@ class _Operation:
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
         # a composite has no further results that could hold residuals
         captured = _recompute_captured(rule, operands, outs)
-        given = emit_backward(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
-        by_operand = dict(zip(rule.gradients, given, strict=True))
+        pulled = emit_backward(
+            cts, outs, (*operands, *outs, *captured), rule.backward, rule.context
+        )
+        by_operand = dict(zip(rule.gradients, pulled, strict=True))
         places = iter(range(len(operands)))
         return tuple(None if arg is None else by_operand.get(next(places)) for arg in args)
 
@@ -176,10 +178,10 @@ class _Operation:
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
         # recorded as a ``scripted`` bind, which holds both programs
         attrs = self.script.attrs(self.script.rule(bound))
-        found, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
+        results, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
         if self.n_outs == 1:
-            return found[0], out_axes[0]
-        return found[: self.n_outs], out_axes[: self.n_outs]
+            return results[0], out_axes[0]
+        return results[: self.n_outs], out_axes[: self.n_outs]
 
 
 def _operand_stand_in(aval: ArrayType | None) -> ShapeDtype | None:
@@ -193,10 +195,10 @@ def _recompute_captured(rule: Rule, operands: list, outs: tuple) -> tuple:
     if len(fn.ret.args) == count:
         return ()
     params = [Local(result.type) for result in fn.ret.args[:count]]
-    known = {
+    operands_of_names = {
         result: param
         for result, param in zip(fn.ret.args, params, strict=False)
         if type(result) is Local and result not in fn.params  # operands are available as such
     }
     whole = Lambda([*fn.params, *params], fn.binds, Ret(fn.ret.args[count:]))
-    return outs[0].emitter.call(dead_code(substitute(whole, known)), [*operands, *outs])
+    return outs[0].emitter.call(dead_code(substitute(whole, operands_of_names)), [*operands, *outs])

@@ -85,18 +85,18 @@ def _expression_text(node: ast.expr) -> str:
 
 def _constant_names(function: ScriptFunction) -> set[str]:
     """The names computed from constants alone: they are not part of the context."""
-    known: set[str] = set()
+    constants: set[str] = set()
     for statement in function.body:
-        if type(statement) is Assign and _is_constant(statement.value, known):
-            known.update(statement.targets)
-    return known
+        if type(statement) is Assign and _is_constant(statement.value, constants):
+            constants.update(statement.targets)
+    return constants
 
 
-def _is_constant(term: Term, known: set[str]) -> bool:
-    """Whether a term is computed from numbers alone; ``known``: the names of such values."""
+def _is_constant(term: Term, constants: set[str]) -> bool:
+    """Whether a term is computed from numbers alone; ``constants``: the names of such values."""
     match term:
         case Name(id=name):
-            return name in known
+            return name in constants
         case Literal():
             return True
         # only elementwise operations turn numbers into numbers; others make arrays
@@ -104,7 +104,7 @@ def _is_constant(term: Term, known: set[str]) -> bool:
             record = PRIMITIVES.get(function)
             if record is None or not record.elementwise:
                 return False
-    return type(term) is not Slice and all(_is_constant(part, known) for part in parts_of(term))
+    return type(term) is not Slice and all(_is_constant(part, constants) for part in parts_of(term))
 
 
 # ---- after lifting ----
@@ -162,8 +162,8 @@ class LiftedPrinter:
     def context_name(self, function: ScriptFunction) -> str:
         """The name ``context``, unless the user's code has that name."""
         name = "context"
-        taken = {*self.types, *(param.name for param in function.params)}
-        while name in taken:
+        used = {*self.types, *(param.name for param in function.params)}
+        while name in used:
             name += "_"
         return name
 
@@ -242,9 +242,9 @@ class LiftedPrinter:
         items: Sequence[Term] = [results]
         if type(results) is Group and len(inner.params) > 1:
             items = results.items
-        found = [*map(self.term, items), _tuple_text(self.context)]
+        texts = [*map(self.term, items), _tuple_text(self.context)]
         types = [*map(self.type, items), _tuple_type([self.types[n] for n in self.context])]
-        return _tuple_text(found), _tuple_type(types)
+        return _tuple_text(texts), _tuple_type(types)
 
     # ---- terms ----
 

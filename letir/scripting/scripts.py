@@ -185,30 +185,30 @@ class Script:
     @entry_point
     def __call__(self, *args, **kwargs):
         bound = self.pick(args, kwargs)
-        made, operands = self.rule(bound), operands_of(bound.values, bound.function)
+        rule, operands = self.rule(bound), operands_of(bound.values, bound.function)
         # None: arrays only
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
         # a call on arrays keeps no residuals
-        if made.backward is None or emitter is None:
-            result = run_flat(made.forward, operands)
+        if rule.backward is None or emitter is None:
+            result = run_flat(rule.forward, operands)
         else:
-            result = emitter.apply(scripted, operands, self.attrs(made))
-        return made.results.unflatten(result[: made.n_outs])
+            result = emitter.apply(scripted, operands, self.attrs(rule))
+        return rule.results.unflatten(result[: rule.n_outs])
 
     def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping) -> Any:
         """The results of a call on values of ``builder``, for calls from other scripts."""
         bound = self.pick(args, kwargs)
-        made, operands = self.rule(bound), operands_of(bound.values, bound.function)
-        if made.backward is None:
-            result = builder.call(made.forward, operands)
+        rule, operands = self.rule(bound), operands_of(bound.values, bound.function)
+        if rule.backward is None:
+            result = builder.call(rule.forward, operands)
         else:
-            result = builder.apply(scripted, operands, self.attrs(made))
-        return made.results.unflatten(result[: made.n_outs])
+            result = builder.apply(scripted, operands, self.attrs(rule))
+        return rule.results.unflatten(result[: rule.n_outs])
 
-    def attrs(self, made: Rule) -> Attrs:
+    def attrs(self, rule: Rule) -> Attrs:
         """The attributes of a ``scripted`` bind."""
-        programs = {"forward": made.forward, "backward": made.backward}
-        others = {"context": made.context, "gradients": made.gradients, "n_outs": made.n_outs}
+        programs = {"forward": rule.forward, "backward": rule.backward}
+        others = {"context": rule.context, "gradients": rule.gradients, "n_outs": rule.n_outs}
         return scripted.complete({"script": self.__name__, **programs, **others})
 
     def rule(self, bound: _Bound) -> Rule:
@@ -225,39 +225,39 @@ class Script:
 
         Raises DTypeError that lists the overloads if none fits.
         """
-        tried = [self.bound(function, args, kwargs) for function in self.overloads]
-        result = [bound for bound in tried if type(bound) is _Bound]
+        attempts = [self.bound(function, args, kwargs) for function in self.overloads]
+        result = [bound for bound in attempts if type(bound) is _Bound]
         if not result:
-            raise self.misfit(args, kwargs, [reason for reason in tried if type(reason) is str])
+            raise self.misfit(args, kwargs, [reason for reason in attempts if type(reason) is str])
         # the worst fit counts; max takes the first
         return max(result, key=lambda bound: min(bound.fit, default=_EXACT))
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
         """The error for arguments that no overload accepts."""
         keywords = [f"{name}={_describe_argument(value)}" for name, value in kwargs.items()]
-        found = ", ".join([*map(_describe_argument, args), *keywords])
+        arguments = ", ".join([*map(_describe_argument, args), *keywords])
         listed = "\n".join(
             f"  {function.signature}: {reason}"
             for function, reason in zip(self.overloads, reasons, strict=True)
         )
-        return DTypeError(f"{self.__name__}: no overload takes ({found})\n{listed}")
+        return DTypeError(f"{self.__name__}: no overload takes ({arguments})\n{listed}")
 
     def bound(self, function: ScriptFunction, args: Sequence, kwargs: Mapping) -> _Bound | str:
         """The arguments by parameter, or the reason why they do not fit."""
         params = function.params
         if len(args) > len(params):
             return f"it takes {len(params)} arguments, found {len(args)}"
-        given = dict(zip([param.name for param in params], args, strict=False))
+        by_name = dict(zip([param.name for param in params], args, strict=False))
         for name, value in kwargs.items():
-            if name in given or name not in {param.name for param in params}:
-                return f"{name!r} is {'given twice' if name in given else 'not a parameter'}"
-            given[name] = value
+            if name in by_name or name not in {param.name for param in params}:
+                return f"{name!r} is {'given twice' if name in by_name else 'not a parameter'}"
+            by_name[name] = value
         values, fits = [], []
         for param in params:
-            if param.name not in given and param.default is None:
+            if param.name not in by_name and param.default is None:
                 return f"{param.name!r} is missing"
-            is_given = param.name in given
-            value = given[param.name] if is_given else constant_of(param.default)
+            is_given = param.name in by_name
+            value = by_name[param.name] if is_given else constant_of(param.default)
             # static values are part of a key, so they must be hashable
             values.append(_frozen_value(value) if param.kind == STATIC else value)
             fits.append(_EXACT if not is_given else _degree_of_fit(values[-1], param))
@@ -327,8 +327,8 @@ def _fit_static(value, param: Param) -> int:
     """The degree to which an argument fits a static parameter."""
     if not _is_static(value):
         return _NO
-    known = _STATIC_KINDS.get(param.annotation or "")
-    return _EXACT if known is None or type(value) in known else _NO
+    classes = _STATIC_KINDS.get(param.annotation or "")
+    return _EXACT if classes is None or type(value) in classes else _NO
 
 
 def _is_static(value) -> bool:

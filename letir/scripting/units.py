@@ -80,8 +80,8 @@ class CompilationUnit(Mapping):
     def enter(self, read: ScriptText, nodes: Sequence[ast.FunctionDef]) -> None:
         """Add these functions of a text: all of them or, if one has an error, none."""
         # all names are entered first, so that the order of functions does not matter
-        known = {*self._scripts, *(node.name for node in nodes)}
-        functions = [FunctionReader(read, known, node.name).function(node) for node in nodes]
+        names = {*self._scripts, *(node.name for node in nodes)}
+        functions = [FunctionReader(read, names, node.name).function(node) for node in nodes]
         overloads = {name: list(script.overloads) for name, script in self._scripts.items()}
         for function in functions:
             others = overloads.setdefault(function.name, [])
@@ -112,8 +112,8 @@ class CompilationUnit(Mapping):
     def __getattr__(self, name: str) -> Script:
         if name.startswith("_") or name not in self._scripts:
             # the attribute is missing while a copy is being made
-            known = ", ".join(self.__dict__.get("_scripts", ())) or "none"
-            raise AttributeError(f"the unit has no function {name!r}, it has {known}")
+            names = ", ".join(self.__dict__.get("_scripts", ())) or "none"
+            raise AttributeError(f"the unit has no function {name!r}, it has {names}")
         return self._scripts[name]
 
     def __getitem__(self, name: str) -> Script:

@@ -61,9 +61,11 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
             return _lambda_source(f, name)
         if isinstance(f, Gradient):
             return _gradient_source(f, name)
-    held = hasattr(f, "program")  # a result of vjp or linearize
+    has_program = hasattr(f, "program")  # a result of vjp or linearize
     remedy = (
-        "take its .program" if held else "record it first: letir.to_source(letir.trace(f, *args))"
+        "take its .program"
+        if has_program
+        else "record it first: letir.to_source(letir.trace(f, *args))"
     )
     raise DTypeError(
         f"to_source takes a Lambda or a Gradient, found {type(f).__name__}\n  {remedy}"
@@ -152,12 +154,12 @@ def _gradient_source(g: Gradient, name: str) -> str:
     forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
     forward.write(g.f)
     texts = [forward.arg(arg) for arg in g.f.ret.args]
-    kept = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]
-    kept += [texts[i] for i in g.df_input_captured_outputs]
+    residuals = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]
+    residuals += [texts[i] for i in g.df_input_captured_outputs]
     results = _nested_results(forward, texts[: g.f_real_outputs], g.out_tree)
-    _write_return(forward, f"{results}, {_tuple_text(kept)}")
+    _write_return(forward, f"{results}, {_tuple_text(residuals)}")
     _add_function(forward, f"{name}_forward", head)
-    _backward_source(g, module, texts, kept, f"{name}_backward")
+    _backward_source(g, module, texts, residuals, f"{name}_backward")
     return module.text()
 
 
@@ -185,8 +187,8 @@ def _backward_source(
         writer.line(f"{without_brackets(_tuple_text(names))} = {residuals}")
     _name_gradients(writer, g, df)
     writer.write(df)
-    found = [_or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
-    _write_return(writer, _tuple_text(found))
+    cotangents = [_or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
+    _write_return(writer, _tuple_text(cotangents))
     _add_function(writer, name, [residuals, *cts])
 
 

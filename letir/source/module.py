@@ -30,18 +30,18 @@ class Module:
             return literal_text(array, "    ")
         key = "constant", id(array)  # the program keeps it alive, so the id is unique
         if key not in self.known:
-            found = self.known[key] = self.names.fresh((name or "constant").upper())
-            self.constants.append(f"{found} = {literal_text(array)}\n")
+            fresh = self.known[key] = self.names.fresh((name or "constant").upper())
+            self.constants.append(f"{fresh} = {literal_text(array)}\n")
         return f"{self.known[key]}.copy()"
 
     def helper(self, text: str) -> str:
         """The name of a function with this text, which is added once."""
         result = self.known.get(text)  # by its text, which several binds may share
         if result is None:
-            (wanted,) = _HEAD.findall(text)[:1]
-            result = self.known[text] = self.names.fresh(wanted)
+            (head_name,) = _HEAD.findall(text)[:1]
+            result = self.known[text] = self.names.fresh(head_name)
             self.functions.append(
-                text.replace(f"def {wanted}(", f"def {result}(", 1).strip() + "\n"
+                text.replace(f"def {head_name}(", f"def {result}(", 1).strip() + "\n"
             )
         return result
 
@@ -49,8 +49,8 @@ class Module:
         """The name of an imported object."""
         key = "import", module, name
         if key not in self.known:
-            found = self.known[key] = self.names.fresh(name)
-            alias = "" if found == name else f" as {found}"
+            fresh = self.known[key] = self.names.fresh(name)
+            alias = "" if fresh == name else f" as {fresh}"
             self.imports[f"from {module} import {name}{alias}"] = None
         return self.known[key]
 
@@ -59,8 +59,8 @@ class Module:
         key = "namedtuple", name, fields
         if key not in self.known:
             make = self.imported("collections", "namedtuple")
-            found = self.known[key] = self.names.fresh(name)
-            self.constants.append(f"{found} = {make}({name!r}, {' '.join(fields)!r})\n")
+            fresh = self.known[key] = self.names.fresh(name)
+            self.constants.append(f"{fresh} = {make}({name!r}, {' '.join(fields)!r})\n")
         return self.known[key]
 
     def text(self) -> str:

@@ -32,14 +32,14 @@ class Names:
         self.inner: set[str] = set()  # names used in inner scopes
         self.counts: dict[str, int] = {}
 
-    def fresh(self, wanted: str) -> str:
-        """``wanted`` as an identifier, with a number appended if it is taken."""
-        base = nearest_identifier(wanted)
+    def fresh(self, name: str) -> str:
+        """``name`` as an identifier, with a number appended if it is taken."""
+        base = nearest_identifier(name)
         return self.take(base) if self.is_free(base) else self.numbered(base)
 
-    def numbered(self, wanted: str) -> str:
-        """``wanted`` with the next number."""
-        base = nearest_identifier(wanted)
+    def numbered(self, name: str) -> str:
+        """``name`` with the next number."""
+        base = nearest_identifier(name)
         while True:
             count = self.counts[base] = self.counts.get(base, 0) + 1
             if self.is_free(f"{base}_{count}"):
@@ -73,7 +73,7 @@ class Names:
         return name
 
 
-def nearest_identifier(wanted: str) -> str:
+def nearest_identifier(text: str) -> str:
     """The nearest valid identifier, in Python's normal form."""
-    name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wanted))
+    name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", text))
     return name if name.isidentifier() else f"_{name}"

@@ -56,10 +56,10 @@ def _infix_expression(symbol: str, x: str, y: str) -> str:
 def _composite_call(write: BindWriter, operands: list[str]) -> str:
     """A call of a new function, whose body is the decomposition for these types."""
     bind = write.bind
-    given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
+    present = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
     # as in the evaluator, absent operands are None, and have no parameters
-    types = tuple([write.type(i) if i in given else None for i in range(len(operands))])
-    if any(types[i] is None for i in given):
+    types = tuple([write.type(i) if i in present else None for i in range(len(operands))])
+    if any(types[i] is None for i in present):
         raise ExportError(
             f"to_source: {bind.op.name} of operands of unknown types cannot be written\n"
             "  give the types first: letir.retype(f, ...)"
@@ -67,13 +67,13 @@ def _composite_call(write: BindWriter, operands: list[str]) -> str:
     fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
     settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())
     about = f"{bind.op.name}({settings})" if settings else bind.op.name
-    names = [_parameter_names(bind.op.decompose, len(operands))[i] for i in given]
+    names = [_parameter_names(bind.op.decompose, len(operands))[i] for i in present]
     name = write.writer.function(fn, bind.op.name.rpartition(".")[2], about, names)
-    return f"{name}({', '.join([operands[i] for i in given])})"
+    return f"{name}({', '.join([operands[i] for i in present])})"
 
 
 def _parameter_names(decompose: Callable, count: int) -> list[str]:
     """The names of a composite's operands, from the signature of its decomposition."""
-    found = inspect.signature(decompose).parameters.values()
-    names = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = inspect.signature(decompose).parameters.values()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*names, *(f"x{i}" for i in range(len(names) + 1, count + 1))]

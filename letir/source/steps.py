@@ -132,9 +132,9 @@ class BindWriter:
 
     def body(self, fn: Lambda, operands: Sequence[str], into: Sequence | None = None) -> tuple:
         """Write the binds of ``fn`` inline, and return the texts of its results."""
-        given = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
-        if any(kind not in (None, p.type) for kind, p in zip(given, fn.params, strict=True)):
-            pairs = zip(given, fn.params, strict=True)
+        types = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
+        if any(kind not in (None, p.type) for kind, p in zip(types, fn.params, strict=True)):
+            pairs = zip(types, fn.params, strict=True)
             # source forms depend on the types of this call; the body was recorded for other types
             fn = retype(fn, *[p.type if kind is None else kind for kind, p in pairs])
         return self.writer.body(fn, operands, into)
@@ -159,9 +159,9 @@ class BindWriter:
         yield
         nullable |= were
 
-    def named(self, wanted: str) -> str:
+    def named(self, name: str) -> str:
         """A new name for a temporary."""
-        return self.writer.names.numbered(wanted)
+        return self.writer.names.numbered(name)
 
     def line(self, text: str) -> None:
         """Write a statement."""

@@ -74,9 +74,9 @@ class Writer:
         """The text of an operand."""
         return self.texts[arg] if type(arg) is Local else literal_text(arg.value, self.indent)
 
-    def parameter(self, local: Local, wanted: str, keyword: str | None = None) -> str:
+    def parameter(self, local: Local, name: str, keyword: str | None = None) -> str:
         """The name of a parameter; keyword arguments keep their names."""
-        self.texts[local] = keyword or self.names.fresh(wanted)
+        self.texts[local] = keyword or self.names.fresh(name)
         return self.texts[local]
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
@@ -105,21 +105,21 @@ class Writer:
         self.comment(bind.source)
         operands = [self.arg(arg) for arg in bind.args]
         try:
-            found = source_form(BindWriter(self, bind, operands), operands)
+            written = source_form(BindWriter(self, bind, operands), operands)
         except ExportError as error:
             raise error_in_let(error, str(bind), bind.source) from None
         except (LetirError, RecursionError, MemoryError):
             raise
         except Exception as error:
             # of known types the type rule has seen the attributes; a user's rule may raise anything
-            known = all(local.type is not None for local in (*bind.locals(), *bind.binders))
-            if known or bind.op.is_users:
+            is_typed = all(local.type is not None for local in (*bind.locals(), *bind.binders))
+            if is_typed or bind.op.is_users:
                 raise
             raise error_of_rule(bind.op, error, "source") from error
-        if type(found) is tuple:
-            self.texts.update(zip(bind.binders, found, strict=True))
-        elif found is not None:
-            self.assign(bind, found)
+        if type(written) is tuple:
+            self.texts.update(zip(bind.binders, written, strict=True))
+        elif written is not None:
+            self.assign(bind, written)
 
     def assign(self, bind: Bind, text: str) -> None:
         """Write ``binders = text``, even if the results are unused."""
@@ -148,10 +148,10 @@ class Writer:
         names = into or [None] * len(fn.ret.args)
         bound = {b for bind in fn.binds for b in bind.binders}
         results = zip(fn.ret.args, names, strict=True)
-        wanted = {a: n for a, n in results if n and type(a) is Local and a in bound}
-        self.wanted.update(wanted)
+        names_of_results = {a: n for a, n in results if n and type(a) is Local and a in bound}
+        self.wanted.update(names_of_results)
         self.write(fn)
-        for local in wanted:
+        for local in names_of_results:
             del self.wanted[local]
         result = tuple([self.arg(arg) for arg in fn.ret.args])
         for text, name in zip(result, names, strict=True):
@@ -165,24 +165,28 @@ class Writer:
         self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
     ) -> str:
         """The name of a module function that computes ``fn``, shared by equal Lambdas."""
-        known, key = self.module.known, (fn, name)  # Lambdas are equal by what they compute
-        if key not in known:
+        module_names, key = self.module.known, (fn, name)  # Lambdas are equal by what they compute
+        if key not in module_names:
             inner = Writer(self.module)
-            wanted = params or [p.name or f"x{i}" for i, p in enumerate(fn.params, 1)]
-            heads = [inner.parameter(*pair) for pair in zip(fn.params, wanted, strict=True)]
+            parameter_names = params or [p.name or f"x{i}" for i, p in enumerate(fn.params, 1)]
+            heads = [
+                inner.parameter(*pair) for pair in zip(fn.params, parameter_names, strict=True)
+            ]
             inner.write(fn)
             inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
-            found = known[key] = self.module.names.fresh(name)
-            head = f"def {found}({', '.join(heads)}):\n    {_docstring_text(about)}\n"
+            function_name = module_names[key] = self.module.names.fresh(name)
+            head = f"def {function_name}({', '.join(heads)}):\n    {_docstring_text(about)}\n"
             self.module.functions.append(head + "".join(inner.lines))
-        return known[key]
+        return module_names[key]
 
     def imported(self, function: Callable) -> str | None:
         """The name under which a function is imported; None if its module does not have it."""
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
         # not imported here, because importing could run any code
-        found = getattr(sys.modules.get(module), name or "", None)
-        if found is not function or module == "__main__":  # __main__ differs when the source runs
+        imported_function = getattr(sys.modules.get(module), name or "", None)
+        if (
+            imported_function is not function or module == "__main__"
+        ):  # __main__ differs when the source runs
             return None
         return self.module.imported(module, name)
 

@@ -46,10 +46,10 @@ def assert_close(
             raise AssertionError(f"{path}: {difference}")
 
 
-def _leaf_pairs(expected, found) -> Iterator[tuple]:
+def _leaf_pairs(expected, actual) -> Iterator[tuple]:
     """(path, expected leaf, found leaf) of trees. Raises AssertionError if these do not match."""
     expected_leaves, expected_spec = flatten(expected)
-    found_leaves, found_spec = flatten(found)
+    found_leaves, found_spec = flatten(actual)
     if expected_spec != found_spec:
         raise AssertionError(f"found is nested as {found_spec}, expected {expected_spec}")
     # as in Python: found[0]['x']
@@ -67,16 +67,16 @@ def _is_number(leaf) -> bool:
     return hasattr(leaf, "dtype") or type(leaf) in PYTHON_NUMBERS
 
 
-def _kind_difference(expected, found) -> str | None:
+def _kind_difference(expected, actual) -> str | None:
     """A description of different kinds, dtypes or shapes."""
-    if not (_is_number(expected) and _is_number(found)):
-        same = expected is found or (type(expected) is type(found) and expected == found)
-        return None if same else f"expected {expected!r}, found {found!r}"
-    if _kind_of(expected) is not _kind_of(found):
-        return f"expected {_kind_text(expected)}, found {_kind_text(found)}"
-    if getattr(expected, "dtype", None) != getattr(found, "dtype", None):
-        return f"expected dtype {expected.dtype}, found {found.dtype}"
-    return _shape_difference(np.asarray(_host_array(expected)), np.asarray(_host_array(found)))
+    if not (_is_number(expected) and _is_number(actual)):
+        same = expected is actual or (type(expected) is type(actual) and expected == actual)
+        return None if same else f"expected {expected!r}, found {actual!r}"
+    if _kind_of(expected) is not _kind_of(actual):
+        return f"expected {_kind_text(expected)}, found {_kind_text(actual)}"
+    if getattr(expected, "dtype", None) != getattr(actual, "dtype", None):
+        return f"expected dtype {expected.dtype}, found {actual.dtype}"
+    return _shape_difference(np.asarray(_host_array(expected)), np.asarray(_host_array(actual)))
 
 
 def _kind_of(leaf) -> type:
@@ -92,18 +92,18 @@ def _kind_text(leaf) -> str:
     return f"the {'NumPy' if isinstance(leaf, np.generic) else 'Python'} scalar {leaf!r}"
 
 
-def _shape_difference(expected, found) -> str | None:
+def _shape_difference(expected, actual) -> str | None:
     """A description of different shapes."""
-    if expected.shape != found.shape:
-        return f"expected shape {expected.shape}, found {found.shape}"
+    if expected.shape != actual.shape:
+        return f"expected shape {expected.shape}, found {actual.shape}"
     return None
 
 
-def _bit_difference(expected, found) -> str | None:
+def _bit_difference(expected, actual) -> str | None:
     """The number of elements that differ in a bit, and the first of them."""
     if not _is_number(expected):
         return None
-    a, b = np.asarray(_host_array(expected)), np.asarray(_host_array(found))
+    a, b = np.asarray(_host_array(expected)), np.asarray(_host_array(actual))
     differ = a != b if a.dtype == object else _differing_bits(a, b)
     return _differing_elements(differ, a, b)
 
@@ -120,13 +120,13 @@ def _differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return differ.any(axis=1).reshape(a.shape)
 
 
-def _value_difference(expected, found, rtol, atol) -> str | None:
+def _value_difference(expected, actual, rtol, atol) -> str | None:
     """The number of elements that differ by more than the tolerance, and the first of them."""
-    default = _coarsest_tolerance(expected, found)
+    default = _coarsest_tolerance(expected, actual)
     rtol, atol = default if rtol is None else rtol, default if atol is None else atol
     with np.errstate(all="ignore"):
-        differ = ~np.isclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
-    text = _differing_elements(differ, expected, found)
+        differ = ~np.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True)
+    text = _differing_elements(differ, expected, actual)
     return text and f"{text} (rtol={rtol:g}, atol={atol:g})"
 
 
@@ -136,7 +136,7 @@ def _coarsest_tolerance(*arrays: np.ndarray) -> float:
     return _TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: the coarsest dtype
 
 
-def _differing_elements(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
+def _differing_elements(differ: np.ndarray, expected: np.ndarray, actual: np.ndarray) -> str | None:
     """The message about the elements where ``differ`` holds."""
     if not differ.any():
         return None
@@ -146,4 +146,4 @@ def _differing_elements(differ: np.ndarray, expected: np.ndarray, found: np.ndar
         if first
         else ""
     )
-    return f"{place}expected {expected[first].item()!r}, found {found[first].item()!r}"
+    return f"{place}expected {expected[first].item()!r}, found {actual[first].item()!r}"

@@ -124,29 +124,29 @@ def _draw_function(draw, style: _Style, longest: int, most_steps: int):
     smooth = style.smooth
     n = draw(st.integers(0, longest))
     letters = [np.dtype(float)] * 4 if smooth else draw(st.tuples(*[st.sampled_from(_DTYPES)] * 4))
-    known = [_Known(name, d, _SHAPES[name]) for name, d in zip(_SHAPES, letters, strict=True)]
-    args = [_drawn_array(draw, value, n) for value in known]
+    scope = [_Variable(name, d, _SHAPES[name]) for name, d in zip(_SHAPES, letters, strict=True)]
+    args = [_drawn_array(draw, value, n) for value in scope]
     args.append(np.asarray(draw(st.integers(-1, 4))))
     args.append(np.array(draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), int))
     writer = _Writer(draw, style)
-    lines = writer.block(known, 0, most_steps)
-    results = ", ".join(value.name for value in known[-3:])
+    lines = writer.block(scope, 0, most_steps)
+    results = ", ".join(value.name for value in scope[-3:])
     source = "\n".join(["def f(t, c, r, s, k, j):", *_indent_lines([*lines, f"return {results}"])])
     return _control_function(source + "\n"), args
 
 
-def _drawn_array(draw, known: "_Known", n: int) -> np.ndarray:
+def _drawn_array(draw, variable: "_Variable", n: int) -> np.ndarray:
     """An array of small numbers of this type."""
-    shape = tuple(n if size == "n" else size for size in known.shape)
+    shape = tuple(n if size == "n" else size for size in variable.shape)
     count = int(np.prod(shape, dtype=int))
     # multiples of 1/8: ties are likely, sums exact
     numbers = draw(st.lists(st.integers(-12, 12), min_size=count, max_size=count))
-    scale = 8 if known.dtype.kind == "f" else 1
-    return (np.array(numbers, float).reshape(shape) / scale).astype(known.dtype)
+    scale = 8 if variable.dtype.kind == "f" else 1
+    return (np.array(numbers, float).reshape(shape) / scale).astype(variable.dtype)
 
 
 @frozen
-class _Known:
+class _Variable:
     """A named value in the generated source."""
 
     name: str
@@ -161,7 +161,7 @@ def _indent_lines(lines: list[str]) -> list[str]:
 
 @define(eq=False)
 class _Writer:
-    """Writes the lines of a function. ``known``: the values that the current place can read."""
+    """Writes the lines of a function. ``scope``: the variables that the next line can read."""
 
     draw: Callable
     style: _Style
@@ -176,25 +176,27 @@ class _Writer:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def block(self, known: list[_Known], depth: int, most: int) -> list[str]:
-        """Statements; the names that they bind are added to ``known``."""
+    def block(self, scope: list[_Variable], depth: int, most: int) -> list[str]:
+        """Statements; the names that they bind are added to ``scope``."""
         lines = []
         for _ in range(self.draw(st.integers(1, most))):
             kind = self.pick(self.style.kinds) if depth < self.style.deepest else "expression"
-            lines += getattr(self, kind)(known, depth)
+            lines += getattr(self, kind)(scope, depth)
         return lines
 
     # ---- expressions ----
 
-    def value(self, known: list[_Known], shape: tuple, dtype=None) -> str:
+    def value(self, scope: list[_Variable], shape: tuple, dtype=None) -> str:
         """An expression of this shape, and of this dtype if one is given."""
-        fitting = [v for v in known if v.shape == shape]
+        fitting = [v for v in scope if v.shape == shape]
         result = self.pick(fitting[::-1])
         if dtype is None or result.dtype == dtype:
             return result.name
         return f"{result.name}.astype({dtype.char!r})"
 
-    def expression_of(self, known: list[_Known], shape: tuple, dtype, index: bool = False) -> str:
+    def expression_of(
+        self, scope: list[_Variable], shape: tuple, dtype, index: bool = False
+    ) -> str:
         """An expression of this type whose values are small."""
         templates = {
             "f": _SMOOTH if self.style.smooth else _SMOOTH + _TIES,
@@ -209,8 +211,8 @@ class _Writer:
             options += _COUNTED[:1] * (index and shape == _COLUMN) + _COUNTED[1:] * (
                 index and shape == _SCALAR
             )
-        a, b = (self.value(known, shape, dtype) for _ in "ab")
-        parts = {x: self.value(known, kind, dtype) for x, kind in _SHAPES.items()}
+        a, b = (self.value(scope, shape, dtype) for _ in "ab")
+        parts = {x: self.value(scope, kind, dtype) for x, kind in _SHAPES.items()}
         text = self.pick(options).format(a=a, b=b, **parts)
         if dtype.kind == "f":
             text = f"np.tanh({text}{' + i' * index * self.draw(st.booleans())})"
@@ -224,140 +226,144 @@ class _Writer:
         """The shape of a value."""
         return self.pick(_SHAPES.values())
 
-    def test(self, known: list[_Known]) -> str:
+    def test(self, scope: list[_Variable]) -> str:
         """A truth value that rounding does not change."""
-        a = self.value(known, self.shape())
+        a = self.value(scope, self.shape())
         return self.pick([f"{a}.sum() > 0.3", "k > 1", f"{a}.sum() < 1.7", "k % 2"])
 
-    def body(self, head: str, known: list[_Known], depth: int, results, index=False) -> list[str]:
+    def body(
+        self, head: str, scope: list[_Variable], depth: int, results, index=False
+    ) -> list[str]:
         """A function with ``head``; it returns an expression for each (shape, dtype)."""
-        inner = list(known)
+        inner = list(scope)
         lines = self.block(inner, depth + 1, 2) if self.draw(st.booleans()) else []
         texts = [self.expression_of(inner, shape, dtype, index) for shape, dtype in results]
         return [f"def {head}:", *_indent_lines([*lines, f"return {', '.join(texts)}"])]
 
-    def bound(self, known: list[_Known], shape: tuple, dtype, letter: str = "v") -> str:
+    def bound(self, scope: list[_Variable], shape: tuple, dtype, letter: str = "v") -> str:
         """The name of a new value."""
-        known.append(_Known(self.fresh(letter), dtype, shape))
-        return known[-1].name
+        scope.append(_Variable(self.fresh(letter), dtype, shape))
+        return scope[-1].name
 
     # ---- statements ----
 
-    def expression(self, known: list[_Known], depth: int) -> list[str]:
+    def expression(self, scope: list[_Variable], depth: int) -> list[str]:
         """An assignment."""
         shape, dtype = self.shape(), self.dtype()
-        text = self.expression_of(known, shape, dtype)
-        return [f"{self.bound(known, shape, dtype)} = {text}"]
+        text = self.expression_of(scope, shape, dtype)
+        return [f"{self.bound(scope, shape, dtype)} = {text}"]
 
-    def chosen(self, known: list[_Known], depth: int, count: int) -> tuple[list[str], list, tuple]:
+    def chosen(
+        self, scope: list[_Variable], depth: int, count: int
+    ) -> tuple[list[str], list, tuple]:
         """(lines, names of functions of one parameter, (operand, shape, dtype of the result))."""
         kinds = [(self.shape(), self.dtype()) for _ in range(2)]
-        operand = self.value(known, *kinds[0])
+        operand = self.value(scope, *kinds[0])
         lines, names = [], []
         for _ in range(count):
             names.append(self.fresh("f"))
-            param = _Known(self.fresh("p"), kinds[0][1], kinds[0][0])
-            lines += self.body(f"{names[-1]}({param.name})", [*known, param], depth, kinds[1:])
+            param = _Variable(self.fresh("p"), kinds[0][1], kinds[0][0])
+            lines += self.body(f"{names[-1]}({param.name})", [*scope, param], depth, kinds[1:])
         return lines, names, (operand, *kinds[1])
 
-    def cond(self, known: list[_Known], depth: int) -> list[str]:
+    def cond(self, scope: list[_Variable], depth: int) -> list[str]:
         """A conditional."""
-        test = self.test(known)
-        lines, names, (operand, *kind) = self.chosen(known, depth, 2)
-        new = self.bound(known, *kind)
+        test = self.test(scope)
+        lines, names, (operand, *kind) = self.chosen(scope, depth, 2)
+        new = self.bound(scope, *kind)
         return [*lines, f"{new} = lt.cond({test}, {', '.join(names)}, {operand})"]
 
-    def switch(self, known: list[_Known], depth: int) -> list[str]:
+    def switch(self, scope: list[_Variable], depth: int) -> list[str]:
         """A choice of several."""
         index = self.pick(["k", "k - 1", "(k > 1).astype(int)"])
-        lines, names, (operand, *kind) = self.chosen(known, depth, self.draw(st.integers(1, 3)))
-        new = self.bound(known, *kind)
+        lines, names, (operand, *kind) = self.chosen(scope, depth, self.draw(st.integers(1, 3)))
+        new = self.bound(scope, *kind)
         return [*lines, f"{new} = lt.switch({index}, [{', '.join(names)}], {operand})"]
 
     def every(self) -> str:
         """The text of a loop's option ``checkpoint_every``, or nothing."""
         return self.pick(["", "", ", checkpoint_every=2"])
 
-    def fori(self, known: list[_Known], depth: int) -> list[str]:
+    def fori(self, scope: list[_Variable], depth: int) -> list[str]:
         """A counted loop, of one value."""
         kind, name = (self.shape(), self.dtype()), self.fresh("f")
-        init = self.value(known, *kind)
-        param = _Known(self.fresh("p"), kind[1], kind[0])
+        init = self.value(scope, *kind)
+        param = _Variable(self.fresh("p"), kind[1], kind[0])
         head = f"{name}(i, {param.name})"
-        lines = self.body(head, [*known, param], depth, [kind], index=True)
+        lines = self.body(head, [*scope, param], depth, [kind], index=True)
         call = f"lt.fori_loop({self.pick(_BOUNDS)}, {name}, {init}{self.every()})"
-        return [*lines, f"{self.bound(known, *kind)} = {call}"]
+        return [*lines, f"{self.bound(scope, *kind)} = {call}"]
 
-    def repeat(self, known: list[_Known], depth: int) -> list[str]:
+    def repeat(self, scope: list[_Variable], depth: int) -> list[str]:
         """A loop with a test, of a number and a value."""
         kind, name, test = (self.shape(), self.dtype()), self.fresh("f"), self.fresh("f")
-        init = self.value(known, *kind)
-        param = _Known(self.fresh("p"), kind[1], kind[0])
-        inner = self.body(f"{name}(carry)", [*known, param], depth, [kind])
+        init = self.value(scope, *kind)
+        param = _Variable(self.fresh("p"), kind[1], kind[0])
+        inner = self.body(f"{name}(carry)", [*scope, param], depth, [kind])
         inner.insert(1, f"    i, {param.name} = carry")
         inner[-1] = inner[-1].replace("return ", "return i + 1, ", 1)
         more = self.pick([" & (carry[1].sum() < 1.7)", ""])
         tested = [f"def {test}(carry):", f"    return (carry[0] < {self.pick('123')}){more}"]
         call = f"lt.while_loop({test}, {name}, ({self.pick(['0', 'k'])}, {init}){self.every()})"
-        return [*inner, *tested, f"_, {self.bound(known, *kind)} = {call}"]
+        return [*inner, *tested, f"_, {self.bound(scope, *kind)} = {call}"]
 
-    def elements(self, known: list[_Known]) -> tuple[list[str], list[_Known]]:
+    def elements(self, scope: list[_Variable]) -> tuple[list[str], list[_Variable]]:
         """(arrays to scan over, the parameters for their elements)."""
         texts, params = [], []
         for _ in range(self.draw(st.integers(1, 2))):
             shape, dtype = self.pick([_COLUMN, _TABLE]), self.dtype()
-            texts.append(self.value(known, shape, dtype))
-            params.append(_Known(self.fresh("p"), dtype, shape[1:]))
+            texts.append(self.value(scope, shape, dtype))
+            params.append(_Variable(self.fresh("p"), dtype, shape[1:]))
         return texts, params
 
-    def scan(self, known: list[_Known], depth: int) -> list[str]:
+    def scan(self, scope: list[_Variable], depth: int) -> list[str]:
         """A loop over elements."""
         kind, out, name = (self.shape(), self.dtype()), self.row_kind(), self.fresh("f")
-        init = self.value(known, *kind)
-        texts, params = self.elements(known)
-        param = _Known(self.fresh("p"), kind[1], kind[0])
-        inner = self.body(f"{name}({param.name}, x)", [*known, param, *params], depth, [kind, out])
+        init = self.value(scope, *kind)
+        texts, params = self.elements(scope)
+        param = _Variable(self.fresh("p"), kind[1], kind[0])
+        inner = self.body(f"{name}({param.name}, x)", [*scope, param, *params], depth, [kind, out])
         inner.insert(1, f"    {', '.join(p.name for p in params)}, = x")
         options = self.pick(["", ", reverse=True"]) + ("" if self.style.named else self.every())
         call = f"lt.scan({name}, {init}, ({', '.join(texts)},){options})"
-        last = self.bound(known, *kind)
-        return [*inner, f"{last}, {self.bound(known, ('n', *out[0]), out[1])} = {call}"]
+        last = self.bound(scope, *kind)
+        return [*inner, f"{last}, {self.bound(scope, ('n', *out[0]), out[1])} = {call}"]
 
     def row_kind(self) -> tuple:
         """The shape and dtype of a row."""
         return self.pick([_SCALAR, _ROW]), self.dtype()
 
-    def map(self, known: list[_Known], depth: int) -> list[str]:
+    def map(self, scope: list[_Variable], depth: int) -> list[str]:
         """A function of each element."""
         out, name = self.row_kind(), self.fresh("f")
-        texts, params = self.elements(known)
+        texts, params = self.elements(scope)
         head = f"{name}({', '.join(p.name for p in params)})"
-        inner = self.body(head, [*known, *params], depth, [out])
-        new = self.bound(known, ("n", *out[0]), out[1])
+        inner = self.body(head, [*scope, *params], depth, [out])
+        new = self.bound(scope, ("n", *out[0]), out[1])
         return [*inner, f"{new} = lt.map({name}, {', '.join(texts)})"]
 
     def operator(self) -> str:
         """An associative operation."""
         return self.pick(_OPERATORS if self.style.smooth else _OPERATORS + _EXTREMA)
 
-    def combine(self, known: list[_Known], depth: int) -> list[str]:
+    def combine(self, scope: list[_Variable], depth: int) -> list[str]:
         """Elements combined by an associative operation."""
         shape, op, dtype = self.pick([_COLUMN, _TABLE]), self.operator(), np.dtype(float)
-        xs = f"np.tanh({self.value(known, shape, dtype)})"
+        xs = f"np.tanh({self.value(scope, shape, dtype)})"
         if self.draw(st.booleans()):
             start = f"np.full({shape[1:]}, {_NEUTRAL[op]})"
             call = f"lt.reduce({op}, {start}, {xs})"
-            return [f"{self.bound(known, shape[1:], dtype)} = {call}"]
+            return [f"{self.bound(scope, shape[1:], dtype)} = {call}"]
         options = self.pick(["", ", reverse=True"])
-        new = self.bound(known, shape, dtype)
+        new = self.bound(scope, shape, dtype)
         return [f"{new} = lt.associative_scan({op}, {xs}{options})"]
 
-    def place(self, known: list[_Known], depth: int) -> list[str]:
+    def place(self, scope: list[_Variable], depth: int) -> list[str]:
         """Elements written to indices, or combined with the elements there."""
         shape, op, dtype = self.pick([_COLUMN, _ROW]), self.operator(), np.dtype(float)
-        dest = self.value(known, shape, dtype)
-        values = f"np.tanh({self.value(known, _COLUMN, dtype)})"
-        new = self.bound(known, shape, dtype)
+        dest = self.value(scope, shape, dtype)
+        values = f"np.tanh({self.value(scope, _COLUMN, dtype)})"
+        new = self.bound(scope, shape, dtype)
         if self.draw(st.booleans()):
             return [f"{new} = lt.scatter({dest}, j, {values})"]
         return [f"{new} = lt.reduce_by_index({dest}, {op}, {_NEUTRAL[op]}, j, {values})"]
@@ -367,9 +373,9 @@ def _control_function(source: str) -> _ControlFunction:
     """The function of this source, with recorded and with plain control flow."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    found = []
+    functions = []
     for namespace in (_RECORDED, PLAIN):
         names: dict = {"np": np, "lt": namespace}
         exec(compile(source, file, "exec"), names)
-        found.append(names["f"])
-    return _ControlFunction(source, *found)
+        functions.append(names["f"])
+    return _ControlFunction(source, *functions)

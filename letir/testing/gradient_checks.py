@@ -137,9 +137,9 @@ def _point_of(f: Callable, args: Any) -> _Point:
         is_inexact(out) for out in flatten(f(*spec.unflatten(_copy_arrays(leaves))))[0]
     ]
 
-    def flat(*given):
+    def flat(*arrays):
         filled = list(leaves)
-        for i, arg in zip(places, given, strict=True):
+        for i, arg in zip(places, arrays, strict=True):
             filled[i] = arg
         filled = _copy_arrays(filled)
         outs = flatten(_at_types_of(f, filled)(*spec.unflatten(filled)))[0]
@@ -259,8 +259,8 @@ def _case_at(point: _Point, modes: tuple, rng: np.random.Generator) -> _Case:
 
 def _check_forward(case: _Case, changes: list, method: _Method) -> None:
     """The tangents of the results, for one argument's tangent at a time."""
-    for name, found, change in zip(case.point.names, case.pushed or (), changes, strict=True):
-        for expected, tangent in zip(change, found, strict=True):
+    for name, tangents, change in zip(case.point.names, case.pushed or (), changes, strict=True):
+        for expected, tangent in zip(change, tangents, strict=True):
             _compare_values(case, "fwd", name, expected, tangent, method)
 
 
@@ -282,10 +282,10 @@ def _check_pairing(case: _Case) -> None:
     is_alone = len(case.tangents) == 1
     pushed = case.pushed[0] if is_alone else jvp(case.program, case.point.args, case.tangents)[1]
     expected, size = pair_sum(case.cts, pushed)
-    found, other = pair_sum(case.pulled, case.tangents)
+    actual, other = pair_sum(case.pulled, case.tangents)
     rtol = 1000 * coarsest_eps(*case.cts, *case.tangents)
     law = _Method("<ct, jvp(t)>, where reverse and forward mode must agree", None, rtol)
-    _compare_values(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
+    _compare_values(case, "rev", ", ".join(case.point.names), expected, actual, law, size + other)
 
 
 def pair_sum(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
@@ -296,13 +296,13 @@ def pair_sum(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
 
 
 def _compare_values(
-    case: _Case, mode: str, name: str, expected, found, method: _Method, size=0.0
+    case: _Case, mode: str, name: str, expected, actual, method: _Method, size=0.0
 ) -> None:
     """Raise AssertionError unless the values are close; anything is close to a nan difference."""
-    expected, found = np.broadcast_arrays(expected, found)
+    expected, actual = np.broadcast_arrays(expected, actual)
     with np.errstate(invalid="ignore"):
-        near = np.abs(expected - found) <= method.rtol * (1 + np.abs(expected) + size)
-    wrong = ~(near | np.isnan(expected) | (expected == found))  # ==: equal infinities
+        near = np.abs(expected - actual) <= method.rtol * (1 + np.abs(expected) + size)
+    wrong = ~(near | np.isnan(expected) | (expected == actual))  # ==: equal infinities
     if not wrong.any():
         return
     first = tuple(np.argwhere(wrong)[0])
@@ -310,7 +310,7 @@ def _compare_values(
     modes = " of ".join(_MODES[m] for m in (mode, *reversed(path)))
     raise AssertionError(
         f"the derivative with respect to {name} is wrong in {modes}, order {len(path) + 1}\n"
-        f"  expected {expected[first]} by {method.name}, got {found[first]}"
+        f"  expected {expected[first]} by {method.name}, got {actual[first]}"
     )
 
 
@@ -340,8 +340,8 @@ def _tangents_of(program: Lambda) -> Callable:
 
     def tangents(primals: tuple, directions: tuple) -> tuple:
         results = run_flat(both, [*primals, *directions])
-        found = dict(zip(outputs, results[count:], strict=True))
-        return tuple(tangent_of(r, found.get(i), np) for i, r in enumerate(results[:count]))
+        by_output = dict(zip(outputs, results[count:], strict=True))
+        return tuple(tangent_of(r, by_output.get(i), np) for i, r in enumerate(results[:count]))
 
     return tangents
 
@@ -364,7 +364,7 @@ def _derivative_point(case: _Case, mode: str) -> _Point:
             return evaluated(args[count:], args[:count])
         return jvp(program, args[count:], args[:count])[1]
 
-    what = "cotangent" if mode == "rev" else "tangent"
-    names = (*(f"{what} {i}" for i in range(count)), *point.names)
+    direction = "cotangent" if mode == "rev" else "tangent"
+    names = (*(f"{direction} {i}" for i in range(count)), *point.names)
     f = backward if mode == "rev" else forward
     return _Point(f, (*directions, *point.args), names, (*point.path, mode))

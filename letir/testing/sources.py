@@ -148,13 +148,13 @@ class _Growing:
 
     def grow(self, templates: tuple[str, ...], which: int, a: int, b: int, item: int) -> None:
         """Add the lines of one template, filled in with values, unless they fail."""
-        known = list(self.names)
-        free = known[len(known) // 2 :]  # later values are changed; the first are the arguments
+        values = list(self.names)
+        free = values[len(values) // 2 :]  # later values are changed; the first are the arguments
         text = templates[which % len(templates)].format(
-            a=known[a % len(known)],
-            b=known[b % len(known)],
+            a=values[a % len(values)],
+            b=values[b % len(values)],
             v=free[a % len(free)],
-            item=_ITEMS[item % len(_ITEMS)].format(a=known[a % len(known)]),
+            item=_ITEMS[item % len(_ITEMS)].format(a=values[a % len(values)]),
             new=f"v{len(self.lines)}",
         )
         if templates not in (_WRITES, _BLOCKS):

@@ -137,8 +137,8 @@ def _samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
     if dtypes is None:
         return typed
     has_complex = any(np.dtype(dtype).kind == "c" for dtype in dtypes)
-    found = [s for s in typed if _dtypes_of(s) <= dtypes]
-    return [s for s in found if has_complex or not _makes_complex(name, s)]
+    fitting = [s for s in typed if _dtypes_of(s) <= dtypes]
+    return [s for s in fitting if has_complex or not _makes_complex(name, s)]
 
 
 def _makes_complex(name: str, sample: Sample) -> bool:
@@ -150,8 +150,8 @@ def _makes_complex(name: str, sample: Sample) -> bool:
 def _dtypes_of(sample: Sample) -> set:
     """The dtypes of the operands and of the attribute ``dtype``."""
     arrays = [arg for arg in sample.args if arg is not None and arg is not Undef]
-    asked = sample.attrs.get("dtype")
-    return {type_of(array).dtype for array in arrays} | ({asked} if asked else set())
+    dtype = sample.attrs.get("dtype")
+    return {type_of(array).dtype for array in arrays} | ({dtype} if dtype else set())
 
 
 @frozen
@@ -172,7 +172,7 @@ def program_of_steps(
         growth.builder.source = Source("program.py", number)
         choices = _samples_with(step.name, dtypes)
         growth.grow(PRIMITIVES[step.name], choices[step.sample % len(choices)], step.picks)
-    results = [known.value for known in growth.values[-1 - more :]]
+    results = [item.value for item in growth.values[-1 - more :]]
     return growth.builder.build(results), growth.args
 
 
@@ -232,9 +232,9 @@ class _Growth:
         if arg is None or arg is Undef or (type(arg) in PYTHON_NUMBERS and pick % 2):
             return arg
         aval = type_of(arg)
-        usable = [known for known in self.values if known.usable]
-        fitting = [known for known in usable if known.value.type is aval]
-        near = fitting or [known for known in usable if _is_near(known.value.type, aval)]
+        usable = [item for item in self.values if item.usable]
+        fitting = [item for item in usable if item.value.type is aval]
+        near = fitting or [item for item in usable if _is_near(item.value.type, aval)]
         if pick % 4 == 0 or not near:  # Hypothesis shrinks to 0: a program of one operation
             return self.given(arg)
         # -1: the latest value first, which makes programs deep
@@ -249,19 +249,19 @@ class _Growth:
         self.values.append(_Known(value, self.args[-1], _is_moderate(arg)))
         return self.values[-1]
 
-    def fitted(self, known: _Known, aval: ArrayType) -> _Known:
-        """``known`` cut or repeated to the type ``aval``, by binds of the program."""
+    def fitted(self, item: _Known, aval: ArrayType) -> _Known:
+        """``item`` cut or repeated to the type ``aval``, by binds of the program."""
         count = math.prod(aval.shape)
-        if known.value.shape != aval.shape:
-            known = self.applied("reshape", [known], shape=(-1,), order="C")
-            if known.value.size > count:
-                known = self.applied("index", [known], item=slice(0, count))
-            elif known.value.size < count:
-                places = np.arange(count) % known.value.size
-                known = self.applied("index", [known, places], item=Here())
-            known = self.applied("reshape", [known], shape=aval.shape, order="C")
-        same = known.value.dtype == aval.dtype
-        return known if same else self.applied("cast", [known], dtype=aval.dtype)
+        if item.value.shape != aval.shape:
+            item = self.applied("reshape", [item], shape=(-1,), order="C")
+            if item.value.size > count:
+                item = self.applied("index", [item], item=slice(0, count))
+            elif item.value.size < count:
+                places = np.arange(count) % item.value.size
+                item = self.applied("index", [item, places], item=Here())
+            item = self.applied("reshape", [item], shape=aval.shape, order="C")
+        same = item.value.dtype == aval.dtype
+        return item if same else self.applied("cast", [item], dtype=aval.dtype)
 
     def applied(self, name: str, operands: list, **attrs) -> _Known:
         """The result of an operation that cannot fail."""
@@ -285,13 +285,11 @@ def _is_mask(arg, sample: Sample) -> bool:
     return is_indexed and type(arg) is np.ndarray and arg.dtype.kind == "b"
 
 
-def _is_near(found: ArrayType, wanted: ArrayType) -> bool:
+def _is_near(aval: ArrayType, target: ArrayType) -> bool:
     """Whether a value of one type can be cut, repeated and cast to another without a loss."""
-    if found.weak or wanted.weak or (found.size == 0) != (wanted.size == 0):
+    if aval.weak or target.weak or (aval.size == 0) != (target.size == 0):
         return False
-    return found.dtype == wanted.dtype or (
-        wanted.inexact and np.can_cast(found.dtype, wanted.dtype)
-    )
+    return aval.dtype == target.dtype or (target.inexact and np.can_cast(aval.dtype, target.dtype))
 
 
 def _results_without_warning(op: Primitive, arrays: list, attrs) -> tuple | None:

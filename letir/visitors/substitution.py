@@ -176,18 +176,18 @@ def from_dag(
     return Lambda(params.values(), binds, ret)
 
 
-def _check_nodes(what: str, found: Sequence, kinds: tuple) -> None:
-    """Raise DTypeError unless ``found``, which errors call ``what``, is a list of graph nodes."""
+def _check_nodes(part: str, nodes: Sequence, kinds: tuple) -> None:
+    """Raise DTypeError unless ``nodes``, which errors call ``part``, is a list of graph nodes."""
     names = ", ".join(kind.__name__ for kind in kinds)
-    if not isinstance(found, list | tuple):
+    if not isinstance(nodes, list | tuple):
         raise DTypeError(
-            f"from_dag: {what} is expected in a list, found {type(found).__name__}\n"
+            f"from_dag: {part} is expected in a list, found {type(nodes).__name__}\n"
             "  pass a list of nodes, such as the outputs of to_dag"
         )
-    for one in found:
+    for one in nodes:
         if type(one) not in kinds:
             raise DTypeError(
-                f"from_dag: {what} is {type(one).__name__}, expected {names}\n"
+                f"from_dag: {part} is {type(one).__name__}, expected {names}\n"
                 "  take nodes from letir.to_dag, or make them with letir.extend.Node"
             )
 

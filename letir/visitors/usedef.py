@@ -105,8 +105,8 @@ class UseDef:
 
     def uses_left(self, local: Local, index: int) -> int:
         """The number of operand positions that use ``local`` at bind ``index`` or later."""
-        found = self._uses.get(local, ())
-        return len(found) - bisect.bisect_left(found, (index, 0))
+        positions = self._uses.get(local, ())
+        return len(positions) - bisect.bisect_left(positions, (index, 0))
 
     def live_at(self, index: int) -> list[Local]:
         """The locals bound before bind ``index`` and used at it or later, in order. Linear time."""

@@ -56,9 +56,9 @@ class Visitor:
 
     def unexpected_node_error(self, node: Any) -> TypeError:
         """The error for a node of a type that this visitor does not visit."""
-        known = " and ".join(variant.__name__ for variant in self.variants)
+        names = " and ".join(variant.__name__ for variant in self.variants)
         remedy = ": visit its body" if type(node) is Lambda else ""
-        return TypeError(f"{type(self).__name__} visits {known}, not {type(node).__name__}{remedy}")
+        return TypeError(f"{type(self).__name__} visits {names}, not {type(node).__name__}{remedy}")
 
 
 class ExprVisitor(Visitor):

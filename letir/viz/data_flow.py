@@ -132,26 +132,26 @@ class _Flow:
         flow.use(fn.ret.args)
         return flow
 
-    def add(self, lines: list[str], title: str, kind: str, made: Sequence[Local]) -> None:
+    def add(self, lines: list[str], title: str, kind: str, results: Sequence[Local]) -> None:
         """A new box in the last group."""
         self.groups[-1].nodes.append(len(self.nodes))
-        self.maker.update(dict.fromkeys(made, len(self.nodes)))
+        self.maker.update(dict.fromkeys(results, len(self.nodes)))
         self.nodes.append(
             _Node([shorten_text(line, _LONGEST) for line in lines if line], title, kind)
         )
 
-    def add_alone(self, lines: list[str], title: str, kind: str, made: Sequence[Local]) -> None:
+    def add_alone(self, lines: list[str], title: str, kind: str, results: Sequence[Local]) -> None:
         """A new box in a group of its own."""
         self.groups.append(_Group("", "", is_alone=True))
-        self.add(lines, title, kind, made)
+        self.add(lines, title, kind, results)
 
     def use(self, args: Sequence) -> None:
         """Edges to the last box from the boxes that make these operands."""
         last = len(self.nodes) - 1
         for arg in args:
-            made = self.maker.get(arg) if type(arg) is Local else None
-            if made is not None and made != last:
-                self.nodes[made].uses[last] = None
+            maker = self.maker.get(arg) if type(arg) is Local else None
+            if maker is not None and maker != last:
+                self.nodes[maker].uses[last] = None
 
     def add_bind(self, bind: Bind) -> None:
         """The box of a bind."""
@@ -160,8 +160,8 @@ class _Flow:
         names = [self.printer.numbers[b] + (f":{b.name}" if b.name else "") for b in bind.binders]
         avals = list(dict.fromkeys([repr(b.type) for b in bind.binders if b.type is not None]))
         operation = " ".join([bind.op.name, *constants])
-        made = " ".join([", ".join(names), ", ".join(avals)]).strip()
-        self.add([operation, made], text, "box", bind.binders)
+        result_text = " ".join([", ".join(names), ", ".join(avals)]).strip()
+        self.add([operation, result_text], text, "box", bind.binders)
         self.use(bind.args)
 
     def note(self, binds: Sequence[Bind]) -> None:
@@ -181,11 +181,11 @@ class _Flow:
 def _runs_of(binds: Sequence[Bind], place_of: Callable) -> list[tuple[str, Source | None, list]]:
     """(place, source, binds) of each run of binds from one place."""
     runs: list[tuple[str, Source | None, list]] = []
-    known: dict[int, str] = {}  # by the id of a source, which many binds share
+    places: dict[int, str] = {}  # by the id of a source, which many binds share
     for bind in binds:
-        place = known.get(id(bind.source))
+        place = places.get(id(bind.source))
         if place is None:
-            place = known[id(bind.source)] = place_of(bind.source)
+            place = places[id(bind.source)] = place_of(bind.source)
         if not runs or runs[-1][0] != place:
             runs.append((place, bind.source, []))
         runs[-1][2].append(bind)
@@ -224,7 +224,7 @@ class _Drawing:
             (len(fn.binds), "bind"),
             (len(fn.ret.args), "result"),
         )
-        words = ", ".join([f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts])
+        words = ", ".join([f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts])
         title = f"data flow: {words}"
         outside = self.arranged()
         shapes = "".join(self.shapes(outside))
@@ -300,11 +300,11 @@ class _Drawing:
             way = [*self.lane(home, start, (way or [end])[0], down=True), *way]
             way += reversed(self.lane(to_home, end, (way or [start])[-1], down=False))
             points = [start, *way, end]
-        found = f"M{start[0]:.1f} {start[1]:.1f}"
+        path = f"M{start[0]:.1f} {start[1]:.1f}"
         for (x0, y0), (x1, y1) in pairwise(points):
             middle = (y0 + y1) / 2
-            found += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
-        return f'<path class="edge" data-v="n{a}" d="{found}"/>'
+            path += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
+        return f'<path class="edge" data-v="n{a}" d="{path}"/>'
 
     def lane(self, home: int, point: tuple, towards: tuple, *, down: bool) -> list[tuple]:
         """The points beside the boxes of a group by which an edge leaves it, or comes to a box;

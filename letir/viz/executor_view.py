@@ -31,8 +31,8 @@ def state_html(state: ExecutorState) -> str:
         folding_box(_plan_line(plan), _plan_body(plan, f"p{i}."), is_open=i == 0)
         for i, plan in enumerate(state.plans[:_MOST_PLANS])
     ]
-    left = len(state.plans) - _MOST_PLANS
-    more = [f"{left} more plans: debug_state().plans has them all"] if left > 0 else []
+    omitted = len(state.plans) - _MOST_PLANS
+    more = [f"{omitted} more plans: debug_state().plans has them all"] if omitted > 0 else []
     none = [] if plans else ["no plan yet: the first call makes one"]
     title = f'{escape_text(state.function, 80)} <span class="q">jitted function</span>'
     return view_of(title, counters + "".join(plans) + paragraph_elements([*none, *more]))
@@ -45,8 +45,8 @@ def plan_html(plan: PlanState) -> str:
 
 def _plan_line(plan: PlanState) -> str:
     """The arguments and the size of a plan."""
-    made, recorded = len(plan.optimized), len(plan.graph)
-    return f"({plan.spec}): {made} binds of {recorded} recorded, last used by call {plan.used}"
+    optimized, recorded = len(plan.optimized), len(plan.graph)
+    return f"({plan.spec}): {optimized} binds of {recorded} recorded, last used by call {plan.used}"
 
 
 def _plan_body(plan: PlanState, prefix: str) -> str:
@@ -60,9 +60,9 @@ def _plan_body(plan: PlanState, prefix: str) -> str:
 
 def compiled_html(compiled: Any) -> str:
     """The view of a compiled program."""
-    made, recorded = len(compiled.optimized), len(compiled.program)
+    optimized, recorded = len(compiled.optimized), len(compiled.program)
     body = _program_body(compiled.program, compiled.optimized, compiled.kernels, "")
-    return view_of(f"compiled program: {made} binds of {recorded} recorded", body)
+    return view_of(f"compiled program: {optimized} binds of {recorded} recorded", body)
 
 
 def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str) -> str:
@@ -74,8 +74,8 @@ def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str)
         for source, bind in guards[:_MOST_LINES]
     ]
     if guards:
-        left = f", the first {_MOST_LINES}" if len(guards) > _MOST_LINES else ""
-        title = f"<h4>{len(guards)} guard{'' if len(guards) == 1 else 's'}{left}</h4>"
+        limit_note = f", the first {_MOST_LINES}" if len(guards) > _MOST_LINES else ""
+        title = f"<h4>{len(guards)} guard{'' if len(guards) == 1 else 's'}{limit_note}</h4>"
         parts += [title, table_of(("line", "condition"), rows, label="guards")]
     parts.append(_kernel_table(kernels))
     if isinstance(optimized, Lambda):
@@ -96,9 +96,9 @@ def _kernel_table(kernels: tuple) -> str:
         )
         for kernel in kernels[:_MOST_LINES]
     ]
-    left = f", the first {_MOST_LINES}" if len(kernels) > _MOST_LINES else ""
+    limit_note = f", the first {_MOST_LINES}" if len(kernels) > _MOST_LINES else ""
     heads = ("kernel", "bytes", "lines")
-    title = f"<h4>{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}{left}</h4>"
+    title = f"<h4>{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}{limit_note}</h4>"
     return title + table_of(heads, rows, numbers=(1,), label="kernels")
 
 

@@ -25,14 +25,14 @@ def gradient_html(gradient: Gradient) -> str:
     values += [f.ret.args[i] for i in gradient.df_input_captured_outputs]
     pairs = zip(df.params[len(gradient.df_input_vjps) :], values, strict=True)
     shared = {param: value for param, value in pairs if type(value) is Local}
-    kept = list(dict.fromkeys(shared.values()))
+    residuals = list(dict.fromkeys(shared.values()))
     roles = {param: f"residual {numbers[local]} of f" for param, local in shared.items()}
     for param, i in zip(df.params, gradient.df_input_vjps, strict=False):
         arg = f.ret.args[i]
         roles[param] = f"cotangent of {numbers[arg] if type(arg) is Local else repr(arg)}"
     primal = ProgramTable(
         prefix="f",
-        notes={local: f"kept {_bytes_text(local)}".rstrip() for local in kept},
+        notes={local: f"kept {_bytes_text(local)}".rstrip() for local in residuals},
     )
     backward = ProgramTable(
         prefix="d",
@@ -47,16 +47,16 @@ def gradient_html(gradient: Gradient) -> str:
         )
     )
     return view_of(
-        f"gradient: {_residual_summary(gradient, kept)}", f'<div class="two">{two}</div>'
+        f"gradient: {_residual_summary(gradient, residuals)}", f'<div class="two">{two}</div>'
     )
 
 
-def _residual_summary(gradient: Gradient, kept: Sequence[Local]) -> str:
+def _residual_summary(gradient: Gradient, residuals: Sequence[Local]) -> str:
     """The number of residuals and their bytes; shared memory counts once."""
-    total, unknown = held_bytes(gradient.f, kept)
+    total, unknown = held_bytes(gradient.f, residuals)
     size = f"{total:,}" if type(total) is int else escape_text(total)
     others = f", {unknown} of unknown size" if unknown else ""
-    return f"{len(kept)} residual{'' if len(kept) == 1 else 's'}, {size} bytes{others}"
+    return f"{len(residuals)} residual{'' if len(residuals) == 1 else 's'}, {size} bytes{others}"
 
 
 def _bytes_text(local: Local) -> str:

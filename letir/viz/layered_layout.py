@@ -117,16 +117,16 @@ class _Graph:
     def place(self, neighbours: list[list[int]], downwards: bool) -> None:
         """Move the boxes of each layer towards their neighbours, without changing the order."""
         for layer in self.layers if downwards else reversed(self.layers):
-            wanted = []
+            targets = []
             for node in layer:
-                found = [self.x[other] for other in neighbours[node]]
-                wanted.append(sum(found) / len(found) if found else self.x[node])
+                centers = [self.x[other] for other in neighbours[node]]
+                targets.append(sum(centers) / len(centers) if centers else self.x[node])
             offsets, at = [], 0.0
             for i, node in enumerate(layer):
                 if i:
                     at += (self.widths[layer[i - 1]] + self.widths[node]) / 2 + _GAP
                 offsets.append(at)
-            shifts = _isotonic([w - o for w, o in zip(wanted, offsets, strict=True)])
+            shifts = _isotonic([w - o for w, o in zip(targets, offsets, strict=True)])
             for node, shift, offset in zip(layer, shifts, offsets, strict=True):
                 self.x[node] = shift + offset
 

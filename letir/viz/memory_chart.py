@@ -55,17 +55,17 @@ def memory(program: Any, **sizes: int) -> Chart:
          8 kB  sin: float64[1000]  model.py:3
          8 kB  sort: float64[1000]  model.py:4
     """
-    found = memory_timeline(shown_plan("memory", program), sizes)
-    chart = _Timeline(found)
-    held = _held_at_peak(found)
+    timeline = memory_timeline(shown_plan("memory", program), sizes)
+    chart = _Timeline(timeline)
+    at_peak = _held_at_peak(timeline)
     heads = ("bytes", "arrays", "array", "line", "code")
-    rows = [(f"{size:,}", count, *texts) for size, count, *texts in held]
+    rows = [(f"{size:,}", count, *texts) for size, count, *texts in at_peak]
     table = table_of(heads, rows, numbers=(0, 1), label="arrays at the peak")
     head = "<h4>what exists at the peak</h4>"
     return Chart(
         title=chart.title(),
-        body=(head + table if held else "") + _inexact_note(found),
-        text=chart.text(held),
+        body=(head + table if at_peak else "") + _inexact_note(timeline),
+        text=chart.text(at_peak),
         shapes="".join(chart.shapes()),
         width=_LEFT + _WIDTH + 10,
         height=_TOP + _HEIGHT + 30 + _ROW * (len(chart.lines) + 1),
@@ -93,16 +93,16 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
     8 kB  ██.  sin: float64[1000]  model.py:3
     8 kB  .██  sort: float64[1000]  model.py:4
     """
-    found = memory_timeline(shown_plan("live_ranges", program), sizes)
-    shown = _largest_arrays(found.arrays)
-    left = len(found.arrays) - len(shown)
-    more = f", the {len(shown)} largest" if left else ""
-    title = f"{len(found.arrays):,} arrays in {len(found.steps):,} steps{more}"
-    chart = _Timeline(found)
+    timeline = memory_timeline(shown_plan("live_ranges", program), sizes)
+    shown = _largest_arrays(timeline.arrays)
+    omitted = len(timeline.arrays) - len(shown)
+    more = f", the {len(shown)} largest" if omitted else ""
+    title = f"{len(timeline.arrays):,} arrays in {len(timeline.steps):,} steps{more}"
+    chart = _Timeline(timeline)
     return Chart(
         title=title,
-        body=_inexact_note(found),
-        text="\n".join([title, *_range_lines(shown, len(found.steps))]),
+        body=_inexact_note(timeline),
+        text="\n".join([title, *_range_lines(shown, len(timeline.steps))]),
         shapes="".join(chart.range_shapes(shown)),
         width=_LEFT
         + _RANGES
@@ -115,28 +115,28 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
     )
 
 
-def _held_at_peak(found: MemoryTimeline) -> list[tuple[int, int, str, str, str]]:
+def _held_at_peak(timeline: MemoryTimeline) -> list[tuple[int, int, str, str, str]]:
     """(bytes, number, array, line, code) of the arrays that exist at the peak, the largest first.
 
     Equal arrays of one line are one row, with their number.
     """
     rows: dict[tuple[str, str, str], list[int]] = {}
-    for one in found.at_peak():
+    for one in timeline.at_peak():
         row = (one.text, _place_of(one.bind), code_of(one.bind.source))
         rows.setdefault(row, []).append(one.bytes)
-    if found.live:
-        inside = found.peak - sum(map(sum, rows.values()))
-        bind = found.steps[found.peak_at]
+    if timeline.live:
+        inside = timeline.peak - sum(map(sum, rows.values()))
+        bind = timeline.steps[timeline.peak_at]
         if inside:  # temporary arrays of this step
             row = (f"inside {bind.op.name}", _place_of(bind), code_of(bind.source))
             rows[row] = [inside]
-    held = [(sum(sizes), len(sizes), *row) for row, sizes in rows.items()]
-    return sorted(held, key=lambda row: row[0], reverse=True)[:_MOST_ARRAYS]
+    rows_at_peak = [(sum(sizes), len(sizes), *row) for row, sizes in rows.items()]
+    return sorted(rows_at_peak, key=lambda row: row[0], reverse=True)[:_MOST_ARRAYS]
 
 
-def _inexact_note(found: MemoryTimeline) -> str:
+def _inexact_note(timeline: MemoryTimeline) -> str:
     """A line of a view that says that a prediction is not exact; empty if it is."""
-    if found.is_exact:
+    if timeline.is_exact:
         return ""
     return '<p class="q">About: a type is not known, or a step runs a body.</p>'
 
@@ -173,23 +173,23 @@ class _Timeline:
     lines: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
-        made: Counter[str] = Counter()
+        sizes: Counter[str] = Counter()
         at_peak = set(map(id, self.found.at_peak()))
         for one in self.found.arrays:  # lines of the peak first
-            made[_place_of(one.bind)] += one.bytes * (1 + 1000 * (id(one) in at_peak))
-        self.lines = [line for line, _ in made.most_common(_MOST_LINES)]
-        if len(made) > _MOST_LINES:
+            sizes[_place_of(one.bind)] += one.bytes * (1 + 1000 * (id(one) in at_peak))
+        self.lines = [line for line, _ in sizes.most_common(_MOST_LINES)]
+        if len(sizes) > _MOST_LINES:
             self.lines.append("other lines")
 
     def title(self) -> str:
         """The peak in one line."""
-        found = self.found
-        if found.peak_at < 0:
+        timeline = self.found
+        if timeline.peak_at < 0:
             return "peak: 0 B, there are no steps"
-        about = "" if found.is_exact else "about "
-        name = found.steps[found.peak_at].op.name
-        place = f"step {found.peak_at + 1} of {len(found.live)}"
-        return f"peak: {about}{bytes_words(found.peak)} at {name}, {place}"
+        about = "" if timeline.is_exact else "about "
+        name = timeline.steps[timeline.peak_at].op.name
+        place = f"step {timeline.peak_at + 1} of {len(timeline.live)}"
+        return f"peak: {about}{bytes_words(timeline.peak)} at {name}, {place}"
 
     def color(self, bind: Bind) -> int:
         """The number of the colour of a line of code."""
@@ -211,32 +211,32 @@ class _Timeline:
 
         A column for several steps shows the one with the most bytes.
         """
-        found, columns = self.found, self.columns()
+        timeline, columns = self.found, self.columns()
         shown = [0] * columns  # the step that each column shows
-        for step, live in enumerate(found.live):
+        for step, live in enumerate(timeline.live):
             column = self.column_of(step)
-            if live >= found.live[shown[column]] or self.column_of(shown[column]) != column:
+            if live >= timeline.live[shown[column]] or self.column_of(shown[column]) != column:
                 shown[column] = step
         changes: dict[int, list[int]] = {}  # step -> change of the bytes of each line
-        for one in found.arrays:
+        for one in timeline.arrays:
             color = self.color(one.bind)
             for step, sign in ((one.first, 1), (one.last + 1, -1)):
                 row = changes.setdefault(step, [0] * len(self.lines))
                 row[color] += sign * one.bytes
-        heights, now, wanted = [], [0] * len(self.lines), 0
-        for step, live in enumerate(found.live):
+        heights, now, next_column = [], [0] * len(self.lines), 0
+        for step, live in enumerate(timeline.live):
             for color, change in enumerate(changes.get(step, ())):
                 now[color] += change
-            if wanted < columns and shown[wanted] == step:
+            if next_column < columns and shown[next_column] == step:
                 heights.append([*now, max(live - sum(now), 0)])
-                wanted += 1
+                next_column += 1
         return heights
 
     # ---- shapes ----
 
     def shapes(self) -> Iterator[str]:
         """The picture of the memory."""
-        found, top = self.found, max(self.found.peak, 1)
+        timeline, top = self.found, max(self.found.peak, 1)
         bottom, wide = _TOP + _HEIGHT, _WIDTH / max(self.columns(), 1)
         for part in (0, 0.25, 0.5, 0.75, 1):
             y = bottom - part * _HEIGHT
@@ -249,8 +249,8 @@ class _Timeline:
                 kind = f"c{color} area" if color < len(self.lines) else "soft"
                 yield rect_shape(_LEFT + first * wide, y, (last - first) * wide, height, kind)
         yield from self.steps(bottom, _WIDTH)
-        if found.live:
-            x = _LEFT + (self.column_of(found.peak_at) + 0.5) * wide
+        if timeline.live:
+            x = _LEFT + (self.column_of(timeline.peak_at) + 0.5) * wide
             yield line_shape(x, _TOP - 6, x, bottom, "mark")
             end = "end" if x > _LEFT + _WIDTH / 2 else ""
             yield text_shape(x + (-5 if end else 5), _TOP - 10, self.title(), "strong", end=end)
@@ -316,18 +316,18 @@ class _Timeline:
 
     # ---- text ----
 
-    def text(self, held: Sequence[tuple[int, int, str, str, str]]) -> str:
+    def text(self, at_peak: Sequence[tuple[int, int, str, str, str]]) -> str:
         """The picture as text: a bar for each column, and the arrays at the peak."""
-        found, count = self.found, len(self.found.live)
-        columns, top = min(count, _COLUMNS), max(found.peak, 1)
+        timeline, count = self.found, len(self.found.live)
+        columns, top = min(count, _COLUMNS), max(timeline.peak, 1)
         most = [0] * columns
-        for step, live in enumerate(found.live):
+        for step, live in enumerate(timeline.live):
             at = step * columns // count
             most[at] = max(most[at], live)
         bars = "".join([_BARS[-(-8 * live // top)] for live in most])
         lines = [
             f"{bytes_words(size):>9}  {f'{n} x ' if n > 1 else ''}{array}  {place}"
-            for size, n, array, place, _ in held
+            for size, n, array, place, _ in at_peak
         ]
         return "\n".join([self.title(), f"     |{bars}|", *lines])
 
@@ -336,11 +336,11 @@ def _runs_of_areas(heights: list[list[int]], color: int) -> Iterator[tuple[int, 
     """(first column, column after the last, low, high) of the areas of a colour, equal neighbours
     as one.
     """
-    first, known = 0, (0, 0)
+    first, area = 0, (0, 0)
     for column in range(len(heights) + 1):
         row = heights[column] if column < len(heights) else None
         now = (sum(row[:color]), sum(row[: color + 1])) if row is not None else (0, 0)
-        if row is None or now != known:
-            if known[1] > known[0]:
-                yield (first, column, *known)
-            first, known = column, now
+        if row is None or now != area:
+            if area[1] > area[0]:
+                yield (first, column, *area)
+            first, area = column, now

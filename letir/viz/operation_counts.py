@@ -44,10 +44,10 @@ def _operations_in(body: Lambda) -> int | None:
     """The number of all binds of a body."""
     total = 0
     for bind in body.binds:
-        found = operations_of(bind)
-        if found is None:
+        operations = operations_of(bind)
+        if operations is None:
             return None
-        total += found
+        total += operations
     return total
 
 

@@ -35,10 +35,10 @@ def diff(before: Any, *steps: Lambda | Callable[[Lambda], Lambda]) -> View:
       return %3            return %3
     """
     program = shown_program("diff", before)
-    found: list[tuple[PassReport, Lambda, Lambda]] = []
+    reports: list[tuple[PassReport, Lambda, Lambda]] = []
 
     def note(name: str, f: Lambda, g: Lambda, seconds: float) -> None:
-        found.append((PassReport.from_programs(name, f, g, seconds), f, g))
+        reports.append((PassReport.from_programs(name, f, g, seconds), f, g))
 
     after = program
     for i, step in enumerate(steps):
@@ -54,10 +54,10 @@ def diff(before: Any, *steps: Lambda | Callable[[Lambda], Lambda]) -> View:
             )
     if not steps:
         optimize_program(program, observe=note)
-    changes = [step for step in found if step[1] is not step[2] and step[1] != step[2]]
-    last = len(found[-1][2]) if found else len(program)
+    changes = [step for step in reports if step[1] is not step[2] and step[1] != step[2]]
+    last = len(reports[-1][2]) if reports else len(program)
     title = (
-        f"{len(found)} step{'' if len(found) == 1 else 's'}, {len(changes)} "
+        f"{len(reports)} step{'' if len(reports) == 1 else 's'}, {len(changes)} "
         f"change{'s' if len(changes) == 1 else ''} the program: {len(program)} binds, then {last}"
     )
     parts: list[str] = []

@@ -65,12 +65,12 @@ def profile(f: Any, *args: Any) -> Chart:
     >>> found.title.endswith("s in 1 line")
     True
     """
-    compiled, found = compile_and_profile("profile", f, args)
-    lines = _times_of_lines(found, _sources_in(compiled.program))
+    compiled, profiled = compile_and_profile("profile", f, args)
+    lines = _times_of_lines(profiled, _sources_in(compiled.program))
     total = sum([one.seconds for one in lines])
-    left = len(lines) - _MOST_LINES
+    omitted = len(lines) - _MOST_LINES
     count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
-    more = f", the {_MOST_LINES} slowest" if left > 0 else ""
+    more = f", the {_MOST_LINES} slowest" if omitted > 0 else ""
     title = f"{seconds_words(total)} in {count}{more}"
     shown = lines[:_MOST_LINES]
     rows = [
@@ -79,7 +79,7 @@ def profile(f: Any, *args: Any) -> Chart:
     ]
     heads = ("time", "share", "bytes", "operations", "line", "code")
     texts = [f"{one.line}  {one.code}".rstrip() for one in shown]
-    groups = table_of(found.heads, found.rows(), numbers=range(4), label="groups of the plan")
+    groups = table_of(profiled.heads, profiled.rows(), numbers=range(4), label="groups of the plan")
     return Chart(
         title=title,
         body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
@@ -108,10 +108,10 @@ def _sources_in(fn: Lambda) -> dict[str, Source]:
     return {bind.source.short: bind.source for bind in binds if bind.source is not None}
 
 
-def _times_of_lines(found: PlanProfile, sources: dict[str, Source]) -> list[_LineTime]:
+def _times_of_lines(profiled: PlanProfile, sources: dict[str, Source]) -> list[_LineTime]:
     """The time of each line, the slowest first."""
     lines: dict[str, _LineTime] = {}
-    for group in found.groups:
+    for group in profiled.groups:
         for step in group.steps:
             one = lines.get(step.line)
             if one is None:

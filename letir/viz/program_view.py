@@ -43,7 +43,7 @@ def program_html(fn: Lambda) -> str:
 def program_title(fn: Lambda) -> str:
     """How many parameters, binds and results a program has, and its trees."""
     counts = (len(fn.params), "parameter"), (len(fn.binds), "bind"), (len(fn.ret.args), "result")
-    text = ", ".join([f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts])
+    text = ", ".join([f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts])
     trees = [(word, tree) for word, tree in (("in", fn.in_tree), ("out", fn.out_tree)) if tree]
     nesting = " ".join([f"{word} {tree.text}" for word, tree in trees])
     return f'{text} <span class="q">{escape_text(nesting, _LONGEST)}</span>'
@@ -117,14 +117,14 @@ class ProgramTable:
             if not bodies_in((bind.attrs[text.partition("=")[0]],))
             and not (in_place and text.startswith(("op=", "n_cts=")))
         ]
-        found = ", ".join(
+        cell = ", ".join(
             [operands, *[escape_text(t, _LONGEST) for t in attrs]] if attrs else [operands]
         )
-        found = found.removeprefix(", ") + "".join(self.bodies(bind, in_place, depth))
+        cell = cell.removeprefix(", ") + "".join(self.bodies(bind, in_place, depth))
         operation = bind.op.name
         if in_place:
             operation = f"{operation}[{bind.attrs['op'].name}]"
-        return self.cells(names, types, escape_text(operation, _LONGEST), found, bind.source)
+        return self.cells(names, types, escape_text(operation, _LONGEST), cell, bind.source)
 
     def cells(
         self,
@@ -164,9 +164,9 @@ class ProgramTable:
 
     def operands(self, args: Sequence[Arg]) -> str:
         """Operands, the first of many."""
-        found = [self.operand(arg) for arg in args[:_MOST_OPERANDS]]
-        left = len(args) - len(found)
-        return ", ".join(found) + (f", … {left:,} more" if left else "")
+        texts = [self.operand(arg) for arg in args[:_MOST_OPERANDS]]
+        omitted = len(args) - len(texts)
+        return ", ".join(texts) + (f", … {omitted:,} more" if omitted else "")
 
     def type(self, local: Local) -> str:
         """The type of a local, and its note."""
@@ -183,10 +183,10 @@ class ProgramTable:
             return ""
         excerpt = source.excerpt
         place = source.short
-        known = f"{place}\n{excerpt}"
-        if known == self.last_place:
+        place_text = f"{place}\n{excerpt}"
+        if place_text == self.last_place:
             return ""
-        self.last_place = known
+        self.last_place = place_text
         code = f" <code>{escape_text(excerpt)}</code>" if excerpt else ""
         return f"{escape_text(place, _LONGEST)}{code}"
 

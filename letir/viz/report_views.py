@@ -22,44 +22,44 @@ _BINDER = re.compile(r"\s*(?:%\d+(?::[\w.]+)?(?:: [^=,]*)?, )*(%\d+)[^=]* = ")
 _MARKS = {"<": ("less", ""), ">": ("", "more"), "|": ("less", "more"), " ": ("", "")}
 
 
-def explanation_html(found: Explanation) -> str:
+def explanation_html(explanation: Explanation) -> str:
     """The view of an explanation."""
-    first, *heads = [*found.heads, *map(str, found.gradients)]
+    first, *heads = [*explanation.heads, *map(str, explanation.gradients)]
     parts = [paragraph_elements(heads)]
-    for title, columns, rows in found.tables():
+    for title, columns, rows in explanation.tables():
         numbers = [i for i, name in enumerate(columns) if name in _NUMBERS]
         table = table_of(columns, rows, numbers=numbers, label=title)
         parts.append(f"<h4>{escape_text(title)}</h4>{table}")
     return view_of(
-        escape_text(first), "".join([*parts, paragraph_elements(filter(None, [found.note]))])
+        escape_text(first), "".join([*parts, paragraph_elements(filter(None, [explanation.note]))])
     )
 
 
-def residuals_html(found: Residuals) -> str:
+def residuals_html(residuals: Residuals) -> str:
     """The view of the residuals of a gradient."""
-    (heads, *rows), left_out = found.table()
+    (heads, *rows), left_out = residuals.table()
     if left_out:
         middle = (f"… {left_out:,} left out …", *[""] * (len(heads) - 1))
         rows.insert(len(rows) // 2, middle)
     table = table_of(heads, rows, numbers=(2,), label="residuals")
-    return view_of(escape_text(found.summary), table, is_searched=True)
+    return view_of(escape_text(residuals.summary), table, is_searched=True)
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """The view of two programs side by side."""
-    if found.same:
-        return view_of("comparison", paragraph_elements([str(found)]))
-    counts = [sum(row.mark == mark for row in found.rows) for mark in "|<>"]
+    if comparison.same:
+        return view_of("comparison", paragraph_elements([str(comparison)]))
+    counts = [sum(row.mark == mark for row in comparison.rows) for mark in "|<>"]
     title = "{} changed, {} removed, {} added".format(*counts)
-    return view_of(title, comparison_table(found), is_searched=True)
+    return view_of(title, comparison_table(comparison), is_searched=True)
 
 
-def comparison_table(found: Comparison, prefix: str = "") -> str:
+def comparison_table(comparison: Comparison, prefix: str = "") -> str:
     """Two programs side by side as a table. Changes have a mark as well as a colour.
 
     ``prefix`` distinguishes its locals from the locals of other tables of a view.
     """
-    lines, left_out = found.lines()
+    lines, left_out = comparison.lines()
     rows = []
     for left, mark, right in lines:
         first, second = _MARKS[mark]
@@ -75,8 +75,8 @@ def comparison_table(found: Comparison, prefix: str = "") -> str:
 
 def _mark_locals(line: str, prefix: str) -> str:
     """A line of a program with its locals marked, the bound local as a definition."""
-    found = _BINDER.match(line)
-    defined = found[1] if found else None
+    match = _BINDER.match(line)
+    defined = match[1] if match else None
 
     def mark(local: re.Match) -> str:
         tag = "b" if local[0] == defined and local.start() < 80 else "i"
@@ -85,18 +85,18 @@ def _mark_locals(line: str, prefix: str) -> str:
     return _LOCAL.sub(mark, escape_text(line))
 
 
-def memory_html(found: PlanMemory) -> str:
+def memory_html(memory: PlanMemory) -> str:
     """The view of the memory of a plan."""
-    first, second, *_ = str(found).splitlines()
-    rows = [(f"{one.bytes:,}", one.text, one.line) for one in found.held]
+    first, second, *_ = str(memory).splitlines()
+    rows = [(f"{one.bytes:,}", one.text, one.line) for one in memory.held]
     table = table_of(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
     return view_of(escape_text(first), paragraph_elements([second]) + table)
 
 
-def profile_html(found: PlanProfile) -> str:
+def profile_html(profile: PlanProfile) -> str:
     """The view of the profile of a plan."""
-    table = table_of(found.heads, found.rows(), numbers=range(4), label="groups of the plan")
-    return view_of(f"{1e6 * found.seconds:.1f} us in {len(found.groups)} groups", table)
+    table = table_of(profile.heads, profile.rows(), numbers=range(4), label="groups of the plan")
+    return view_of(f"{1e6 * profile.seconds:.1f} us in {len(profile.groups)} groups", table)
 
 
 def variable_html(variable: Any) -> str:

@@ -120,12 +120,12 @@ def roofline(f: Any, *args: Any) -> Chart:
 
 def _float_dtype(fn: Lambda) -> str:
     """ "float32" if the program has no other floats, else "float64"."""
-    found = {
+    dtypes = {
         str(local.type.dtype)
         for local in (*fn.params, *[x for bind in fn.binds for x in bind.binders])
         if local.type is not None and local.type.dtype.kind == "f" and not local.type.weak
     }
-    return "float32" if found == {"float32"} else "float64"
+    return "float32" if dtypes == {"float32"} else "float64"
 
 
 def _slowest_points(times: PlanProfile, roofs: Roofs) -> list[_Point]:
@@ -138,11 +138,11 @@ def _slowest_points(times: PlanProfile, roofs: Roofs) -> list[_Point]:
 def _point_of(number: int, group: GroupTime, total: float, roofs: Roofs) -> _Point:
     """The point of a group."""
     counts = [operations_of(step.bind) for step in group.steps]
-    known = None if None in counts else sum([n for n in counts if n is not None])
-    best = roofs.seconds(known or 0, group.bytes)
+    operations = None if None in counts else sum([n for n in counts if n is not None])
+    best = roofs.seconds(operations or 0, group.bytes)
     is_memory = best == group.bytes / roofs.bytes
-    limit = ("memory" if is_memory else "arithmetic") if group.bytes or known else "calls"
-    return _Point(number, group, known, group.seconds / total, best / group.seconds, limit)
+    limit = ("memory" if is_memory else "arithmetic") if group.bytes or operations else "calls"
+    return _Point(number, group, operations, group.seconds / total, best / group.seconds, limit)
 
 
 def _legend_shapes(points: Sequence[_Point], y: float) -> Iterator[str]:

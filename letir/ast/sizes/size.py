@@ -371,15 +371,15 @@ def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:
     rest: Any = size
     while type(rest) is Size or rest != 0:  # long division: each step removes the highest term
         names, c = terms_of(rest)[0]
-        left = list(names)
+        remaining = list(names)
         for name in shared:
-            if name not in left:
+            if name not in remaining:
                 return None
-            left.remove(name)
-        if factor == 0 or c % factor or tuple(left) in result:
+            remaining.remove(name)
+        if factor == 0 or c % factor or tuple(remaining) in result:
             return None
-        result[tuple(left)] = c // factor
-        rest = rest - Size.from_coefficients({tuple(left): c // factor}) * by
+        result[tuple(remaining)] = c // factor
+        rest = rest - Size.from_coefficients({tuple(remaining): c // factor}) * by
     return Size.from_coefficients(result)
 
 

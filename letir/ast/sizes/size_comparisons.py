@@ -52,8 +52,8 @@ def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
     answers: set = set()
     for name in names:
         for rest in range(period):
-            found = size.substitute({name: period * Size.named(name) + rest})
-            answers.add(compare_with_zero(compare, found))
+            substituted = size.substitute({name: period * Size.named(name) + rest})
+            answers.add(compare_with_zero(compare, substituted))
     return answers.pop() if len(answers) == 1 else None
 
 

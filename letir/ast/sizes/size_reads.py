@@ -30,14 +30,14 @@ class SizeReads:
 SIZE_READS: ContextVar[SizeReads | None] = ContextVar("letir_size_reads", default=None)
 
 
-def note_read(asked: str, is_decided: bool = False) -> None:
+def note_read(needed: str, is_decided: bool = False) -> None:
     """Note that code compares a symbolic size or needs its value, if such reads are watched."""
     reads = SIZE_READS.get()
     if reads is None:
         return
     place = _users_place()
     if place is not None:
-        reads.note(place, asked, is_decided)
+        reads.note(place, needed, is_decided)
 
 
 def _users_place() -> str | None:

@@ -95,12 +95,12 @@ class Members:
 
     def read_text(self, name: str) -> str:
         """The text in a member."""
-        chunks, found = [], 0
+        chunks, count = [], 0
         with self._opened(name) as stream:
             while chunk := stream.read(min(_CHUNK, self.left + 1)):
                 self._take(len(chunk), None)
-                found += len(chunk)
-                if found > self.text_left:
+                count += len(chunk)
+                if count > self.text_left:
                     raise ParseError(
                         f"its texts have more than {self.text_left} bytes\n"
                         f"  pass a greater max_text_bytes {_TRUST}"
@@ -108,7 +108,7 @@ class Members:
                 if len(chunk) == _CHUNK and _FULL_OF_SPACE(chunk):
                     raise ParseError("the text has a mebibyte of white space")
                 chunks.append(chunk)
-        self.text_left -= found
+        self.text_left -= count
         try:
             # Python strings may contain lone surrogates, which UTF-8 cannot encode
             return b"".join(chunks).decode("utf-8", "surrogatepass")

@@ -38,8 +38,8 @@ class Reader:
         self.skip()
         if self.text.startswith("...", self.pos):
             raise self.error(ABBREVIATED)
-        found = _EXCERPT.match(self.text, self.pos)[0]
-        raise self.error(f"expected {expected}, found {repr(found) if found else 'the end'}")
+        excerpt = _EXCERPT.match(self.text, self.pos)[0]
+        raise self.error(f"expected {expected}, found {repr(excerpt) if excerpt else 'the end'}")
 
     def convert(self, meaning: Callable, *args: Any, at: int) -> Any:
         """``meaning(*args)``, with its ValueError as a ParseError at ``at``."""
@@ -72,9 +72,9 @@ class Reader:
             self.pos = result.end()
         return result
 
-    def need(self, pattern: re.Pattern, what: str) -> re.Match:
+    def need(self, pattern: re.Pattern, expected: str) -> re.Match:
         """The match of ``pattern``, which must be next."""
-        return self.accept(pattern) or self.fail(what)
+        return self.accept(pattern) or self.fail(expected)
 
     def items(self, close: str, item: Callable) -> tuple[list, bool]:
         """(list of items read by ``item`` up to ``close``, whether a trailing comma ends it)."""

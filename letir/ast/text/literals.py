@@ -143,11 +143,11 @@ def _parse_quotient(text: str) -> str:
     of, _, by = text[1:-1].rpartition("//")
     of, divisor = of.strip(), int(by)
     size = parse_size(of[1:-1] if _WHOLE_GROUP.fullmatch(of) else of)
-    found = size // divisor if divisor else 0
-    match found.terms if type(found) is Size else ():
+    quotient = size // divisor if divisor else 0
+    match quotient.terms if type(quotient) is Size else ():
         case (((name,), 1),) if type(name) is not str:
             return name
-    raise ValueError(f"{text} is not a quotient that a size can have: it is {found}")
+    raise ValueError(f"{text} is not a quotient that a size can have: it is {quotient}")
 
 
 def parse_type(text: str) -> ArrayType:
@@ -168,11 +168,11 @@ def parse_array(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
         raise ValueError("the shape of an array is made of numbers, not of names")
     pairs = dtype.kind == "c"
     if pairs:
-        text, found = _PAIR.subn(r"\1,\2", text)
+        text, pair_count = _PAIR.subn(r"\1,\2", text)
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     count = len(parts) // 2 if pairs else len(parts)
     expected = ArrayType(dtype, shape).size
-    if pairs and len(parts) != 2 * found:
+    if pairs and len(parts) != 2 * pair_count:
         raise ValueError("expected elements of the form complex(real, imag)")
     if count != expected:
         raise ValueError(f"expected {expected} elements, found {count}")

@@ -232,9 +232,9 @@ class Parser(TreeReader):
             op, args, attrs = self.grad_of(name, at)
         else:
             op = self.primitive(name, at)
-            args, given = self.arguments(op)
-            attrs = self.complete(op, given, at)
-            if not given:
+            args, attributes = self.arguments(op)
+            attrs = self.complete(op, attributes, at)
+            if not attributes:
                 self.plain[name] = op, attrs
         self.enter(binders)
         return Bind(tuple([local for _, local, _ in binders]), op, args, attrs, self.line_end())
@@ -266,10 +266,10 @@ class Parser(TreeReader):
         except LetirError as error:
             raise self.error(str(error), at) from None
 
-    def complete(self, op: Primitive, given: dict, at: int) -> Attrs:
+    def complete(self, op: Primitive, attributes: dict, at: int) -> Attrs:
         """The attributes with the record's defaults."""
         try:
-            return op.complete(given)
+            return op.complete(attributes)
         except LetirError as error:
             raise self.error(str(error), at) from None
 
@@ -296,8 +296,8 @@ class Parser(TreeReader):
         if name in attrs:
             raise self.error(f"{op.name}: the attribute {name} appears twice", at)
         if name not in op.attrs:
-            known = ", ".join(op.attrs) or "none"
-            raise self.error(f"{op.name} has no attribute {name!r}, its attributes: {known}", at)
+            names = ", ".join(op.attrs) or "none"
+            raise self.error(f"{op.name} has no attribute {name!r}, its attributes: {names}", at)
 
     def operation(self) -> Primitive:
         """The name of an operation as an attribute."""
@@ -327,8 +327,8 @@ class Parser(TreeReader):
 
     def unbound(self, key: str, at: int) -> NoReturn:
         """Raise the error for an unbound local."""
-        what = "a lambda is closed, and a local is bound before it is used"
-        raise self.error(f"{key} is not bound here: {what}", at)
+        rule = "a lambda is closed, and a local is bound before it is used"
+        raise self.error(f"{key} is not bound here: {rule}", at)
 
     def results(self) -> list[Arg]:
         """The results after ``return`` or ``->``, in parentheses or not."""

@@ -96,18 +96,18 @@ class ValueReader(Reader):
     def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE) -> Any:
         """A constant or an attribute."""
         at = self.skip()
-        found = pattern.match(self.text, at)
-        if found is None:
+        match = pattern.match(self.text, at)
+        if match is None:
             if self.text.startswith(("'", '"'), at):
                 raise self.error(
                     "unterminated string, or one with an escape that repr never writes"
                 )
             self.fail(expected)
-        self.pos = found.end()
-        meaning = _MEANINGS.get(found.lastgroup)
+        self.pos = match.end()
+        meaning = _MEANINGS.get(match.lastgroup)
         if meaning is not None:
-            return self.convert(meaning, found[0], at=at)
-        return _READERS[found.lastgroup](self, found[0], at)
+            return self.convert(meaning, match[0], at=at)
+        return _READERS[match.lastgroup](self, match[0], at)
 
     def word(self, text: str, at: int) -> Any:
         """A lambda, a word with a special meaning, a dtype, or else a symbolic size."""
@@ -148,8 +148,8 @@ class ValueReader(Reader):
             raise self.error(f"there is no array {index}, the file has {len(self.arrays)}", at)
         array = self.arrays[index]
         if (array.dtype, array.shape) != (aval.dtype, aval.shape):
-            found = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
-            raise self.error(f"array {index} of the file is {found}, the text says {aval}", at)
+            stored = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+            raise self.error(f"array {index} of the file is {stored}, the text says {aval}", at)
         return array
 
     def group(self, text: str, at: int) -> tuple:
@@ -198,13 +198,13 @@ class TreeReader(ValueReader):
 
     def mapping(self) -> dict:
         """A dict of trees."""
-        at, seen = self.pos, Counter[int]()
+        at, hashes = self.pos, Counter[int]()
 
         def entry() -> tuple:
             key, tree = self.entry()
-            seen[hash(key)] += 1
+            hashes[hash(key)] += 1
             # a dict of keys with one hash takes quadratic time
-            if seen[hash(key)] > _MOST_COLLISIONS:
+            if hashes[hash(key)] > _MOST_COLLISIONS:
                 raise self.error("too many keys of this dict have the same hash", at)
             return key, tree
 

@@ -88,7 +88,7 @@ class Backward(Direct):
         history: see benchmarks, row "eager".
         """
         try:
-            form, kept = step.form, step.kept
+            form, saved = step.form, step.kept
             # notes: hooks, changes, .grad
             if not (form.is_short and self.is_short) or step.notes is not None:
                 super().step(step)
@@ -99,13 +99,13 @@ class Backward(Direct):
             for position in form.watched:
                 if step[position] is not None and step[position].notes is not None:
                     check_unchanged(step[position], step)
-            if kept is FREED and form.rule.captured:
+            if saved is FREED and form.rule.captured:
                 raise freed_error(step)
             # the rule, compiled to straight-line code
-            found = form.backward(ct, *(form.unpack(kept) if kept else ()))
+            cotangents = form.backward(ct, *(form.unpack(saved) if saved else ()))
             if not self.keeps:
                 step.kept = FREED
-            for place, ct in zip(form.rule.results, found):  # noqa: B905  ``strict`` is slower
+            for place, ct in zip(form.rule.results, cotangents):  # noqa: B905  ``strict`` is slower
                 if self.needs_all or step[place] in self.needed:
                     self.contribute(step[place], ct)
         except Exception as error:
@@ -211,15 +211,15 @@ class Backward(Direct):
 
     def run_node_hooks(self, hooks: dict, cts: Any, *others: Any) -> list:
         """The gradients ``cts`` after the node's ``hooks`` have run on them."""
-        found = call_hooks(hooks, tuple(map(self.as_hook_argument, cts)), *others)
-        return list(map(self.from_hook_argument, found))
+        replaced = call_hooks(hooks, tuple(map(self.as_hook_argument, cts)), *others)
+        return list(map(self.from_hook_argument, replaced))
 
     def run_post_hooks(
-        self, hooks: dict, rule: Any, step: TapeNode, found: tuple, cts: Any
+        self, hooks: dict, rule: Any, step: TapeNode, operand_cts: tuple, cts: Any
     ) -> tuple:
         """The gradients of the operands after the post-hooks, which see ``cts`` as well."""
         inputs: list = [None] * len(step.args)
-        for position, ct in zip(rule.results, found, strict=True):
+        for position, ct in zip(rule.results, operand_cts, strict=True):
             inputs[position] = ct
         inputs = self.run_node_hooks(hooks, inputs, tuple(map(self.as_hook_argument, cts)))
         return tuple([inputs[position] for position in rule.results])
@@ -231,9 +231,9 @@ def add_gradient(previous: Any, ct: Any) -> Any:
     return ct if previous is None else previous + ct
 
 
-def _check_nan(step: TapeNode, found: tuple) -> None:
+def _check_nan(step: TapeNode, cotangents: tuple) -> None:
     """Raise FloatingPointError that names the operation if its derivative made a nan."""
-    for ct in found:
+    for ct in cotangents:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
             name = step.form.op.name
             raise FloatingPointError(f"backward of {name} produced the first nan{node_line(step)}")

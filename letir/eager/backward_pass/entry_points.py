@@ -41,13 +41,13 @@ def backward(
     Variable([2., 4.])
     """
     outputs = _flat_values(outputs)
-    given = _output_cotangents(outputs, _flat_values(gradient), create_graph)
+    cotangents = _output_cotangents(outputs, _flat_values(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
     # changed only after all seeds are checked: an error must leave every .grad unchanged
     run = make_engine(workers, create_graph, keeps)
     with recording_set(create_graph):
-        owned = _GradientCopies(given)
-        for origin, ct in run.run(given).items():
+        owned = _GradientCopies(cotangents)
+        for origin, ct in run.run(cotangents).items():
             if type(origin) is Leaf:
                 with _ACCUMULATING:
                     origin.grad = add_gradient(origin.grad, owned(ct))
@@ -76,9 +76,9 @@ def gradients(
     >>> dx, gradients(dx, x)
     (Variable(27., requires_grad=True), Variable(18.))
     """
-    outputs, wanted = _flat_values(outputs), _flat_values(inputs)
-    given = _output_cotangents(outputs, _flat_values(grad_outputs), create_graph)
-    for i, variable in enumerate(wanted):
+    outputs, variables = _flat_values(outputs), _flat_values(inputs)
+    cotangents = _output_cotangents(outputs, _flat_values(grad_outputs), create_graph)
+    for i, variable in enumerate(variables):
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
             raise error_at_user_line(
                 TraceError(
@@ -86,27 +86,27 @@ def gradients(
                     "  make it with letir.Variable(array, requires_grad=True)"
                 )
             )
-    origins = [variable.arg for variable in wanted]
-    needed = _edges_between([origin for origin, _ in given], origins)
+    origins = [variable.arg for variable in variables]
+    needed = _edges_between([origin for origin, _ in cotangents], origins)
     keeps = create_graph if retain_graph is None else retain_graph
     run = make_engine(workers, create_graph, keeps, origins, needed)
     with recording_set(create_graph):
-        found = run.run([(origin, ct) for origin, ct in given if origin in needed])
-    owned = _GradientCopies(given)
+        by_edge = run.run([(origin, ct) for origin, ct in cotangents if origin in needed])
+    owned = _GradientCopies(cotangents)
     results = tuple(
         [
-            _gradient_or_zeros(i, variable, found, needed, allow_unused, owned)
-            for i, variable in enumerate(wanted)
+            _gradient_or_zeros(i, variable, by_edge, needed, allow_unused, owned)
+            for i, variable in enumerate(variables)
         ]
     )
     return results[0] if isinstance(inputs, Recorder.variable) else results
 
 
-def _gradient_or_zeros(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
+def _gradient_or_zeros(i: int, variable, by_edge: dict, needed: set, allow_unused: bool, owned):
     """The gradient with respect to input ``i``: zeros if the rules returned none, None if no output
     depends on the input.
     """
-    ct = found.get(variable.arg)
+    ct = by_edge.get(variable.arg)
     if ct is not None:
         return add_gradient(None, owned(ct))
     if variable.arg in needed:
@@ -128,21 +128,23 @@ def _flat_values(values) -> list:
     return list(values) if isinstance(values, tuple | list) else [values]
 
 
-def _output_cotangents(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
+def _output_cotangents(
+    outputs: list, cotangents: list, records: bool
+) -> list[tuple[GradEdge, object]]:
     """(edge, cotangent) of each output. Raises unless there are outputs that require grad."""
     if not outputs:
         raise error_at_user_line(
             TraceError("backward: there is no output\n  pass a Variable, or a list of them")
         )
-    if given and len(given) != len(outputs):
+    if cotangents and len(cotangents) != len(outputs):
         raise error_at_user_line(
             ShapeError(
-                f"{len(outputs)} outputs need as many gradients, not {len(given)}\n"
+                f"{len(outputs)} outputs need as many gradients, not {len(cotangents)}\n"
                 "  pass a list with one for each output, None for a scalar"
             )
         )
     result = []
-    for output, ct in zip(outputs, given or [None] * len(outputs), strict=True):
+    for output, ct in zip(outputs, cotangents or [None] * len(outputs), strict=True):
         if not isinstance(output, Recorder.variable) or not output.requires_grad:
             raise error_at_user_line(
                 TraceError(

@@ -87,16 +87,16 @@ class _ParallelBackward(Backward):
     def operand_nodes(self, step: TapeNode) -> list[TapeNode]:
         """The nodes to whose results ``step`` contributes a gradient, once for each use."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
-        found = [owning_node(arg) for arg in args if arg in self.needed]
-        return [made for made in found if isinstance(made, TapeNode)]
+        nodes = [owning_node(arg) for arg in args if arg in self.needed]
+        return [node for node in nodes if isinstance(node, TapeNode)]
 
     def nodes_made_ready(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
         """The nodes that become ready after ``step``: they were waiting for nothing else."""
         result = []
-        for made in self.operand_nodes(step):
-            waits_for[made] -= 1
-            if waits_for[made] == 0:
-                result.append(made)
+        for node in self.operand_nodes(step):
+            waits_for[node] -= 1
+            if waits_for[node] == 0:
+                result.append(node)
         return result
 
     def add_contribution(self, origin: GradEdge, place: tuple, ct) -> None:
@@ -108,15 +108,15 @@ class _ParallelBackward(Backward):
 
     def run_node(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one node in a worker thread, and return its contributions."""
-        found: list[tuple[GradEdge, object]] = []
-        self.made.by_step = found
+        contributions: list[tuple[GradEdge, object]] = []
+        self.made.by_step = contributions
         results = [part for part in self.parts.get(step, [step]) if part is not None]
         # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
             for result in results:
                 self.sum_contributions(result)
             self.step(step)
-        return found
+        return contributions
 
     def contribute(self, origin: Any, ct: Any) -> None:
         """Collect a contribution of this thread's current node."""

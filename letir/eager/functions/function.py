@@ -86,15 +86,15 @@ class Function:
         origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
         ctx = Context(cls.__name__, needs)
         with no_grad():
-            given = LATE_BOUND["call_rule"](f"{cls.__name__}.forward", cls.forward, ctx, *args)
-        results = given if isinstance(given, tuple) else (given,)
+            returned = LATE_BOUND["call_rule"](f"{cls.__name__}.forward", cls.forward, ctx, *args)
+        results = returned if isinstance(returned, tuple) else (returned,)
         outs = [_output_variable(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)
         if any(needs) and is_grad_enabled():  # the caller's mode: forward ran under no_grad
-            _record_call(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
+            _record_call(cls, ctx, args, origins, outs, single=not isinstance(returned, tuple))
         # the node has copies of all it needs; a ctx with results would keep them alive
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
-        return tuple(outs) if isinstance(given, tuple) else outs[0]
+        return tuple(outs) if isinstance(returned, tuple) else outs[0]
 
 
 def _record_call(
@@ -104,12 +104,14 @@ def _record_call(
     saved = [Saved.from_value(value, args, origins, outs) for value in ctx.saved_tensors]
     form = FunctionForm(function, ctx, args, saved, outs)
     form.type = form.types[0] if single else None
-    kept = [getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept]
-    kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
+    values_kept = [
+        getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept
+    ]
+    values_kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
     links = [origins[i] for i in form.operands]
     order = ORDER()
     # 3: the frame that called ``apply``
-    step = new_node(order, links).set_fields(form, tuple(kept), order, user_place(3)[0])
+    step = new_node(order, links).set_fields(form, tuple(values_kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
             continue
@@ -130,10 +132,10 @@ def _output_variable(result, args: tuple, ctx: Context):
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
         return result
     # a returned argument or view becomes a new Variable too, so that it can have its own edge
-    found = RECORDER.new_variable(result.array, Constant(result.type))
+    variable = RECORDER.new_variable(result.array, Constant(result.type))
     if not result.is_scalar():
-        add_view(found, result)
-    return found
+        add_view(variable, result)
+    return variable
 
 
 def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:

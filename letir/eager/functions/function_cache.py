@@ -151,26 +151,26 @@ def _is_operand(arg) -> bool:
     return isinstance(arg, Value) or is_array(arg)
 
 
-def _check_gradients(form: FunctionForm, found: Sequence) -> list:
+def _check_gradients(form: FunctionForm, cts: Sequence) -> list:
     """The gradients of the operands that require grad. Raises unless there is one for each
     argument, of its type.
     """
-    name, found, count = form.function.__name__, list(found), len(form.arguments)
-    while len(found) > count and found[-1] is None:  # trailing Nones are allowed [semantics.md E1]
-        found.pop()
-    if len(found) != count:
+    name, cts, count = form.function.__name__, list(cts), len(form.arguments)
+    while len(cts) > count and cts[-1] is None:  # trailing Nones are allowed [semantics.md E1]
+        cts.pop()
+    if len(cts) != count:
         raise ShapeError(
-            f"{name}: backward returned {len(found)} gradients for the {count} arguments of forward"
+            f"{name}: backward returned {len(cts)} gradients for the {count} arguments of forward"
             "\n  return None for arguments that are not arrays"
         )
-    for i, ct in enumerate(found):
+    for i, ct in enumerate(cts):
         if ct is not None and form.arguments[i] is not HERE:
             raise DTypeError(
                 f"{name}: backward returned a gradient for argument {i}, which is not an array\n"
                 "  return None for it"
             )
     needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
-    return [_check_gradient(form, i, found[i], kind) for i, kind in needed]
+    return [_check_gradient(form, i, cts[i], kind) for i, kind in needed]
 
 
 def _check_gradient(form: FunctionForm, position: int, ct, aval: ArrayType):

@@ -57,8 +57,8 @@ def make_operation(function: type["Function"]) -> Primitive:
         places = tuple([i for i, arg in enumerate(args) if takes_gradient(arg)])
         avals = tuple([ArrayType(args[i].dtype, args[i].shape) for i in places])
         result = backward(*args, *cts, arguments=arguments, places=places, types=avals)
-        given = dict(zip(places, result, strict=True))
-        return tuple([given.get(i) for i in range(len(args))])
+        by_place = dict(zip(places, result, strict=True))
+        return tuple([by_place.get(i) for i in range(len(args))])
 
     return primitive(
         name,
@@ -79,14 +79,16 @@ def _backward_operation(function, name: str) -> Primitive:
             inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
             outs, _ = call_function_at(function, arguments, inputs)
         pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
-        wanted = [inputs[i] for i in places]
+        variables = [inputs[i] for i in places]
         if not pairs:  # no result of forward has a gradient
-            return tuple([xp.zeros_like(v.array) for v in wanted])
-        found = gradients([p[0] for p in pairs], wanted, [p[1] for p in pairs], allow_unused=True)
+            return tuple([xp.zeros_like(v.array) for v in variables])
+        results = gradients(
+            [p[0] for p in pairs], variables, [p[1] for p in pairs], allow_unused=True
+        )
         return tuple(
             [
                 xp.zeros_like(v.array) if ct is None else ct.array
-                for v, ct in zip(wanted, found, strict=True)
+                for v, ct in zip(variables, results, strict=True)
             ]
         )
 
@@ -126,11 +128,11 @@ def _wrap_array(array):
     return array if isinstance(array, Recorder.variable) else Recorder.variable(array)
 
 
-def _check_result_types(name: str, found: tuple, expected: tuple) -> None:
+def _check_result_types(name: str, actual: tuple, expected: tuple) -> None:
     """Raise ShapeError unless a call gave results of the types that were recorded."""
-    if found != expected:
+    if actual != expected:
         raise ShapeError(
-            f"{name}: recorded with results {expected}, now it returned {found}\n"
+            f"{name}: recorded with results {expected}, now it returned {actual}\n"
             "  trace again with these arguments"
         )
 
@@ -226,9 +228,9 @@ def _record_traceable(function, args: tuple):
 
     def backward(saved, cts):
         cts = cts if isinstance(cts, tuple) else (cts,)
-        found = function.backward(ctx.with_saved(saved), *cts)
-        found = found if isinstance(found, tuple) else (found,)
-        return tuple([found[i] for i in places])
+        returned = function.backward(ctx.with_saved(saved), *cts)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        return tuple([returned[i] for i in places])
 
     call = custom_vjp(forward)
     call.defvjp(forward, backward)

@@ -89,14 +89,14 @@ def _instance_attributes(value) -> Iterator[tuple[str, object]]:
 def places_by_path(root: Any, name: str) -> dict[str, AttributeValue]:
     """All parts of ``root``, at any depth, by path from ``name``; shared parts appear once."""
     result: dict[str, AttributeValue] = {}
-    seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
+    visited, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
         for key, part, text in _direct_parts(container):
             if not has_no_parts(part):
-                if id(part) in seen:
+                if id(part) in visited:
                     continue
-                seen.add(id(part))
+                visited.add(id(part))
                 todo.append((owner + text, part))
             result[owner + text] = AttributeValue(owner + text, owner, key, part)
     return result

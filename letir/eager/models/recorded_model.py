@@ -66,7 +66,7 @@ class RecordedModel:
         """The recorded programs, one for each outcome of the model's Python branches: at most 16
         for each kind of arguments.
         """
-        return [one.program for found in self._recorded.values() for one in found]
+        return [one.program for recordings in self._recorded.values() for one in recordings]
 
     def has_trace_for(self, *args: Any, **kwargs: Any) -> bool:
         """Whether a call with these arguments would replay a program, and not record a new one."""
@@ -88,9 +88,9 @@ class RecordedModel:
 
     def _trace_for(self, args: tuple, kwargs: dict) -> _RecordedForward | None:
         """The recorded program whose guards hold for these arguments."""
-        held = places_by_path(self.model, "model")
-        arrays = distinct_arrays(held)
-        for result in self._recorded.get(_program_key(held, arrays, args, kwargs), ()):
+        places = places_by_path(self.model, "model")
+        arrays = distinct_arrays(places)
+        for result in self._recorded.get(_program_key(places, arrays, args, kwargs), ()):
             try:
                 result.program.memo(_guards_of)(arrays, *args, **kwargs)
             except GuardError:
@@ -105,13 +105,13 @@ class RecordedModel:
     @entry_point
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the model's ``forward``; arrays that it replaces go into the model."""
-        held = places_by_path(self.model, "model")
-        arrays = distinct_arrays(held)
+        places = places_by_path(self.model, "model")
+        arrays = distinct_arrays(places)
         # searched in every call: attributes may have changed
-        key = _program_key(held, arrays, args, kwargs)
-        found, (out, changed) = self._replay_first(key, arrays, args, kwargs)
-        for (owner, name), value in zip(found.changed, changed, strict=True):
-            put_part(held[owner].value if owner in held else self.model, name, value)
+        key = _program_key(places, arrays, args, kwargs)
+        recording, (out, changed) = self._replay_first(key, arrays, args, kwargs)
+        for (owner, name), value in zip(recording.changed, changed, strict=True):
+            put_part(places[owner].value if owner in places else self.model, name, value)
         return out
 
     __call__ = forward
@@ -119,18 +119,18 @@ class RecordedModel:
     def _replay_first(self, key: tuple, arrays: list, args: tuple, kwargs: dict):
         """(program, results) of the first recorded program whose guards hold."""
         # a tuple, replaced as a whole: forward itself and other threads may call the model
-        known = self._recorded.get(key, ())
-        for result in known:
+        recordings = self._recorded.get(key, ())
+        for result in recordings:
             try:
                 results = result.program(arrays, *args, **kwargs)
             except GuardError:  # recorded for another outcome of a Python branch
                 continue
             # move it to the front: the same branch is likely to run again
-            if result is not known[0]:
-                self._recorded[key] = (result, *[one for one in known if one is not result])
+            if result is not recordings[0]:
+                self._recorded[key] = (result, *[one for one in recordings if one is not result])
             return result, results
         result = self._record(arrays, args, kwargs)
-        self._recorded[key] = (result, *known[: _MOST - 1])
+        self._recorded[key] = (result, *recordings[: _MOST - 1])
         return result, result.program(arrays, *args, **kwargs)
 
     def _record(self, arrays: list, args: tuple, kwargs: dict) -> _RecordedForward:
@@ -155,8 +155,8 @@ class RecordedModel:
 
 def _guards_of(program: Lambda) -> Lambda:
     """The part of a program that its guards need, without other effects and results."""
-    kept = [b for b in program.binds if b.op.role == "guard" or not has_effect(b)]
-    return dead_code(Lambda(program.params, kept, Ret(()), program.in_tree))
+    binds = [b for b in program.binds if b.op.role == "guard" or not has_effect(b)]
+    return dead_code(Lambda(program.params, binds, Ret(()), program.in_tree))
 
 
 _NOTHING = AttributeValue("", "", None, object())
@@ -177,8 +177,8 @@ def changed_places(
         if not isinstance(place.value, Tracer):
             _check_attributes(old, place)
             continue
-        known = _known_place(place, before, after)
-        result[known.path] = known
+        known_place = _known_place(place, before, after)
+        result[known_place.path] = known_place
     return result
 
 
@@ -191,9 +191,9 @@ def _known_place(
     return place
 
 
-def distinct_arrays(held: dict[str, AttributeValue]) -> list:
+def distinct_arrays(places: dict[str, AttributeValue]) -> list:
     """The distinct arrays at these places."""
-    return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
+    return list({id(p.value): p.value for p in places.values() if holds_numbers(p.value)}.values())
 
 
 def _check_attributes(old: AttributeValue, new: AttributeValue) -> None:
@@ -210,9 +210,9 @@ def _check_attributes(old: AttributeValue, new: AttributeValue) -> None:
 
 def _check_reached(parameters, arrays: Sequence) -> None:
     """Raise TraceError for a parameter that is not found in the model's attributes."""
-    known = {id(array) for array in arrays}
+    array_ids = {id(array) for array in arrays}
     for i, parameter in enumerate(parameters):
-        if id(parameter) not in known:
+        if id(parameter) not in array_ids:
             raise TraceError(
                 f"jit_model: parameter {i} is not in any attribute of the model, "
                 "so the program could not take it as an argument\n"
@@ -221,13 +221,13 @@ def _check_reached(parameters, arrays: Sequence) -> None:
 
 
 def _program_key(
-    held: dict[str, AttributeValue], arrays: Sequence, args: tuple, kwargs: dict
+    places: dict[str, AttributeValue], arrays: Sequence, args: tuple, kwargs: dict
 ) -> tuple:
     """The cache key of a program: places and types of arrays, other attributes, and arguments."""
     index = {id(array): i for i, array in enumerate(arrays)}
     where = tuple(
         (p.path, index.get(id(p.value)), value_token(p.value))
-        for p in held.values()
+        for p in places.values()
         if has_no_parts(p.value)
     )
     leaves, spec = flatten((args, kwargs))

@@ -39,13 +39,13 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
     """
     recorded = _replay_model if isinstance(f, RecordedModel) else _replay_program
     # recorded twice: hidden state that the function reads makes the two programs differ
-    (first, found), (second, _) = (_call_on_copies(recorded, f, args, kwargs) for _ in range(2))
+    (first, actual), (second, _) = (_call_on_copies(recorded, f, args, kwargs) for _ in range(2))
     expected = _call_on_copies(_plain_call, f, args, kwargs)
-    wrong = _difference_lines(expected, found)
+    wrong = _difference_lines(expected, actual)
     if not wrong and first == second:
         for i, other in enumerate(check_inputs):
-            given = tuple(other) if isinstance(other, tuple | list) else (other,)
-            _check_at(f, first, f"check_inputs[{i}]", given, kwargs)
+            inputs = tuple(other) if isinstance(other, tuple | list) else (other,)
+            _check_at(f, first, f"check_inputs[{i}]", inputs, kwargs)
         return first
     programs = (
         f"two recordings of the function differ:\n{diff(first, second)}"
@@ -64,11 +64,11 @@ def _check_at(f: Callable, program: Lambda, name: str, args: tuple, kwargs: dict
 
     of_model = isinstance(f, RecordedModel)
     try:
-        found = _call_on_copies(_call_recorded if of_model else replay, f, args, kwargs)
+        actual = _call_on_copies(_call_recorded if of_model else replay, f, args, kwargs)
     except LetirError as error:
         wrong = [f"{type(error).__name__}: {line}" for line in str(error).splitlines()[:1]]
     else:
-        wrong = _difference_lines(_call_on_copies(_plain_call, f, args, kwargs), found)
+        wrong = _difference_lines(_call_on_copies(_plain_call, f, args, kwargs), actual)
     if wrong:
         lines = [f"verify: at {name} the program is not the function", *wrong]
         raise TraceError("\n  ".join(lines))
@@ -113,19 +113,19 @@ def _result_arrays(results) -> list:
     return [leaf.array if isinstance(leaf, Variable) else leaf for leaf in flatten(results)[0]]
 
 
-def _difference_lines(expected: list, found: list) -> list[str]:
+def _difference_lines(expected: list, actual: list) -> list[str]:
     """The differences between results, a line for each."""
-    if len(expected) != len(found):
-        return [f"the function gives {len(expected)} results, the program {len(found)}"]
-    pairs = enumerate(zip(expected, found, strict=True))
+    if len(expected) != len(actual):
+        return [f"the function gives {len(expected)} results, the program {len(actual)}"]
+    pairs = enumerate(zip(expected, actual, strict=True))
     return [_difference_line(i, *pair) for i, pair in pairs if not _same_bits(*pair)]
 
 
-def _same_bits(expected, found) -> bool:
+def _same_bits(expected, actual) -> bool:
     """Whether two results have the same type and bits; all nans are equal."""
-    if type_of(expected) != type_of(found):
+    if type_of(expected) != type_of(actual):
         return False
-    return same_bits(_unify_nans(expected), _unify_nans(found))
+    return same_bits(_unify_nans(expected), _unify_nans(actual))
 
 
 def _unify_nans(array) -> np.ndarray:
@@ -138,10 +138,10 @@ def _unify_nans(array) -> np.ndarray:
     return flat
 
 
-def _difference_line(i: int, expected, found) -> str:
+def _difference_line(i: int, expected, actual) -> str:
     """A line that says how a result differs."""
-    if type_of(expected) != type_of(found):
-        return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"
+    if type_of(expected) != type_of(actual):
+        return f"result {i}: the function gives {type_of(expected)}, the program {type_of(actual)}"
     with float_errors(all="ignore"):
-        apart = np.max(np.abs(np.subtract(expected, found, dtype=complex)), initial=0.0)
+        apart = np.max(np.abs(np.subtract(expected, actual, dtype=complex)), initial=0.0)
     return f"result {i}: {apart:.3g} apart at most, of {np.asarray(expected).size} elements"

@@ -63,23 +63,23 @@ class _Lifting:
 
     def __init__(self, env: dict, names: Iterable[str]):
         self.values = {name: env[name] for name in names if name in env}
-        found = [leaf for value in self.values.values() for leaf in leaves_of(plain_result(value))]
-        arrays = {leaf.arg: leaf for leaf in found if isinstance(leaf, Value)}
+        leaves = [leaf for value in self.values.values() for leaf in leaves_of(plain_result(value))]
+        arrays = {leaf.arg: leaf for leaf in leaves if isinstance(leaf, Value)}
         self.operands = list(arrays.values())
 
     def env(self, builder: LetBuilder) -> dict:
         """The values inside a body, with a parameter for each array."""
-        made = {value.arg: builder.param(value.type, value.arg.name) for value in self.operands}
-        return {name: _replace_arrays(value, made) for name, value in self.values.items()}
+        params = {value.arg: builder.param(value.type, value.arg.name) for value in self.operands}
+        return {name: _replace_arrays(value, params) for name, value in self.values.items()}
 
 
-def _replace_arrays(value, made: dict):
+def _replace_arrays(value, params: dict):
     """``value`` with its arrays replaced."""
     if isinstance(value, tuple):
-        return tuple([_replace_arrays(part, made) for part in value])
+        return tuple([_replace_arrays(part, params) for part in value])
     if type(value) is Sizes:
-        return Sizes(made[value.array.arg], value.known)
-    return made[value.arg] if isinstance(value, Value) else value
+        return Sizes(params[value.array.arg], value.known)
+    return params[value.arg] if isinstance(value, Value) else value
 
 
 def _emit_with_bodies(emitter, name: str, operands: Sequence, at, **attrs) -> tuple:
@@ -198,8 +198,8 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
         return all_rebuilt(patterns, ())
     on_true, on_false = bodies
     operands = (test, *lifting.operands)
-    found = _emit_with_bodies(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
-    return all_rebuilt(patterns, found)
+    results = _emit_with_bodies(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
+    return all_rebuilt(patterns, results)
 
 
 def _types_differ_error(emitter, one, other, message: str, at) -> LetirError:
@@ -243,8 +243,8 @@ def loop_while(emitter: "ScriptLowering", statement: ScriptWhile) -> None:
         return
     operands = (*flatten_values(step.patterns, initial), *lifting.operands)
     attrs = {"test": step.test, "body": step.body}
-    found = _emit_with_bodies(emitter, "while_loop", operands, statement.at, **attrs)
-    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    results = _emit_with_bodies(emitter, "while_loop", operands, statement.at, **attrs)
+    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, results))
 
 
 def loop_for(emitter: "ScriptLowering", statement: Count) -> None:
@@ -270,8 +270,8 @@ def loop_for(emitter: "ScriptLowering", statement: Count) -> None:
         _bind_targets(emitter, statement.targets, initial)
         return
     operands = (start, stop, *flatten_values(step.patterns, initial), *lifting.operands)
-    found = _emit_with_bodies(emitter, "fori_loop", operands, statement.at, body=step.body)
-    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    results = _emit_with_bodies(emitter, "fori_loop", operands, statement.at, body=step.body)
+    _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, results))
 
 
 def _range_bound(emitter, term: Term) -> int | Value:

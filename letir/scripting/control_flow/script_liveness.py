@@ -76,12 +76,12 @@ def _bound_in(node: ast.stmt) -> Collection[str]:
     """The names bound by a statement itself."""
     match node:
         case ast.Assign(targets=targets):
-            found = targets
+            nodes = targets
         case ast.AnnAssign(target=target) | ast.For(target=target):
-            found = [target]
+            nodes = [target]
         case _:
-            found = []
-    return [n.id for one in found for n in ast.walk(one) if isinstance(n, ast.Name)]
+            nodes = []
+    return [n.id for one in nodes for n in ast.walk(one) if isinstance(n, ast.Name)]
 
 
 def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:

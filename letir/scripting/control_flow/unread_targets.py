@@ -27,15 +27,15 @@ def without_unread_targets(
     """The statements without unread targets of branches and loops, and without branches and loops
     that then have no targets. A target is read in a later statement, or if it is in ``read``.
     """
-    live, kept = set(read), []
+    live, result = set(read), []
     for statement in reversed(statements):
         narrow = _NARROWED.get(type(statement))
-        found = statement if narrow is None else narrow(statement, live)
-        if found.targets:
-            live.difference_update(found.targets)
-            live.update(names_in(*terms_in([found])))
-            kept.append(found)
-    return tuple(reversed(kept))
+        narrowed = statement if narrow is None else narrow(statement, live)
+        if narrowed.targets:
+            live.difference_update(narrowed.targets)
+            live.update(names_in(*terms_in([narrowed])))
+            result.append(narrowed)
+    return tuple(reversed(result))
 
 
 def _values_at(values: Sequence, places: Iterable[int]) -> tuple:

@@ -164,8 +164,8 @@ class ExpressionReader(NameReader):
             )
             remedy = "x.size() is the shape, x.numel() counts" if node.attr == "size" else how
             raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
-        found = meaning_of_word(node.attr)
-        return self.apply(node, found.name, node.value)
+        meaning = meaning_of_word(node.attr)
+        return self.apply(node, meaning.name, node.value)
 
     # ---- calls ----
 
@@ -193,16 +193,16 @@ class ExpressionReader(NameReader):
             args = tuple(map(self.term, node.args))
             return Apply(word, args, self.keywords(node, None), True, at)
         # the object of this name in the user's file, also under an alias
-        known = self.text.names.get(word)
+        value = self.text.names.get(word)
         # without names it is a text
-        if word in PYTHON_FUNCTIONS and known is None and self.text.names:
+        if word in PYTHON_FUNCTIONS and value is None and self.text.names:
             self.refuse_pythons(node, word)
-        if isinstance(known, Primitive):
-            word = known.name
-        elif known is not None and not _is_recorded(known):
+        if isinstance(value, Primitive):
+            word = value.name
+        elif value is not None and not _is_recorded(value):
             raise self.error(function, f"{word!r} is neither a script nor an operation of letir")
-        elif known is not None:
-            word = known.__name__
+        elif value is not None:
+            word = value.__name__
         return self.operation(node, word, node.args, at)
 
     def refuse_pythons(self, node: ast.Call, word: str) -> None:
@@ -240,26 +240,28 @@ class ExpressionReader(NameReader):
         self.check_call(node, result, terms, keywords)
         return Apply(result.name, terms, keywords, False, at)
 
-    def keywords(self, node: ast.Call, found: Meaning | None) -> tuple:
+    def keywords(self, node: ast.Call, meaning: Meaning | None) -> tuple:
         """The keyword arguments under the operation's own names."""
-        known = () if found is None or found.signature is None else found.signature.parameters
+        parameters = (
+            () if meaning is None or meaning.signature is None else meaning.signature.parameters
+        )
         named = []
         for word in node.keywords:
             other = KEYWORDS.get(word.arg)
             # ``dim`` for ``axis``
-            name = other if other in known and word.arg not in known else word.arg
+            name = other if other in parameters and word.arg not in parameters else word.arg
             named.append((name, self.term(word.value)))
         return tuple(named)
 
-    def check_call(self, node: ast.Call, found: Meaning, terms: tuple, keywords: tuple) -> None:
+    def check_call(self, node: ast.Call, meaning: Meaning, terms: tuple, keywords: tuple) -> None:
         """Raise ParseError if the operation does not accept this number of arguments or names."""
-        if found.signature is None:
+        if meaning.signature is None:
             return
         try:
             # only the number and the names are checked; values are known later
-            found.signature.bind(*terms, **dict(keywords))
+            meaning.signature.bind(*terms, **dict(keywords))
         except TypeError as reason:
-            raise self.error(node, f"{found.name}: {reason}") from None
+            raise self.error(node, f"{meaning.name}: {reason}") from None
 
 
 def _is_truth(node: ast.expr) -> bool:

@@ -39,8 +39,8 @@ def _join_pair(forward: ast.FunctionDef, backward: ast.FunctionDef) -> ast.Funct
     assert isinstance(end.value, ast.Tuple)
     results = [*end.value.elts[:-1], ast.copy_location(ast.Name(backward.name, ast.Load()), end)]
     value = ast.copy_location(ast.Tuple(results, ast.Load()), end.value)
-    given = ast.arguments([], backward.args.args[1:], None, [], [], None, [])
-    own = _function_like(backward, given, inner)
+    parameters = ast.arguments([], backward.args.args[1:], None, [], [], None, [])
+    own = _function_like(backward, parameters, inner)
     return _function_like(
         forward, forward.args, [*body, own, ast.copy_location(ast.Return(value), end)]
     )

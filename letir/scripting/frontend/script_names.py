@@ -87,9 +87,9 @@ class NameReader:
         self, node: ast.AST, name: str, others: list[str], remedy: str = "make it a parameter"
     ) -> ParseError:
         """The error for an unknown name, with a similar known one."""
-        known = [*self.names(), *self.scripts, *others]
+        words = [*self.names(), *self.scripts, *others]
         # exp.reduce is a method of a ufunc, not a misspelt exprel
-        alike = [word for word in known if word.count(".") == name.count(".")]
+        alike = [word for word in words if word.count(".") == name.count(".")]
         near = difflib.get_close_matches(name, alike, 1)
         remedy = f"did you mean {near[0]!r}?" if near else remedy
         return self.error(node, f"unknown name {name!r}\n  {remedy}")
@@ -117,8 +117,8 @@ class NameReader:
             node = node.value
         if not isinstance(node, ast.Name) or not path or self.local(node) is not None:
             return None
-        known = self.text.names.get(node.id)
-        if is_module(known) or (known is None and node.id in MODULES):
+        value = self.text.names.get(node.id)
+        if is_module(value) or (value is None and node.id in MODULES):
             return ".".join(reversed(path))
         whole = ".".join([node.id, *reversed(path)])  # package.name of a user's operation
         return whole if whole in PRIMITIVES else None

@@ -97,12 +97,12 @@ class FunctionReader(FlowReader):
         node = self.inner
         reader = FunctionReader(self.text, self.scripts, node.name, self)
         reader.lists |= self.lists
-        given = len(node.args.posonlyargs) + len(node.args.args)
-        if given != len(results.items):
+        count = len(node.args.posonlyargs) + len(node.args.args)
+        if count != len(results.items):
             raise self.error(
                 node,
                 f"{node.name!r} takes one gradient for each of {len(results.items)} results, "
-                f"found {given} parameters",
+                f"found {count} parameters",
             )
         return reader.function(node, Gradients(params))
 
@@ -160,13 +160,13 @@ class FunctionReader(FlowReader):
         missing = [None] * (len(positional) - len(args.defaults))
         # defaults belong to the last parameters
         defaults = [*missing, *args.defaults, *args.kw_defaults]
-        found = []
+        pairs = []
         for node, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
             value = None if default is None else self.term(default)
             if value is not None and not _is_constant(value):
                 raise self.error(default, "a default is a number, a string, None, or a tuple")
-            found.append((node, value))
-        return tuple(self.param(node, value) for node, value in found)
+            pairs.append((node, value))
+        return tuple(self.param(node, value) for node, value in pairs)
 
     def param(self, node: ast.arg, default: Term | None) -> Param:
         """One parameter."""
@@ -192,8 +192,8 @@ class FunctionReader(FlowReader):
             return GROUP if self.holds_arrays(node) else STATIC
         if word == "Optional" and isinstance(node, ast.Subscript):
             return self.annotated(node.slice)
-        for kind, known in ((TENSOR, _TENSORS), (SCALAR, _SCALARS), (STATIC, _STATICS | _TUPLES)):
-            if word in known:
+        for kind, words in ((TENSOR, _TENSORS), (SCALAR, _SCALARS), (STATIC, _STATICS | _TUPLES)):
+            if word in words:
                 return kind
         raise self.error(
             node,
@@ -354,9 +354,9 @@ def _may_be_several(term: Term, body: list[Statement]) -> bool:
     if type(term) is Choice:
         return True
     if type(term) is Name:
-        made = [s for s in body if term.id in s.targets]
-        plain = [s.value for s in made if type(s) is Assign and not s.unpacks]
-        return any(type(s) is not Assign for s in made) or any(
+        assignments = [s for s in body if term.id in s.targets]
+        plain = [s.value for s in assignments if type(s) is Assign and not s.unpacks]
+        return any(type(s) is not Assign for s in assignments) or any(
             type(value) is Group or _may_be_several(value, []) for value in plain
         )
     return type(term) is Apply and (term.is_script or term.function in _SEVERAL)

@@ -205,10 +205,10 @@ def _meaning_of(name: str, record: Primitive) -> Meaning:
 
 def _of_numpy(name: str) -> Meaning | None:
     """The NumPy function of this dotted name, if letir records it."""
-    found = _numpy_record(name)
-    if found is None:
+    entry = _numpy_record(name)
+    if entry is None:
         return None
-    record, prepare = found
+    record, prepare = entry
     if prepare == record.prepare:
         return _meaning_of(record.name, record)
 

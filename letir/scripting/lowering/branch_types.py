@@ -64,8 +64,8 @@ def common_pattern(pattern: Pattern, value: Any) -> Pattern:
     if type(pattern) is Fixed:
         if is_static(value) and pattern == Fixed(value):
             return pattern
-        known = pattern.value
-        pattern = tuple(map(Fixed, known)) if isinstance(known, tuple) else leaf_of(known)
+        fixed = pattern.value
+        pattern = tuple(map(Fixed, fixed)) if isinstance(fixed, tuple) else leaf_of(fixed)
     if isinstance(pattern, tuple) and isinstance(value, tuple) and len(pattern) == len(value):
         return tuple(map(common_pattern, pattern, value))
     leaf = None if isinstance(value, tuple) else leaf_of(value)

@@ -80,15 +80,17 @@ class _Forward:
     def from_function(cls, function: ScriptFunction, spec: Spec, scripts: Mapping) -> "_Forward":
         """Lower ``function`` for arguments of these kinds."""
         builder = LetBuilder()
-        given = tuple(map(partial(_argument_value, builder), function.params, spec.kinds))
+        arguments = tuple(map(partial(_argument_value, builder), function.params, spec.kinds))
         names = [param.name for param in function.params]
-        emitter = ScriptLowering(builder, function, scripts, dict(zip(names, given, strict=True)))
+        emitter = ScriptLowering(
+            builder, function, scripts, dict(zip(names, arguments, strict=True))
+        )
         value, inner = emitter.run(), function.inner
         several = inner is not None and len(inner.params) > 1
         # if the inner function has one parameter, a tuple is one result with one gradient
         results = value if several and type(function.results) is Group else (value,)
         captured = {} if inner is None else {name: emitter.env[name] for name in inner.captured}
-        return cls(function, builder, given, results, captured, len(builder.params))
+        return cls(function, builder, arguments, results, captured, len(builder.params))
 
     def context(self) -> list[Value]:
         """The arrays among the captured values."""
@@ -182,11 +184,11 @@ def _program_with_results(builder: LetBuilder, value, in_tree: Tree | None) -> L
     return builder.build(leaves, in_tree, out_tree)
 
 
-def _tree_of_arguments(given: tuple, function: ScriptFunction) -> Tree | None:
+def _tree_of_arguments(arguments: tuple, function: ScriptFunction) -> Tree | None:
     """The nesting of the array arguments; None if they are flat."""
     if not any(param.kind == GROUP for param in function.params):
         return None
-    arrays = [v for v, p in zip(given, function.params, strict=True) if p.kind != STATIC]
+    arrays = [v for v, p in zip(arguments, function.params, strict=True) if p.kind != STATIC]
     return Tree.from_pytree((tuple(map(_shape_of_tree, arrays)), {}))
 
 
@@ -220,18 +222,18 @@ def rule_of_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> 
     builder, emitter = forward.backward(scripts)
     context = forward.context()
     inside = builder.params[: len(context)]
-    found = _fitted_gradients(forward, emitter, leaves_of(value))
-    fn = dead_code(builder.build(found.values()))  # without the gradients that no operand takes
+    gradients = _fitted_gradients(forward, emitter, leaves_of(value))
+    fn = dead_code(builder.build(gradients.values()))  # without the gradients that no operand takes
     used = {local for bind in fn.binds for local in bind.locals()} | set(fn.ret.locals())
     # only values that the backward reads are kept for it
-    kept = [i for i, local in enumerate(inside) if local in used]
+    positions_used = [i for i, local in enumerate(inside) if local in used]
     cts = builder.params[len(context) :]
-    backward = Lambda([*(inside[i] for i in kept), *cts], fn.binds, fn.ret)
+    backward = Lambda([*(inside[i] for i in positions_used), *cts], fn.binds, fn.ret)
     places = _Places(forward.builder.params, outs)
     # called before ``build``, because it may add further results
-    positions = tuple(places.position(context[i].arg) for i in kept)
+    positions = tuple(places.position(context[i].arg) for i in positions_used)
     program = dead_code(forward.builder.build(places.results))
-    return Rule(program, backward, positions, tuple(found), len(outs), tree)
+    return Rule(program, backward, positions, tuple(gradients), len(outs), tree)
 
 
 class _Places:
@@ -256,8 +258,8 @@ class _Places:
 
 def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) -> dict[int, Value]:
     """The gradients by operand position, each of the type of its operand."""
-    function, found = forward.function, plain_result(emitter.run())
-    gradients = found if isinstance(found, tuple) else (found,)
+    function, returned = forward.function, plain_result(emitter.run())
+    gradients = returned if isinstance(returned, tuple) else (returned,)
     choices = Gradients(function.params)
     positions = choices.positions(len(gradients))
     if positions is None:
@@ -267,11 +269,11 @@ def _fitted_gradients(forward: _Forward, emitter: ScriptLowering, outs: list) ->
     by_param = dict(zip(positions, gradients, strict=True))
     result: dict[int, Value] = {}
     operands = iter(range(forward.count))
-    for i, (param, given) in enumerate(zip(function.params, forward.given, strict=True)):
+    for i, (param, argument) in enumerate(zip(function.params, forward.given, strict=True)):
         if param.kind == STATIC:
             continue
         fit = _Fit(function, i, emitter.builder)
-        operand_leaves = leaves_of(plain_result(given))
+        operand_leaves = leaves_of(plain_result(argument))
         gradient_leaves = fit.aligned(by_param.get(i), len(operand_leaves))
         for operand, gradient in zip(operand_leaves, gradient_leaves, strict=True):
             if operand is None:
@@ -298,8 +300,10 @@ class _Fit:
             return [None] * count
         leaves = leaves_of(gradient)
         if len(leaves) != count:
-            found = f"{len(leaves)} parts"
-            raise ShapeError(self.message(found, f"{count}", "one for each array of the group"))
+            parts_text = f"{len(leaves)} parts"
+            raise ShapeError(
+                self.message(parts_text, f"{count}", "one for each array of the group")
+            )
         return leaves
 
     def gradient(self, ct, aval: ArrayType | None) -> Value | None:
@@ -328,13 +332,13 @@ class _Fit:
         operands, attrs = full.prepare((), ct, aval.dtype)
         return self.builder.apply(full, operands, full.complete(attrs))
 
-    def message(self, found, kind, remedy: str) -> str:
+    def message(self, actual, kind, remedy: str) -> str:
         """The message for a gradient that does not fit."""
         function = self.function
         inner, param = function.inner, function.params[self.position]
         return (
             f"{function.name}: {inner.name!r} gave argument {self.position} ({param.name}) "
-            f"a gradient of {found}, expected {kind}\n"
+            f"a gradient of {actual}, expected {kind}\n"
             f"  at {inner.source(inner.results.at)}\n  {remedy}"
         )
 

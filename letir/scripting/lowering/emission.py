@@ -78,8 +78,8 @@ class ScriptLowering:
             return
         parts = self.parts(value, len(targets))
         if parts is None or len(parts) != len(targets):
-            found = "one value" if parts is None else f"{len(parts)} values"
-            raise self.error(statement.value, f"{len(targets)} names for {found}")
+            count_text = "one value" if parts is None else f"{len(parts)} values"
+            raise self.error(statement.value, f"{len(targets)} names for {count_text}")
         for name, part in zip(targets, parts, strict=True):
             self.env[name] = with_local_name(part, name)
 
@@ -117,24 +117,24 @@ class ScriptLowering:
         if term.is_script:
             script = self.scripts[term.function]
             return self.guarded(term, lambda: script.emit(self.builder, args, keywords))
-        found = meaning_of_word(term.function)
-        if found is None:
+        meaning = meaning_of_word(term.function)
+        if meaning is None:
             raise self.error(term, f"{term.function} is no longer an operation")
-        return self.guarded(term, lambda: self.operation(found, args, keywords))
+        return self.guarded(term, lambda: self.operation(meaning, args, keywords))
 
-    def operation(self, found: Meaning, args: list, keywords: dict) -> Any:
+    def operation(self, meaning: Meaning, args: list, keywords: dict) -> Any:
         """An operation on values of the script."""
-        if found.is_question:
-            return found.run(*args, **keywords)
-        if found.takes_shape:
+        if meaning.is_question:
+            return meaning.run(*args, **keywords)
+        if meaning.takes_shape:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
         # numbers alone need no bind
         if not any(_has_value(arg) for arg in (*args, *keywords.values())):
-            return self.known(found, args, keywords)
-        out = found.run(*args, **keywords)
-        is_elementwise = type(found.run) is Primitive and found.run.elementwise
+            return self.known(meaning, args, keywords)
+        out = meaning.run(*args, **keywords)
+        is_elementwise = type(meaning.run) is Primitive and meaning.run.elementwise
         # a number stays a number as in Python, even if known only at run time [semantics.md G2]
         return weaken_result(out) if is_elementwise and all(map(_is_number, args)) else out
 
@@ -144,11 +144,11 @@ class ScriptLowering:
             return Sizes(PRIMITIVES["stack"](arg))
         return arg
 
-    def known(self, found: Meaning, args: list, keywords: dict) -> Any:
+    def known(self, meaning: Meaning, args: list, keywords: dict) -> Any:
         """An operation on numbers alone: a number, unless the operation makes an array."""
-        if found.python.of_numbers is not None:
-            return _apply_python_operator(found, args)
-        record = found.run
+        if meaning.python.of_numbers is not None:
+            return _apply_python_operator(meaning, args)
+        record = meaning.run
         if type(record) is not Primitive:
             return record(*args, **keywords)
         if record.elementwise:
@@ -202,12 +202,12 @@ def _is_number(arg) -> bool:
     return type(arg) in PYTHON_NUMBERS
 
 
-def _apply_python_operator(found: Meaning, args: list) -> Any:
+def _apply_python_operator(meaning: Meaning, args: list) -> Any:
     """Python's operator on numbers, with a bound on the size of integers."""
-    python = found.python
+    python = meaning.python
     if not python.takes_all and not all(type(arg) in (bool, int, float, complex) for arg in args):
         listed = ", ".join(map(repr, args))
-        raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
+        raise TypeError(f"{meaning.name} takes arrays and numbers, found {listed}")
     # tested before it is computed: a text may come from an untrusted source
     most_bits, function = python.most_bits, python.of_numbers
     assert function is not None, "the caller has tested it"
@@ -215,7 +215,7 @@ def _apply_python_operator(found: Meaning, args: list) -> Any:
         raise TypeError(f"{f' {python.symbol} '.join(map(str, args))} is too large")
     result = function(*args)
     if type(result) is int and result.bit_length() > _MOST_BITS:
-        raise TypeError(f"the result of {found.name} is too large")
+        raise TypeError(f"the result of {meaning.name} is too large")
     return result
 
 

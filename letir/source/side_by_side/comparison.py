@@ -111,10 +111,10 @@ def _near_differences(different: Sequence[bool], distance: int) -> list[bool]:
     """For each row, whether it is within this distance of a different row."""
     shown = [False] * len(different)
     for order in (range(len(different)), range(len(different) - 1, -1, -1)):  # after, and before
-        left = 0
+        remaining = 0
         for i in order:
-            left = distance + 1 if different[i] else left - 1
-            shown[i] = shown[i] or left > 0
+            remaining = distance + 1 if different[i] else remaining - 1
+            shown[i] = shown[i] or remaining > 0
     return shown
 
 
@@ -199,17 +199,17 @@ class _Rows:
         with its constants only, and of its operation alone.
         """
         levels: list[list[int]] = [[], [], []]
-        made: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
+        descriptions: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
         for bind in fn.binds:
             does = self.number(bind.op)
             constants = [a if type(a) is Const else None for a in bind.args]
-            operands = [a if type(a) is Const else made[a] for a in bind.args]
+            operands = [a if type(a) is Const else descriptions[a] for a in bind.args]
             levels[0].append(self.number((does, bind.attrs, *operands)))
             levels[1].append(self.number((does, bind.attrs, *constants)))
             levels[2].append(does)
             # only the direct makers: with all earlier binds, one change would change all later
             # descriptions
-            made |= dict.fromkeys(bind.binders, does)
+            descriptions |= dict.fromkeys(bind.binders, does)
         return levels
 
     def number(self, description) -> int:

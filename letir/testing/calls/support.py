@@ -50,8 +50,8 @@ def public_functions() -> Iterator[str]:
     others = {name for names in NO_ARRAYS.values() for name in names.split()}
     for prefix, module in _NAMESPACES.items():
         for name in sorted(module.__all__):
-            found = getattr(module, name, None)
-            if callable(found) and not isinstance(found, type) and name not in others:
+            value = getattr(module, name, None)
+            if callable(value) and not isinstance(value, type) and name not in others:
                 yield prefix + name
 
 
@@ -63,8 +63,8 @@ def support_of(name: str) -> Support:
         plain, namespace = (
             _try_check(_is_replayed, call, np, call.args) for np in (np, letir.numpy)
         )
-        found = namespace if plain != YES else plain
-        if found != YES:
+        support = namespace if plain != YES else plain
+        if support != YES:
             return Support(plain, namespace, *[NONE] * 4)
         return Support(
             plain,
@@ -117,8 +117,8 @@ def _is_differentiable(fn: Lambda, args: tuple) -> bool:
     needs = [is_inexact(leaf) for leaf in leaves]
     if not any(needs):
         return False
-    found = differentiate(fn, needs)
-    return any(i < found.f_real_outputs for i in found.df_input_vjps)  # no temporaries
+    gradient = differentiate(fn, needs)
+    return any(i < gradient.f_real_outputs for i in gradient.df_input_vjps)  # no temporaries
 
 
 def _is_batched(call: NumpyCall) -> bool:
@@ -128,10 +128,10 @@ def _is_batched(call: NumpyCall) -> bool:
     examples = [call.args, call.args]
     stacked = [np.stack(both) for both in zip(*examples, strict=True)]
     expected = [flatten(call.f(np, *args))[0] for args in examples]
-    found = flatten(vmap(_bound_call(call))(*stacked))[0]
+    batched = flatten(vmap(_bound_call(call))(*stacked))[0]
     for i, example in enumerate(expected):
-        for ours, theirs in zip(found, example, strict=True):
-            assert_close(np.asarray(theirs), np.asarray(ours)[i])
+        for rows, single in zip(batched, example, strict=True):
+            assert_close(np.asarray(single), np.asarray(rows)[i])
     return True
 
 

@@ -82,7 +82,7 @@ def _page_of(subject: Subject) -> ExplorerPage:
         (subject.forward, "bind"),
         (subject.results, "result"),
     )
-    about = ", ".join([f"{n:,} {what}{'' if n == 1 else 's'}" for n, what in counts])
+    about = ", ".join([f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts])
     backward = len(subject.program) - subject.forward
     if subject.cotangents:
         about += f"; backward: {backward:,} bind{'' if backward == 1 else 's'}"
@@ -97,7 +97,7 @@ def _program_content(subject: Subject) -> dict[str, Any]:
     params = pool.params(fn)
     rows = pool.binds(fn.binds)
     results = pool.operands(fn.ret.args)
-    kept = _kept_bytes(subject, pool)
+    residuals = _kept_bytes(subject, pool)
     passes = pass_steps(fn, pool)
     files, lines = source_files(pool.sources.values())
     return {
@@ -113,7 +113,7 @@ def _program_content(subject: Subject) -> dict[str, Any]:
             "forwardResults": subject.results,
             "reason": subject.reason,
             "inputs": [pool.numbers[local] for local in subject.inputs],
-            "kept": kept,
+            "kept": residuals,
         },
         "run": run_content(subject),
         "memory": memory_content(fn),
@@ -130,15 +130,15 @@ def _kept_bytes(subject: Subject, pool: RowPool) -> list[list]:
     if not subject.cotangents:
         return []
     fn = subject.program
-    made = {b for bind in fn.binds[: subject.forward] for b in bind.binders}
-    made |= set(fn.params) - set(subject.cotangents)
+    forward_locals = {b for bind in fn.binds[: subject.forward] for b in bind.binders}
+    forward_locals |= set(fn.params) - set(subject.cotangents)
     read: dict[Arg, None] = {}
     for bind in fn.binds[subject.forward :]:
         read.update(dict.fromkeys(bind.locals()))
     result = []
     for local in read:
-        if type(local) is Local and local in made:
+        if type(local) is Local and local in forward_locals:
             size = nbytes(local)
-            known = size if type(size) is int else "" if size is None else str(size)
-            result.append([pool.numbers[local], known])
+            size_text = size if type(size) is int else "" if size is None else str(size)
+            result.append([pool.numbers[local], size_text])
     return result

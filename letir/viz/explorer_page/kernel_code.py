@@ -31,7 +31,7 @@ def kernel_content(fn: Lambda) -> dict[str, Any]:
     except LetirError as error:
         return {"kernels": [], "reason": str(error).partition("\n")[0]}
     none = "The plan has no kernels: NumPy computes all operations, which is faster here."
-    left = len(kernels) - _MOST_KERNELS
+    omitted = len(kernels) - _MOST_KERNELS
     return {
         "kernels": [
             {
@@ -44,5 +44,5 @@ def kernel_content(fn: Lambda) -> dict[str, Any]:
             for kernel in kernels[:_MOST_KERNELS]
         ],
         "reason": "" if kernels else none,
-        "left": max(left, 0),
+        "left": max(omitted, 0),
     }

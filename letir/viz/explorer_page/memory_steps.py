@@ -17,21 +17,21 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
     are no numbers. Linear in the number of binds.
     """
     try:
-        found = memory_timeline(compile_program(fn, optimize=False, kernels="off").plan, {})
+        timeline = memory_timeline(compile_program(fn, optimize=False, kernels="off").plan, {})
     except LetirError as error:
         return {"reason": str(error).partition("\n")[0]}
-    if not found.steps:
+    if not timeline.steps:
         return {"reason": "There are no steps."}
-    at = _positions_of_steps(fn, found.steps)
+    at = _positions_of_steps(fn, timeline.steps)
     live, now = [0] * len(fn), 0
-    for step, size in zip(at, found.live, strict=True):
+    for step, size in zip(at, timeline.live, strict=True):
         live[step] = max(live[step], size)
     steps = set(at)
     for i in range(len(live)):  # a bind without a step changes nothing
         now = live[i] = live[i] if i in steps else now
     at.append(len(fn))  # results exist after the last step
-    arrays = [[at[one.first], at[one.last], one.bytes] for one in found.arrays]
-    return {"live": live, "arrays": arrays, "exact": found.is_exact}
+    arrays = [[at[one.first], at[one.last], one.bytes] for one in timeline.arrays]
+    return {"live": live, "arrays": arrays, "exact": timeline.is_exact}
 
 
 def _positions_of_steps(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
@@ -39,7 +39,7 @@ def _positions_of_steps(fn: Lambda, steps: Sequence[Bind]) -> list[int]:
     place = {binder: i for i, bind in enumerate(fn.binds) for binder in bind.binders}
     result, last = [], 0
     for step in steps:
-        known = [place[binder] for binder in step.binders if binder in place]
-        last = known[0] if known else last
+        positions = [place[binder] for binder in step.binders if binder in place]
+        last = positions[0] if positions else last
         result.append(last)
     return result

@@ -23,20 +23,20 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
     ``[mark, first row, number of rows]``: rows that follow each other in the pool. ``reason``: why
     steps are left out. Linear in the number of binds for each pass.
     """
-    found: list[tuple[str, Lambda, Lambda, float]] = []
+    steps: list[tuple[str, Lambda, Lambda, float]] = []
     content: dict[str, Any] = {"steps": [], "count": 0, "reason": ""}
 
     def note(name: str, before: Lambda, after: Lambda, seconds: float) -> None:
         content["count"] += 1
         if before is not after:
-            found.append((name, before, after, seconds))
+            steps.append((name, before, after, seconds))
 
     try:
         optimize_program(fn, kernels=kernel_mode(None, optimize=True, exact=False), observe=note)
     except LetirError as error:
         content["reason"] = str(error).partition("\n")[0]
     start, rows = len(pool.rows), pool.binds(fn.binds)
-    for name, before, after, seconds in found:
+    for name, before, after, seconds in steps:
         if len(pool.rows) - start > _MOST_ROWS:
             content["reason"] = "The page leaves out later passes, which would make it too long."
             break
@@ -65,15 +65,15 @@ def _runs_of_step(
 ) -> tuple[_Run, list[int]]:
     """(the runs of a step, the rows after it); ``rows``: those before it."""
     _take_equal_rows(before, after, rows, pool)
-    known = set(rows)
+    old_rows = set(rows)
     new = pool.binds(after.binds)
-    kept = set(new)
+    new_rows = set(new)
     homes = {local: row for row in rows for local in pool.rows[row][0]}
     marked: list[tuple[int, int]] = []
     at = 0
     for row in new:
-        if row in known:
-            while at < len(rows) and rows[at] not in kept:
+        if row in old_rows:
+            while at < len(rows) and rows[at] not in new_rows:
                 marked.append((_REMOVED, rows[at]))
                 at += 1
             at += at < len(rows) and rows[at] == row
@@ -81,11 +81,11 @@ def _runs_of_step(
             continue
         is_change = any(local in homes for local in pool.rows[row][0])
         if is_change:  # what it replaces stands before it
-            while at < len(rows) and rows[at] not in kept:
+            while at < len(rows) and rows[at] not in new_rows:
                 marked.append((_REMOVED, rows[at]))
                 at += 1
         marked.append((_CHANGED if is_change else _ADDED, row))
-    marked += [(_REMOVED, row) for row in rows[at:] if row not in kept]
+    marked += [(_REMOVED, row) for row in rows[at:] if row not in new_rows]
     return _join_runs(marked), new
 
 
@@ -93,15 +93,15 @@ def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: R
     """Give a new bind that equals a bind before the pass the row and the numbers of this bind."""
     pool.numbers.update(
         {
-            mine: pool.numbers[theirs]
-            for mine, theirs in zip(after.params, before.params, strict=False)
+            mine: pool.numbers[old]
+            for mine, old in zip(after.params, before.params, strict=False)
             if mine not in pool.numbers
         }
     )
     equal: dict[tuple, list[int]] = {}
-    made = {bind.binders for bind in after.binds}
+    binders = {bind.binders for bind in after.binds}
     for bind, row in zip(before.binds, rows, strict=True):
-        if bind.binders not in made:
+        if bind.binders not in binders:
             equal.setdefault(_row_key(pool.rows[row]), []).append(row)
     if not equal:
         return

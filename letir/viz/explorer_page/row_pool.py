@@ -52,12 +52,12 @@ class RowPool:
         """The positions of the rows of binds; a bind that was added before has the same row."""
         result = []
         for bind in binds:
-            known = self._row_of.get(id(bind))
-            if known is None:
-                known = self._row_of[id(bind)] = (len(self.rows), bind)
+            entry = self._row_of.get(id(bind))
+            if entry is None:
+                entry = self._row_of[id(bind)] = (len(self.rows), bind)
                 self.rows.append([])  # rows of bodies come after it
-                self.rows[known[0]] = self.row(bind, [self.known(b) for b in bind.binders], 0)
-            result.append(known[0])
+                self.rows[entry[0]] = self.row(bind, [self.known(b) for b in bind.binders], 0)
+            result.append(entry[0])
         return result
 
     def take_row(self, bind: Bind, row: int) -> None:
@@ -116,9 +116,9 @@ class RowPool:
             for inner in body.binds[:most]:
                 binders = [self.new(binder) for binder in inner.binders]
                 rows.append(self.row(inner, binders, depth + 1))
-            left = len(body.binds) - len(rows)
+            omitted = len(body.binds) - len(rows)
             results = self.operands(body.ret.args)
-            result.append(["rule" if in_place else name, params, rows, results, left])
+            result.append(["rule" if in_place else name, params, rows, results, omitted])
         return result
 
     # ---- locals, texts and places ----

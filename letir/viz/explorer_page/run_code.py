@@ -54,8 +54,8 @@ class CodeWriter:
 
     def parts_of(self, bind: Bind) -> int:
         """The position of the parts of a composite; -1 for any other operation."""
-        given = [arg for arg in bind.args if type(arg) is Local or arg.value is not None]
-        is_known = all(isinstance(arg.type, ArrayType) for arg in given)
+        operands = [arg for arg in bind.args if type(arg) is Local or arg.value is not None]
+        is_known = all(isinstance(arg.type, ArrayType) for arg in operands)
         if bind.op.decompose is None or not is_known:
             return -1
         # an operand None has the type None, and no parameter
@@ -66,8 +66,8 @@ class CodeWriter:
             place = self._places[key] = len(self.parts)
             self.parts.append({})
             try:
-                found = decomposition(bind.op.decompose, avals, dict(bind.attrs))
-                self.parts[place] = self.code(found)
+                parts = decomposition(bind.op.decompose, avals, dict(bind.attrs))
+                self.parts[place] = self.code(parts)
             except (LetirError, NotShown):
                 self._places[key] = -1
         return self._places[key]

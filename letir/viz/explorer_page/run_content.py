@@ -64,12 +64,12 @@ def _expect_small(fn: Lambda) -> None:
 def _program_arguments(subject: Subject) -> list[np.ndarray]:
     """The arguments of the whole program: given or made up, and cotangents of one."""
     rng = np.random.default_rng(0)
-    given = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
+    arguments = dict(zip(subject.forward_program.params, subject.args or (), strict=False))
     result = []
     for param in subject.program.params:
         aval = param.type
-        if param in given:
-            value = _as_array(given[param], aval.dtype)
+        if param in arguments:
+            value = _as_array(arguments[param], aval.dtype)
         elif param in subject.cotangents:
             value = np.ones(aval.shape, aval.dtype)
         else:
@@ -108,19 +108,19 @@ def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> di
     if not is_asked and any(bodies_of(bind) for bind in fn.binds):
         return {"values": None, "why": "Not run here: the arguments are made up."}
     places = {id(bind): i for i, bind in enumerate(fn.binds)}  # parts of composites run too
-    found: list[list[list] | None] = [None] * len(fn)
-    left = _MOST_STORED
+    stored: list[list[list] | None] = [None] * len(fn)
+    room = _MOST_STORED
 
     def note(bind: Bind, results: tuple) -> None:
-        nonlocal left
+        nonlocal room
         if id(bind) not in places:
             return
         arrays = [np.asarray(result) for result in results]
         count = sum([array.size for array in arrays])
-        is_stored = count <= min(left, _MOST_OF_ONE)
+        is_stored = count <= min(room, _MOST_OF_ONE)
         if is_stored:
-            left -= count
-            found[places[id(bind)]] = [array_json(array) for array in arrays]
+            room -= count
+            stored[places[id(bind)]] = [array_json(array) for array in arrays]
 
     try:
         with float_errors(all="ignore"):
@@ -128,4 +128,4 @@ def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> di
     except (LetirError, ArithmeticError, ValueError, LookupError) as error:
         why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         return {"values": None, "why": why}
-    return {"values": found, "why": ""}
+    return {"values": stored, "why": ""}

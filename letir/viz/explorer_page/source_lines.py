@@ -22,25 +22,25 @@ def source_files(sources: Iterable[Source]) -> tuple[list[dict[str, Any]], list[
     sources = list(sources)
     at: dict[tuple[str, bool], int] = {}
     spans: list[list[int]] = []
-    wanted: list[dict[int, str]] = []
+    lines_by_file: list[dict[int, str]] = []
     for source in sources:
         file = at.setdefault((source.file, source.text is None), len(at))
-        if file == len(wanted):
-            wanted.append({})
+        if file == len(lines_by_file):
+            lines_by_file.append({})
         last = source.line if source.span is None else max(source.span[0], source.line)
         spans.append([file, source.line, last])
         if source.text is not None:  # a file of this name may be a different one
-            wanted[file].setdefault(source.line, source.text)
+            lines_by_file[file].setdefault(source.line, source.text)
         else:
             for line in _lines_around(source.file, source.line, last):
-                wanted[file][line] = linecache.getline(source.file, line).rstrip("\n")
-    names: list[str] = [""] * len(wanted)
+                lines_by_file[file][line] = linecache.getline(source.file, line).rstrip("\n")
+    names: list[str] = [""] * len(lines_by_file)
     for source, (file, _, _) in zip(sources, spans, strict=True):
         names[file] = source.short_file
-    left, files = _MOST_LINES, []
-    for name, lines in zip(names, wanted, strict=True):
-        shown = dict(sorted(lines.items())[: max(left, 0)])
-        left -= len(shown)
+    room, files = _MOST_LINES, []
+    for name, lines in zip(names, lines_by_file, strict=True):
+        shown = dict(sorted(lines.items())[: max(room, 0)])
+        room -= len(shown)
         files.append({"name": name, "pieces": _consecutive_pieces(shown)})
     return files, spans
 

@@ -89,14 +89,14 @@ def _program_subject(
 def _with_backward(title: str, gradient: Gradient, leaves: list | None) -> Subject:
     """A Gradient as one program."""
     joined = gradient.joined()
-    known = set(gradient.f.params)
+    forward_params = set(gradient.f.params)
     return Subject(
         title=title,
         forward_program=gradient.f,
         program=joined,
         forward=len(gradient.f.binds),
         results=gradient.f_real_outputs,
-        cotangents=tuple([param for param in joined.params if param not in known]),
+        cotangents=tuple([param for param in joined.params if param not in forward_params]),
         inputs=tuple([gradient.f.params[i] for i in gradient.df_output_vjps]),
         args=leaves,
     )
