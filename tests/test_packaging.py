@@ -125,5 +125,5 @@ def test_building_a_wheel_leaves_nothing_behind(tmp_path):
     files = [path for end in ("css", "js") for path in (ROOT / "letir/viz").rglob(f"*.{end}")]
     assert len(files) > 2
     assert {path.relative_to(ROOT).as_posix() for path in files} <= {*names}
-    assert "letir/datasets/digits.csv.gz" in names
+    assert "letir/datasets/digits.csv.bz2" in names
     assert not [name for name in names if not name.startswith("letir")]

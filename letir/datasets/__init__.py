@@ -1,6 +1,6 @@
 """Small data sets that ship with letir; README.md in this folder gives their sources."""
 
-import gzip
+import bz2
 from importlib import resources
 
 import numpy as np
@@ -26,8 +26,8 @@ def load_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     >>> labels[:10].tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    path = resources.files(__name__) / "digits.csv.gz"
-    with path.open("rb") as packed, gzip.open(packed, "rt") as lines:
+    path = resources.files(__name__) / "digits.csv.bz2"
+    with path.open("rb") as packed, bz2.open(packed, "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.int64)
     return table[:, :-1] / 16, table[:, -1].copy()
 
