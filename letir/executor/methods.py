@@ -122,7 +122,7 @@ def _mirrored_method(method: Callable) -> Callable:
     """``method`` as a function of the object's state; returns (result, changed arrays)."""
 
     @functools.wraps(method)
-    def function(held, arrays, *args, **kwargs):
+    def function(state, arrays, *args, **kwargs):
         instance = _INSTANCE.get()
         if ACTIVE.get() is None:  # called as Python
             return method(instance, *args, **kwargs), _AS_PYTHON

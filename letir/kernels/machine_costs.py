@@ -88,9 +88,9 @@ def costs_file() -> str | None:
     """The file of costs: ``LETIR_COSTS``, by default in the user's folder of settings; None if the
     variable is empty.
     """
-    asked = os.environ.get("LETIR_COSTS")
-    if asked is not None:
-        return asked or None
+    setting = os.environ.get("LETIR_COSTS")
+    if setting is not None:
+        return setting or None
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return os.path.join(home, "letir", "costs.json")
 
@@ -111,16 +111,16 @@ def save_costs(costs: MachineCosts, path: str) -> None:
     """Write the costs of this processor to a file, beside those of others. Raises OSError."""
     file, values = Path(path), asdict(costs)
     del values["origin"]
-    known = {}
+    saved = {}
     if file.is_file():
         try:
-            known = json.loads(file.read_bytes()[:_MOST_BYTES])
+            saved = json.loads(file.read_bytes()[:_MOST_BYTES])
         except ValueError:
             _LOG.warning("%s was damaged, and is written anew", file)
-    known = {**(known if isinstance(known, dict) else {}), _processor_name(): values}
+    saved = {**(saved if isinstance(saved, dict) else {}), _processor_name(): values}
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(json.dumps(known, indent=2) + "\n")
+    part.write_text(json.dumps(saved, indent=2) + "\n")
     os.replace(part, file)  # so that no process reads half a file
     machine_costs.cache_clear()
 

@@ -111,19 +111,19 @@ def _call_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple, indent: s
         text = f"{indent}{results}= {write.constant(results_of)}(v); v = None"
         write.line(text, may_repeat=False)
         return
-    sources, made = list(dict.fromkeys(i)), [n for n in k if n is not None]
+    sources, stored = list(dict.fromkeys(i)), [n for n in k if n is not None]
     place = {n: m for m, n in enumerate(sources)}
-    targets = iter(range(len(sources), len(sources) + len(made)))
+    targets = iter(range(len(sources), len(sources) + len(stored)))
     slots = (
         tuple([place[n] for n in i]),
         tuple([None if n is None else next(targets) for n in k]),
         tuple([place[n] for n in c]),
     )
-    items = ", ".join([*[f"s{n}" for n in sources], *["None"] * len(made)])
+    items = ", ".join([*[f"s{n}" for n in sources], *["None"] * len(stored)])
     text = f"{indent}v = [{items}]; {write.assign_none(c) + '; ' if c else ''}"
     text += f"{write.constant(f)}(v, {', '.join(map(write.constant, slots))})"
     # the step may not be repeated: it may have had an effect, and has cleared the variables
-    write.line(text if made else f"{text}; v = None", may_repeat=False)
-    if made:
-        results = "".join([f"s{n}, " for n in made])
+    write.line(text if stored else f"{text}; v = None", may_repeat=False)
+    if stored:
+        results = "".join([f"s{n}, " for n in stored])
         write.line(f"{indent}{results}= v[{len(sources)}:]; v = None", may_repeat=False)

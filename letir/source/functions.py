@@ -164,7 +164,7 @@ def _gradient_source(g: Gradient, name: str) -> str:
 
 
 def _backward_source(
-    g: Gradient, module: Module, results: list[str], kept: list[str], name: str
+    g: Gradient, module: Module, results: list[str], captured: list[str], name: str
 ) -> None:
     """Add the backward function; residuals have the same names as in the forward function."""
     real = [i for i in g.df_input_vjps if i < g.f_real_outputs]
@@ -182,7 +182,7 @@ def _backward_source(
             _write_return(writer, _tuple_text(zeros))
     writer.nullable.update(cts if len(cts) > 1 else ())
     writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # cotangents of temporaries
-    names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
+    names = [writer.parameter(p, text) for p, text in zip(df.params[count:], captured, strict=True)]
     if names:
         writer.line(f"{without_brackets(_tuple_text(names))} = {residuals}")
     _name_gradients(writer, g, df)

@@ -179,8 +179,8 @@ class _GradientCopies:
     Rules may return one array, or views of it, for several operands.
     """
 
-    def __init__(self, given: list):
-        self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay valid
+    def __init__(self, cotangents: list):
+        self.seen = {id(ct): ct for _, ct in cotangents}  # keeps them alive, so that ids stay valid
 
     def __call__(self, ct):
         if isinstance(ct, Recorder.variable):

@@ -212,19 +212,19 @@ def _tangent_like(tangent, out: Value) -> Value:
 def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
     """Transpose the user's rule, which is linear in the tangents, at tangents of zero."""
     end = len(attrs["primal"].params)
-    given = args[: end - attrs["closed_over"]]
-    operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
-    wanted = [isinstance(x, Value) for x in given if _has_tangent(x)]
+    inputs = args[: end - attrs["closed_over"]]
+    operands, zeros = (*args, *outs), _tangents_of(inputs, [None] * len(inputs))
+    wanted = [isinstance(x, Value) for x in inputs if _has_tangent(x)]
     rule = _custom_jvp_rule(operands, zeros, **attrs)
     directions = [ct for ct, out in zip(cts, outs, strict=True) if carries_derivative(out)]
-    found = transform(
+    cotangents = transform(
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
-    rest = iter(found[len(operands) :])
+    rest = iter(cotangents[len(operands) :])
     # an absent rule raises when the cotangent is needed; None would mean zero
     missing = [todo(_closed_over_reason(attrs["name"]))] * attrs["closed_over"]
     captured = [None] * (len(args) - end)
-    return *[next(rest) if _has_tangent(x) else None for x in given], *missing, *captured
+    return *[next(rest) if _has_tangent(x) else None for x in inputs], *missing, *captured
 
 
 def _closed_over_reason(name: str) -> str:

@@ -134,8 +134,8 @@ def choice_vjp(name: str) -> Callable:
 
         branches = list(map(pulled, branches_in(attrs)))
         operands = [*args, *outs, *cts]
-        found = emit_choice(name, choice, operands, branches, lambda i, p: zeros_like(p[i]))
-        return (None, *found)
+        cotangents = emit_choice(name, choice, operands, branches, lambda i, p: zeros_like(p[i]))
+        return (None, *cotangents)
 
     return vjp
 
@@ -222,18 +222,18 @@ def choice_fused_jvp(name: str) -> Callable:
             def branch(params):
                 body_inputs = [*_as_body_takes(body, params[:count]), *params[count:]]
                 emitter = next(v.emitter for v in params if isinstance(v, Value))
-                found = emitter.call(program, body_inputs)
-                along = dict(zip(outputs, found[width:], strict=True))
-                further = [along[i] if i in along else zeros_like(found[i]) for i in moving]
-                return [*found[:width], *further]
+                results = emitter.call(program, body_inputs)
+                along = dict(zip(outputs, results[width:], strict=True))
+                further = [along[i] if i in along else zeros_like(results[i]) for i in moving]
+                return [*results[:width], *further]
 
             return branch
 
         branches = [together(b, *part) for b, part in zip(bodies, programs, strict=True)]
         operands = [*args, *[tangents[1 + i] for i in inputs]]
-        found = emit_choice(name, choice, operands, branches, None)
-        along = dict(zip(moving, found[width:], strict=True))
-        return found[:width], tuple([along.get(i) for i in range(width)])
+        results = emit_choice(name, choice, operands, branches, None)
+        along = dict(zip(moving, results[width:], strict=True))
+        return results[:width], tuple([along.get(i) for i in range(width)])
 
     return fused_jvp
 

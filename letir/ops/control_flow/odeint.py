@@ -153,23 +153,23 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
         by_t.append((ct[i] * slope).sum())
         state = concatenate([ys[i], a + ct[i], *pieces])
         times = concatenate([t[i : i + 1], t[i - 1 : i]])
-        found = odeint(state, times, *args, body=backward, **options)[1]
-        a, rest = found[n : 2 * n], found[2 * n :]
+        cotangents = odeint(state, times, *args, body=backward, **options)[1]
+        a, rest = cotangents[n : 2 * n], cotangents[2 * n :]
         pieces = [rest] if pieces else []
     if count:
         (slope,) = emitter.call(body, [y0, t[0], *args])
         by_t.append(-(a * slope).sum())  # minus: a later start shortens the integration
         a = a + ct[0]
-    found, at = [], 0
+    cotangents, at = [], 0
     for arg, there in zip(args, needed, strict=True):
         if not there:
-            found.append(None)
+            cotangents.append(None)
             continue
-        found.append(
+        cotangents.append(
             unbroadcast(rest[at : at + arg.size].reshape(arg.shape), arg) if count > 1 else None
         )
         at += arg.size
-    return unbroadcast(a, y0), unbroadcast(stack(by_t[::-1]), t) if by_t else None, *found
+    return unbroadcast(a, y0), unbroadcast(stack(by_t[::-1]), t) if by_t else None, *cotangents
 
 
 # ---- forward mode ----

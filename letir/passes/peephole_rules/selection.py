@@ -58,11 +58,11 @@ def _nested_choice(bind: Bind, facts: ValueFacts) -> Bind | None:
     condition, *branches = bind.args
     if type(condition) is not Local:
         return None
-    found = [_inner_choice(condition, branch, i, facts) for i, branch in enumerate(branches)]
-    if found == [None, None]:
+    inner = [_inner_choice(condition, branch, i, facts) for i, branch in enumerate(branches)]
+    if inner == [None, None]:
         return None
-    kept = [new or old for new, old in zip(found, branches, strict=True)]
-    return replace_operation(bind, where, condition, *kept)
+    chosen = [new or old for new, old in zip(inner, branches, strict=True)]
+    return replace_operation(bind, where, condition, *chosen)
 
 
 def _inner_choice(condition: Local, branch: Arg, i: int, facts: ValueFacts) -> Arg | None:

@@ -20,7 +20,7 @@ def _linalg(name: str, *args, **attrs) -> NumpyCall:
     return call_of(f, *args)
 
 
-def _on_symmetric(name: str, choose=lambda found: found) -> NumpyCall:
+def _on_symmetric(name: str, choose=lambda matrix: matrix) -> NumpyCall:
     """A call of a function of Hermitian matrices, made symmetric for finite differences."""
 
     def f(np, x):

@@ -94,15 +94,15 @@ def applied(op: Primitive, sample: Sample, *, constants: bool = False) -> tuple[
       return %2
     }
     """
-    builder, operands, given = LetBuilder(), [], []
+    builder, operands, arrays = LetBuilder(), [], []
     for arg in sample.args:
         if arg is None or arg is Undef or (constants and type(arg) in PYTHON_NUMBERS):
             operands.append(Const(arg))
         else:
             operands.append(builder.param(type_of(arg)).arg)
-            given.append(arg)
+            arrays.append(arg)
     results = builder.emit(op, tuple(operands), op.complete(sample.attrs))
-    return builder.build(results), given
+    return builder.build(results), arrays
 
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])

@@ -292,12 +292,14 @@ class Watch:
         names = (*_MODULES, *[captured] * len(self.generators))
         fresh = self.fresh_positions()
         used: dict[str, None] = {}
-        known = self.before
+        last_states = self.before
         for before, after in (*self.elsewhere, (self.after, ())):
-            for i, (name, *states) in enumerate(zip(names, known, before, fresh, strict=True)):
+            for i, (name, *states) in enumerate(
+                zip(names, last_states, before, fresh, strict=True)
+            ):
                 if i not in self.seeded and _was_drawn(*states):
                     used[name] = None
-            known = after
+            last_states = after
         if used and not any(bind.op.is_users for bind in fn.binds):
             error = LATE_BOUND["drawn_by"](" and ".join(used), self.f)
             # drawn already: ``jit`` sets back generators that it knows

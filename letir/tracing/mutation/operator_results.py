@@ -63,16 +63,18 @@ def record_again_owning(trace: Trace, f: Callable) -> None:
         raise RecordAgain(trace.mode, vars(trace)["refused_write"], owns_results=True) from None
 
 
-def recorded_again(found: RecordAgain, f: Callable, again: Callable[[], Any], is_free: bool) -> Any:
-    """The recording that ``again()`` makes of ``f``, after ``found``.
+def recorded_again(
+    request: RecordAgain, f: Callable, again: Callable[[], Any], is_free: bool
+) -> Any:
+    """The recording that ``again()`` makes of ``f``, after ``request``.
 
     ``is_free``: the caller undoes what ``f`` changes outside of it, as ``jit`` does.
     """
-    if found.owns_results:
-        again = _owning_results(f, again, str(found.refusal))
-    if is_free or found.refusal is None:
+    if request.owns_results:
+        again = _owning_results(f, again, str(request.refusal))
+    if is_free or request.refusal is None:
         return again()
-    return LATE_BOUND["require_same_state"](f, again, found.refusal)
+    return LATE_BOUND["require_same_state"](f, again, request.refusal)
 
 
 def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Callable:
@@ -174,7 +176,7 @@ def _owning_function(original: Callable) -> Callable:
 def _functions() -> frozenset[str]:
     """The names of NumPy's ufuncs and array functions."""
     kinds = (np.ufunc, type(np.concatenate))
-    return frozenset([name for name, found in vars(np).items() if isinstance(found, kinds)])
+    return frozenset([name for name, value in vars(np).items() if isinstance(value, kinds)])
 
 
 # ---- operators ----

@@ -26,10 +26,10 @@ TIES = np.array([[1.0, 2.0, 2.0], [1.0, 1.0, 1.0]])
 
 def unmasked() -> list[Sample]:
     """Samples with every way to give axes, and every kind of array."""
-    found = [of(X, axis=axis) for axis in (None, 0, -1, (0, 1), (-1, 0))]
-    found += [of(X, axis=1, keepdims=True), of(X, keepdims=True), of(BLOCK, axis=(0, 2))]
-    found += [of(X[0, 0]), of(0.5), of(INTEGERS, axis=1), of(BOOLEANS), of(X[:, :0], axis=0)]
-    return [*found, *narrow(of(X, axis=1))]
+    samples = [of(X, axis=axis) for axis in (None, 0, -1, (0, 1), (-1, 0))]
+    samples += [of(X, axis=1, keepdims=True), of(X, keepdims=True), of(BLOCK, axis=(0, 2))]
+    samples += [of(X[0, 0]), of(0.5), of(INTEGERS, axis=1), of(BOOLEANS), of(X[:, :0], axis=0)]
+    return [*samples, *narrow(of(X, axis=1))]
 
 
 def masked(mask: np.ndarray = BOOLEANS) -> list[Sample]:
