@@ -65,9 +65,9 @@ def _is_read_beside_extensions(frame: FrameType, name: str) -> bool:
 
 
 def is_beside_extensions(space: dict) -> bool:
-    """Whether these are the globals of a module in Python of a package with C extensions.
+    """Whether these are the globals of a Python module in a package with C extensions.
 
-    Arrays that such code makes may go to its extensions as memory, but traced values cannot.
+    Such code may pass arrays that it makes to its extensions, as memory; traced values have none.
     """
     package = str(space.get("__name__")).partition(".")[0]
     is_package = package not in LIBRARIES and package in _packages_with_extensions()
@@ -187,12 +187,12 @@ def _is_users(name: str | None, file: str | None) -> bool:
 
 
 def _packages_with_extensions() -> set[str]:
-    """The packages of which a module in C is loaded."""
+    """The packages of which an extension module, written in C, is loaded."""
     count = len(sys.modules)
     if _extensions[0] != count:
         packages = set()
         for name, module in list(sys.modules.items()):
-            space = getattr(module, "__dict__", None)  # others may import when asked for a name
+            space = getattr(module, "__dict__", None)  # getattr may import more modules
             file = space.get("__file__") if type(space) is dict else None
             if type(file) is str and file.endswith((".so", ".pyd")):
                 packages.add(name.partition(".")[0])

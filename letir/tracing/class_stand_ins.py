@@ -118,8 +118,9 @@ copyreg.pickle(_NumberClass, _pickled)
 
 
 def _class_seen(kind: type) -> type:
-    """The class of a traced number, as code sees it in which ``float`` is a stand-in: for it
-    ``type(x) is float`` has to hold, and ``type(x) is self.kind``.
+    """The class that code with a stand-in for ``float`` sees for a traced number of class ``kind``.
+
+    It is the stand-in, so that ``type(x) is float`` and ``type(x) is self.kind`` hold there.
     """
     if kind in CLASSES_REPLACED:
         LATE_BOUND["note_held_function"]()

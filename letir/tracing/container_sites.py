@@ -1,8 +1,9 @@
 """Stand-ins in containers and attributes, such as ``OPERATORS = {"sin": math.sin}``.
 
-Before each recording, names of modules, closures and defaults get stand-ins, see ``stand_ins``.
-Containers and objects are searched only for functions that need it: whose recording was refused, or
-asked for the class of a traced number, and then found such a container. They are recorded again.
+Before each recording, names of modules, closures and defaults get stand-ins, see ``stand_ins``. A
+search of containers and objects takes longer, so it is made only for functions that need it: if
+their recording was refused, or asked for the class of a traced number, and they can reach such a
+container. These functions are then recorded again.
 """
 
 import functools
@@ -107,7 +108,7 @@ def code_of(f: Any) -> CodeType | None:
 
 
 def _search_roots(f: Any) -> tuple:
-    """``f``, or the function that ``f`` calls and the object whose copy it passes."""
+    """The objects from which the search for ``f`` starts: ``f``, unless it names others itself."""
     reaches = getattr(f, "__dict__", {}).get("letir_reaches")
     return (f,) if reaches is None else reaches()
 
@@ -215,7 +216,7 @@ _CLASSES = {id(float): "float", id(complex): "complex"}
 
 
 def _replacement(value: Any) -> Any:
-    """What stands in for a held original, or for a tuple or partial of one; None for others."""
+    """The stand-in for an original, or for a tuple or partial of one; None for other values."""
     if id(value) in _CLASSES:
         return LATE_BOUND["class_stand_in"](_CLASSES[id(value)])
     if type(value) is tuple and len(value) < _MOST:

@@ -177,7 +177,9 @@ def _math_stand_in(functions: dict[str, Callable], kind: type, original: Callabl
 
 
 def _without_trunc(kind: type) -> Any:
-    """An object of a NumPy class, most of which math.trunc does not take."""
+    """An object of NumPy's class ``kind``, for the error that ``math.trunc`` raises for most
+    classes.
+    """
     return np.zeros(()) if kind is np.ndarray else kind(0)
 
 

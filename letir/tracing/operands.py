@@ -24,7 +24,7 @@ from letir.errors import DTypeError, LetirError, ShapeError, TraceError, of_unre
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
 
-_LISTS = (list, tuple, deque)  # of which NumPy makes arrays
+_LISTS = (list, tuple, deque)  # NumPy converts them to arrays
 # the rules of np.can_cast
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
@@ -65,7 +65,7 @@ def refuse_long_integer(number: int, end: int = 1 << 64) -> None:
 def traced_or_array(x: Any) -> Any:
     """An operand as a traced value or an ordinary array; lists are stacked.
 
-    Raises DTypeError for a matrix or a masked array, of which NumPy's result is another one.
+    Raises DTypeError for a matrix or a masked array, for which NumPy's result has another class.
     """
     x = stack_traced(x)
     if isinstance(x, Value):
@@ -76,7 +76,7 @@ def traced_or_array(x: Any) -> Any:
 
 
 def array_in_dtype(values: Any, dtype: np.dtype) -> Any:
-    """What is written into an array of this dtype, as a traced value or an ordinary array.
+    """A value to write into an array of this dtype, as a traced value or an ordinary array.
 
     Raises NumPy's ValueError or OverflowError for a Python number that the dtype cannot hold, such
     as nan among integers.
@@ -88,7 +88,7 @@ def array_in_dtype(values: Any, dtype: np.dtype) -> Any:
 
 
 def array_to_write(values: Any, dtype: np.dtype) -> Any:
-    """What is assigned to items of an array of this dtype, as an operand; lists are stacked.
+    """The operand for an assignment to items of an array of this dtype; lists are stacked.
 
     NumPy converts texts and None, or raises its error.
     """
@@ -160,8 +160,10 @@ def strong_element(item: Any) -> Any:
 
 
 def converted_list(trace: Any, items: list, stacked: Value, dtype: np.dtype) -> Value:
-    """``stacked``, the traced array of a list, as ``dtype``, to which NumPy converts each number by
-    itself if it might not fit: then it raises for nan, or a number out of bounds.
+    """``stacked``, the traced array of a list, converted to ``dtype``.
+
+    If numbers may not fit, each is converted on its own, as in NumPy, which raises an error for nan
+    and for numbers that are out of bounds.
     """
     is_real = dtype.kind in "iuf"
     if is_real and stacked.dtype.kind == "c" and _has_python_complex(items):
@@ -205,8 +207,8 @@ def positive_int(value: Any, name: str) -> int:
 
 
 def settled_attribute(name: str, value: Any) -> Any:
-    """The attribute ``value`` of an operation with each traced integer, bool or infinity in it
-    replaced by its number, which a guard holds.
+    """``value``, an attribute of an operation, with its traced integers, bools and infinities
+    replaced by their numbers, which are guarded.
 
     Raises TraceError for other traced floats, since their derivatives would be lost.
     """

@@ -169,7 +169,7 @@ def _python_places() -> tuple[_Place, ...]:
     )
 
 
-@functools.cache  # one place for all modes: what a place finds first are the originals
+@functools.cache  # one place for all modes: only the first one finds the originals
 def _hidden_functions(name: str, only: tuple[str, ...] = ()) -> _Place:
     """The functions of a module that are bound methods of its hidden generator."""
     space: Any = vars(sys.modules[name])

@@ -180,7 +180,7 @@ def _are_known(items: Any) -> bool:
 
 
 def _as_known(item: Any) -> Any:
-    """An argument with copies of its arrays of known contents; objects may keep them."""
+    """An argument of SciPy's with concrete copies of its arrays, which SciPy's objects may keep."""
     if type(item) in (list, tuple):
         return type(item)(map(_as_known, item))
     return item.as_constant().copy() if isinstance(item, Value) else item

@@ -64,7 +64,8 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
 def place_of(code: CodeType, instruction: int, line: int | None) -> Source | None:
     """The source location of an instruction, None in code that is not the user's.
 
-    An instruction that Python inserts, where an interrupt may come, has no line: it gets the first.
+    Instructions that Python inserts, at which an interrupt may arrive, have no line; they get the
+    first line of the code.
     """
     result = _look_up_place(code, instruction, line or code.co_firstlineno)
     return None if result is None else result[0]

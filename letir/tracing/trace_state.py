@@ -209,7 +209,7 @@ class Trace(ChangesArguments, LetBuilder):
         return out[0]
 
     def computed(self, op: Primitive, operands: Iterable[Any], attrs: Attrs) -> tuple:
-        """The results on the operands' values, ABSENT if one has none.
+        """The results computed from the operands' values, ABSENT if an operand has no value.
 
         On an exception the bind is removed again.
         """
