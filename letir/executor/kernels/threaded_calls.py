@@ -18,7 +18,7 @@ from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-_DEAR = 10  # the work for an element of an expensive operation, in units of a cheap one
+_EXPENSIVE = 10  # the work for an element of an expensive operation, in units of a cheap one
 _MOVED = 2  # the work of reading or writing an element of an array
 _LEAST = 1 << 14  # the fewest elements of a chunk
 _CHUNKS = 4  # per thread, so that the others take over from a thread that is held up
@@ -47,7 +47,7 @@ def work_of_element(body: Lambda) -> int:
     """The work of a kernel of ``body`` for an element of its results."""
     dear = sum([bind.op.cost not in ("free", "cheap") for bind in body.binds])
     arrays = len(body.params) + len(body.ret.args)
-    return len(body.binds) + (_DEAR - 1) * dear + _MOVED * arrays
+    return len(body.binds) + (_EXPENSIVE - 1) * dear + _MOVED * arrays
 
 
 def is_cut(call: Any) -> bool:

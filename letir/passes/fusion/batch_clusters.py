@@ -20,7 +20,7 @@ from letir.passes.fusion.early_gathers import early_gathers
 _MOST_BATCHES = 3  # different numbers of items in a program
 _MOST_WORK = 1_200  # scalars that a cluster computes for an item
 _WORTH_OF_ONE = 8  # times the work of a group from which on what NumPy does fast is a kernel
-_DEAR = 10  # the work of an expensive operation, in units of a cheap one
+_EXPENSIVE = 10  # the work of an expensive operation, in units of a cheap one
 
 
 @define(eq=False)
@@ -116,7 +116,7 @@ class _Search:
         avals = [arg.type for arg in (*bind.args, *bind.binders) if type(arg) is Local]
         most = max([math.prod(aval.shape[1:]) for aval in avals if is_batch(aval, self.n)])
         dear = bind.op.elementwise and bind.op.cost not in ("free", "cheap")
-        return most * (_DEAR if dear else 1)
+        return most * (_EXPENSIVE if dear else 1)
 
     def independent_parts(self, cluster: BatchCluster) -> Iterator[BatchCluster]:
         """The parts of a cluster between which no values pass."""

@@ -54,7 +54,7 @@ def work_of(body: Lambda) -> float:
 
 
 def work_alone(bind: Bind) -> float:
-    """The elements that a dear elementwise operation on float64 computes; 0 for other binds.
+    """The elements that an expensive elementwise operation on float64 computes; 0 for other binds.
 
     NumPy computes elementary functions of float64 one element at a time on most processors; 0 on
     others.

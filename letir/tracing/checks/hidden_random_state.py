@@ -318,7 +318,7 @@ def _hidden_generators(modules: Collection[str]) -> list:
 
 
 def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:
-    """``draw(*args, **kwargs)``, noted by the watches of other threads as not theirs."""
+    """``draw(*args, **kwargs)``; the watches of other threads note that the draw is not theirs."""
     with _drawing:
         thread = threading.get_ident()
         watches = [watch for watch in _started if watch.thread != thread]

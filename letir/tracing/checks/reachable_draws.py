@@ -1,8 +1,8 @@
 """``reaches_draws``: whether a function may draw random numbers with traced parameters.
 
-Where draws are allowed, as in eager ``grad``, stand-ins for the generators' methods matter only for
-such draws, and most functions need none. So their code is read instead: names of NumPy's functions,
-of arrays' methods, and of numbers and arrays, do not draw.
+Where draws are allowed, as in eager ``grad``, only such draws need stand-ins for the generators'
+methods, and most functions have none. Reading the code of a function tells: names of NumPy's
+functions, of arrays' methods, and of numbers and arrays do not draw.
 """
 
 import builtins

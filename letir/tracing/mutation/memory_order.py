@@ -159,8 +159,9 @@ def _axes_in_memory(array: np.ndarray) -> list[int]:
 
 
 def _transposed_to(value: Any, axes: list[int], source: Local) -> Any:
-    """A copy of ``value`` with its axes in this order in memory, for arguments in the memory order
-    of the recording, if they decide that of ``source``.
+    """A copy of ``value`` with its axes in this order in memory.
+
+    If the memory order of ``source`` depends on arguments, a guard fixes their memory order.
     """
     fix_order(value.emitter, source)
     rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](value, tuple(axes)), "C")
