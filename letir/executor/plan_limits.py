@@ -22,7 +22,7 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     """Whether this call runs the Python function, because too many calls need new plans."""
     compiles = executor.cache.compiles
     # a guard failed, no plan serves all sizes, or an object changes: later calls may need new plans
-    is_open = entry.plans or executor.families.family_of(request.spec).refused
+    is_open = bool(entry.plans or executor.families.family_of(request.spec).refused)
     is_open = is_open or _changes_its_object(executor, request.number)
     version = len(entry.plans) or (compiles if is_open else 0)
     is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number

@@ -8,6 +8,7 @@ import dis
 import functools
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -36,6 +37,8 @@ _SERIES = frozenset(
     [f"numpy.polynomial.{part}" for part in ("chebyshev", "hermite", "hermite_e", "laguerre")]
     + ["numpy.polynomial.legendre", "numpy.polynomial.polynomial", "numpy.polynomial.polyutils"]
 )
+# names of modules that belong to the tests of a package, which use it as users do
+_IN_TESTS = re.compile(r"\.(tests|test_\w*)(\.|$)").search
 STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MOST = 1 << 12
@@ -157,13 +160,6 @@ def is_user_module(space: dict) -> bool:
     return result
 
 
-def _is_of_tests(name: str) -> bool:
-    """Whether a module of this name belongs to the tests of a package, which use it as users do."""
-    if ".test" not in name:
-        return False
-    return any(part == "tests" or part.startswith("test_") for part in name.split("."))
-
-
 def is_class_of_user(kind: type) -> bool:
     """Whether a class is defined in a user's module."""
     module = sys.modules.get(kind.__module__)
@@ -174,7 +170,7 @@ def _is_users(name: str | None, file: str | None) -> bool:
     if type(name) is not str:  # code that exec runs
         return True
     package = name.partition(".")[0]
-    is_library = package in LIBRARIES and not _is_of_tests(name)
+    is_library = package in LIBRARIES and not _IN_TESTS(name)
     if is_library or name.startswith("importlib._"):
         # numpy.polynomial computes series in ordinary Python code, which is recorded like a user's
         return name.startswith("letir.demo") or name in _SERIES
@@ -183,7 +179,7 @@ def _is_users(name: str | None, file: str | None) -> bool:
     if "-packages" not in file:
         return not file.startswith(STANDARD)
     # the Python code of a package with C extensions passes ordinary arrays to them
-    return _is_of_tests(name) or package not in _packages_with_extensions()
+    return bool(_IN_TESTS(name)) or package not in _packages_with_extensions()
 
 
 def _packages_with_extensions() -> set[str]:

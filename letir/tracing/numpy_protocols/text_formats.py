@@ -145,7 +145,8 @@ def number_of_text(text: str) -> Any:
 
 def _noted(name: str) -> dict:
     """What the active trace and those around it have noted under a name."""
-    trace, result = ACTIVE.get(), {}
+    trace = ACTIVE.get()
+    result: dict = {}
     while trace is not None:
         result |= vars(trace).get(name, {})
         trace = getattr(trace, "parent", None)

@@ -193,7 +193,10 @@ def test_derivatives_of_logaddexp_without_known_types(name):
 
 @pytest.mark.parametrize("kinds", [(float, float), (np.float64, float), (np.float32, np.float32)])
 def test_both_parts_of_a_complex_number_keep_their_bits(kinds):
-    program = lt.trace(lambda a, b: complex(a, b), kinds[0](1.0), kinds[1](2.0))
+    def number(real, imaginary):
+        return complex(real, imaginary)
+
+    program = lt.trace(number, kinds[0](1.0), kinds[1](2.0))
     values = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.1]
 
     for re in values:
