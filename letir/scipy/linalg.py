@@ -92,9 +92,9 @@ def solve_triangular(
     """The solution of a triangular system; ``trans`` as in SciPy."""
     a, b, trans = traced_or_array(a), traced_or_array(b), _TRANSPOSED[trans]
     a = np.conj(a) if trans == 2 else a
-    return PRIMITIVES["solve_triangular"](
-        a, b, transposed=trans > 0, lower=bool(lower), unit_diagonal=bool(unit_diagonal)
-    )
+    form = {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
+    form["check_finite"] = bool(check_finite)
+    return PRIMITIVES["solve_triangular"](a, b, transposed=trans > 0, **form)
 
 
 @drop_in("linalg")

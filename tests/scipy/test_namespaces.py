@@ -399,3 +399,20 @@ def test_a_function_of_scipy_in_a_vectorized_one_is_recorded():
     stack = np.stack([np.eye(2), np.ones((2, 2))])
 
     assert_close(exponentials(stack), lt.jit(exponentials)(stack))
+
+
+def test_a_triangular_solve_checks_its_operands_but_not_its_cotangents():
+    matrix = np.array([[2.0, 0.0], [1.0, 4.0]])
+    right, infinite = np.array([0.0, 1.0]), np.array([1.0, np.inf])
+
+    def solved(b, check=True):
+        return scipy.linalg.solve_triangular(matrix, b, lower=True, check_finite=check)
+
+    program = lt.trace(solved, right)
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        program(infinite)
+    with np.errstate(all="ignore"):
+        assert_close(solved(infinite, False), lt.jit(lambda b: solved(b, False))(infinite))
+        slope = lt.grad(lambda b: np.sqrt(solved(b)).sum())(right)  # infinite at the first number
+    assert not np.isfinite(slope[0])
+    assert_close(0.25, slope[1])

@@ -87,16 +87,19 @@ sqrtm = _define_analytic("sqrtm")
 # ---- triangular systems ----
 
 
-def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=False):
+def _triangular_impl(
+    xp, a, b, *, transposed=False, lower=False, unit_diagonal=False, check_finite=True
+):
     """scipy.linalg.solve_triangular, which reads one triangle only."""
     if not b.size:  # SciPy does not take an empty batch
         return xp.zeros(b.shape, _lapack_dtype(a, b))
     solve = by_scipy(xp, "linalg", "solve_triangular")
-    result = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
+    form = {"lower": lower, "unit_diagonal": unit_diagonal, "check_finite": check_finite}
+    result = solve(a, b, trans=int(transposed), **form)
     return result.astype(_lapack_dtype(a, b), copy=False)
 
 
-def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
+def _triangular_aval(a, b, *, transposed, lower, unit_diagonal, check_finite):
     """The shape of the right-hand side; it is a vector only if it has one axis."""
     lead, n = square_shape("solve_triangular", a)
     rows = b.shape[-1:] if b.ndim == 1 else b.shape[-2:-1]
@@ -123,28 +126,29 @@ def _triangular_part(x, lower: bool, unit_diagonal: bool):
     return where(mask, x, 0)
 
 
-def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
+def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal, check_finite):
     """The solution of the transposed system, and its outer product with x (Giles, Collected matrix
-    derivative results, 2.3).
+    derivative results, 2.3). Cotangents may be infinite.
     """
     require_known_types("solve_triangular", ct, a, b)
-    form = {"lower": lower, "unit_diagonal": unit_diagonal}
+    form = {"lower": lower, "unit_diagonal": unit_diagonal, "check_finite": False}
     by_b = solve_triangular(a, ct, transposed=not transposed, **form)
     left, right = _as_column(by_b, b.ndim == 1), _as_column(x, b.ndim == 1)
     product = right @ swap_last_axes(left) if transposed else left @ swap_last_axes(right)
     return unbroadcast(-_triangular_part(product, lower, unit_diagonal), a), unbroadcast(by_b, b)
 
 
-def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
-    """The solution of the same system for the right-hand side ``db - da @ x``."""
+def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal, check_finite):
+    """The solution of the same system for the right-hand side ``db - da @ x``, which may be
+    infinite.
+    """
     by_a, by_b = tangents
     if by_a is not None:
         by_a = _triangular_part(by_a, lower, unit_diagonal)
         by_a = -((swap_last_axes(by_a) if transposed else by_a) @ x)
     right = add_terms(t for t in (by_b, by_a) if t is not None)
-    return solve_triangular(
-        a, right, transposed=transposed, lower=lower, unit_diagonal=unit_diagonal
-    )
+    form = {"lower": lower, "unit_diagonal": unit_diagonal, "check_finite": False}
+    return solve_triangular(a, right, transposed=transposed, **form)
 
 
 @batch_first
@@ -169,9 +173,10 @@ solve_triangular = define(
     vjp=_triangular_vjp,
     jvp=_triangular_jvp,
     batch=_triangular_batch,
-    source=lambda write, a, b, *, transposed, lower, unit_diagonal: (
+    source=lambda write, a, b, *, transposed, lower, unit_diagonal, check_finite: (
         f"{write.writer.module.imported('scipy.linalg', 'solve_triangular')}({a}, {b}, "
-        f"trans={int(transposed)}, lower={lower}, unit_diagonal={unit_diagonal})"
+        f"trans={int(transposed)}, lower={lower}, unit_diagonal={unit_diagonal}, "
+        f"check_finite={check_finite})"
     ),
     raises=True,
 )

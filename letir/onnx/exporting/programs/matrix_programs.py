@@ -157,7 +157,9 @@ def orthogonal_triangular(x: Any, *, mode: str = "reduced") -> Any:
 
 
 @computes_op("solve_triangular")
-def _solve_triangular(a, b, *, transposed=False, lower=False, unit_diagonal=False):
+def _solve_triangular(
+    a, b, *, transposed=False, lower=False, unit_diagonal=False, check_finite=True
+):
     if transposed:
         a, lower = np.swapaxes(a, -1, -2), not lower
     common = np.result_type(a.dtype, b.dtype)

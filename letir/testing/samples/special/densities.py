@@ -78,6 +78,7 @@ SAMPLES = {
         of(A, B[:, 0], transposed=True, lower=True),
         of(A.astype(FLOAT32), B.astype(FLOAT32), unit_diagonal=True),
         of(A + 0.5j, B, transposed=True),
+        of(A, B, check_finite=False),
         of(np.stack([A, A.T]), np.stack([B, B + 1]), lower=True, unit_diagonal=True),
     ],
     # rough: accurate to the tolerance of the solver only
