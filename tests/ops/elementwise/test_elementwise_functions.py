@@ -193,10 +193,10 @@ def test_derivatives_of_logaddexp_without_known_types(name):
 
 @pytest.mark.parametrize("kinds", [(float, float), (np.float64, float), (np.float32, np.float32)])
 def test_both_parts_of_a_complex_number_keep_their_bits(kinds):
-    def number(real, imaginary):
-        return complex(real, imaginary)
+    def of_parts(re, im):
+        return complex(re, im)
 
-    program = lt.trace(number, kinds[0](1.0), kinds[1](2.0))
+    program = lt.trace(of_parts, kinds[0](1.0), kinds[1](2.0))
     values = [0.0, -0.0, np.inf, -np.inf, np.nan, 0.1]
 
     for re in values:
