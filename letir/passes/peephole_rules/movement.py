@@ -198,6 +198,13 @@ def _drop_sum_to_size(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     return summed_at_once(bind, facts) if y.type.dtype.kind in "biu" else None
 
 
+def _only_element(bind: Bind, facts: ValueFacts) -> Arg | None:
+    """``any`` and ``all`` of one boolean: draws test the sign of a scale so."""
+    (y,), x = bind.binders, bind.args[0]
+    is_one = type(x) is Local and not y.type.shape and x.type is y.type
+    return x if is_one and len(bind.args) == 1 and not facts.may_be_result(y) else None
+
+
 def summed_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Merge two ``sum_to_size``, with another order of summation."""
     inner = _producer_of_first(bind, sum_to_size, facts)
@@ -302,6 +309,8 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
     ravel: (_ravel_as_reshape,),
     broadcast_to: (_without_sizes, _merge_broadcasts),
     sum_to_size: (_without_sizes, _drop_sum_to_size),
+    "any": (_only_element,),
+    "all": (_only_element,),
     cast: (_cast_again,),
     copy: (_drop_copy,),
     real: (_real_already,),

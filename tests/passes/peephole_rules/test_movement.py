@@ -7,6 +7,7 @@ import letir as lt
 from letir.ast.text.parser import parse
 from letir.passes import peephole
 from letir.passes.peephole_rules.movement import is_direct
+from letir.testing import assert_same
 
 OF_SCALAR = "lambda %0: float64[] {{ %1: float64[3] = broadcast_to(%0, shape=(3,)); {} }}"
 OF_ROW = "lambda %0: float64[3] {{ %1: float64[2, 3] = broadcast_to(%0, shape=(2, 3)); {} }}"
@@ -50,3 +51,26 @@ def test_squeeze_of_all_axes_of_length_1_stays_after_expand_dims():
     fn = lt.trace(lambda x: np.squeeze(np.expand_dims(x, 0)), np.ones((1, 3)))
 
     assert ["expand_dims", "squeeze"] == [bind.op.name for bind in peephole(fn).binds]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.any(x < 0) * 2 + np.all(x > 0),
+        lambda x: (np.any(x < 0), np.all(x < 0)),
+        lambda x: x * 2.0 if np.any(x > 0) else x,
+        lambda x: np.any(np.reshape(x, ()) < 0) + 1,
+    ],
+)
+@pytest.mark.parametrize("x", [1.5, np.float64(-1.5), np.array(0.25)])
+def test_any_and_all_of_one_number_give_numpys_types(f, x):
+    fast = lt.jit(f)
+
+    for _ in range(40):
+        assert_same(f(x), fast(x))
+
+
+def test_any_of_one_number_is_that_number_inside_of_a_program():
+    fn = lt.trace(lambda x: x * 2.0 if np.any(x > 0) else x, 1.0)
+
+    assert "any" not in [bind.op.name for bind in peephole(fn).binds]
