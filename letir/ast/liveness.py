@@ -45,9 +45,13 @@ def may_raise(bind: Bind) -> bool:
         return op.raises is True or None in types or op.raises(*types, **bind.attrs)
     if any(body.memo(_body_may_raise) for body in bodies_of(bind)):
         return True
-    # Python's own arithmetic: 7 % 0, 2.0**5000
+    # Python's own arithmetic: 7 % 0, 2.0**5000; not ``weaken`` of a float, which follows x + 1.0
     avals = [binder.type for binder in bind.binders]
-    return any(aval is not None and aval is not NO_TYPE and aval.weak for aval in avals)
+    kept = "f" if op.cost == "free" else ""
+    return any(
+        aval is not None and aval is not NO_TYPE and aval.weak and aval.dtype.kind != kept
+        for aval in avals
+    )
 
 
 def _body_may_raise(body: Lambda) -> bool:

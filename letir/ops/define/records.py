@@ -141,10 +141,12 @@ def _python_integer_result(xp, name: str, *numbers: int) -> Any:
     result = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
     if result is None or not -(2**63) <= result < 2**63:
         listed = ", ".join(map(str, numbers))
-        raise OverflowError(
+        error = OverflowError(
             f"{name}({listed}): the result does not fit the 64 bits in which Python integers are "
             "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
         )
+        error.letir_is_refusal = True  # type: ignore[attr-defined]  # Python would not raise it
+        raise error
     return xp.asarray(result, "int64")[()]  # [()]: a scalar, as the ufunc gives
 
 

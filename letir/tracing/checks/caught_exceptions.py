@@ -53,8 +53,9 @@ def note_attempt(trace: Trace, bind: Bind) -> None:
 
 def note_failure(trace: Trace, bind: Bind, error: BaseException) -> None:
     """Record that computing ``bind``, which is not in the program any more, raised ``error``."""
-    if isinstance(error, TraceError | MissingRule | InternalError):
-        note_refusal(error)  # NumPy would not have raised it
+    is_refusal = isinstance(error, TraceError | MissingRule | InternalError)
+    if is_refusal or hasattr(error, "letir_is_refusal"):
+        note_refusal(error)  # NumPy and Python would not have raised it
     elif isinstance(error, Exception):
         trace.source = bind.source
         operands = tuple(dict.fromkeys(bind.locals()))

@@ -1,6 +1,7 @@
 """Exceptions of NumPy that the recorded function catches decide on its path [B2]."""
 
 import contextlib
+import warnings
 
 import numpy as np
 import pytest
@@ -370,3 +371,54 @@ def test_jit_gives_the_class_and_the_text_of_numpys_error(f):
 
     assert_same(f(ROW), fast(ROW))
     assert_same(f(ROW + 1), fast(ROW + 1))
+
+
+def test_arithmetic_of_python_floats_that_cannot_raise_has_no_guard():
+    def root(x):
+        try:
+            for _ in range(3):
+                x = x - (x * x - 2.0) / (2.0 * x)
+        except ZeroDivisionError:
+            return -1.0
+        return x
+
+    program = lt.trace(root, 1.0)
+
+    guarded = [bind for bind in program.binds if bind.op.name == "guard_computed"]
+    assert len(guarded) == 3  # the divisions
+    assert root(3.0) == program(3.0)
+    with pytest.raises(lt.GuardError):
+        program(0.0)
+
+
+def doubled_or_zero(n):
+    try:
+        return n * n + (n << 3)
+    except OverflowError:
+        return 0
+
+
+@pytest.mark.parametrize("handled", [OverflowError, Exception])
+@pytest.mark.parametrize("x", [5, 2**62, -(2**62)])
+def test_integers_beyond_64_bits_raise_nothing_that_the_function_can_catch(handled, x):
+    """The error that the recording of such a number raises is letir's own."""
+
+    def squared(n):
+        try:
+            return n * n + (n << 3)
+        except handled:
+            return 0
+
+    fast = lt.jit(squared)
+    assert squared(3) == fast(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that jit calls the function as Python
+        assert [squared(x), squared(3)] == [fast(x), fast(3)]
+        assert squared(x) == lt.jit(squared)(x)
+
+
+def test_a_program_is_not_recorded_from_a_caught_refusal_of_an_integer():
+    with pytest.raises(TraceError, match="64 bits"):
+        lt.trace(doubled_or_zero, 2**62)
+    with pytest.raises(GuardError, match="64 bits"):
+        lt.trace(doubled_or_zero, 3)(2**62)
