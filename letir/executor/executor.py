@@ -209,6 +209,9 @@ class Executor(Generic[P, R]):
                 add_quick_call(self, record, args, kwargs, leaves)
             LATEST.graph = version.executed
             return nested_results(version.program, results)
+        if self.runs_python:  # there will be no other plan
+            next(self.missed)
+            return run_python_function(self, args, kwargs)
         return self.call_by_spec(number, args, kwargs, key, leaves)
 
     @overload

@@ -10,6 +10,7 @@ import pytest
 
 from letir import jit
 from letir.executor import methods
+from letir.executor.executor import Executor
 
 
 class Controller:
@@ -133,3 +134,25 @@ def test_other_arguments_still_have_a_plan_after_refused_ones():
 
     assert compiled(np.ones(2), 3.0).tolist() == [3.0, 3.0]
     assert compiled.counters["compiles"] == 1
+
+
+def test_calls_that_no_plan_fits_are_looked_up_once(monkeypatch):
+    """With its recordings given up, a failing guard does not lead to a search by the full spec."""
+
+    def drop(numbers, n):
+        if n in numbers:
+            numbers.remove(n)  # what the caller sees, so that jit calls it as Python
+        return numbers
+
+    compiled, searches = jit(drop), []
+    search = Executor.call_by_spec
+    monkeypatch.setattr(Executor, "call_by_spec", lambda *a: searches.append(1) or search(*a))
+
+    for n in [5, 2] * 100:
+        ours, pythons = [1, 2, 3], [1, 2, 3]
+        assert drop(pythons, n) == compiled(ours, n)
+        assert pythons == ours
+
+    assert compiled.runs_python
+    assert len(searches) < 20
+    assert compiled.counters["invocations"] == 200
