@@ -158,7 +158,7 @@ def test_there_are_many_wrong_programs():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_wrong_program_is_told_what_is_wrong_and_where(section, tmp_path):
+def test_the_error_for_a_wrong_program_says_what_is_wrong_and_where(section, tmp_path):
     check_each(
         section,
         (

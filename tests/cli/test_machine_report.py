@@ -33,7 +33,7 @@ def test_the_report_is_text_with_a_line_for_each_section(capsys):
     assert advice
 
 
-def test_the_report_is_json_too(capsys):
+def test_the_report_can_be_printed_as_json(capsys):
     assert main(["doctor", "--json"]) == 0
 
     report = json.loads(capsys.readouterr().out)

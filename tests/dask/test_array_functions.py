@@ -56,7 +56,7 @@ def test_a_function_gives_numpys_result(name):
         (lambda xp, x: xp.linalg.qr(x), "signs of its factors"),
     ],
 )
-def test_what_dask_lacks_is_an_error_with_the_reason(call, words):
+def test_a_function_that_dask_lacks_raises_an_error_with_the_reason(call, words):
     with pytest.raises(NotImplementedError, match=words):
         call(DASK_FUNCTIONS, da.from_array(X, chunks=5))
 

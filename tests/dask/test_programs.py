@@ -74,7 +74,7 @@ def test_a_gradient_program_runs_backward_on_blocks(data):
     assert_same(dask.compute(found)[0], expected)
 
 
-def test_second_derivatives(data):
+def test_second_derivatives_equal_those_of_the_whole_arrays(data):
     x, y, lazy_x, lazy_y = data
 
     def loss(w, x, y):
@@ -254,7 +254,7 @@ def written_rows(x):
         lambda x: (np.ones((60, 60)) @ x).sum() + np.ones((60, 60)).sum(),
     ],
 )
-def test_what_acts_in_rows_runs_in_each_block(data, f):
+def test_operations_that_act_in_rows_run_in_each_block(data, f):
     assert_same(dask.compute(lt.jit(f)(data[2]))[0], f(data[0]))
 
 
@@ -324,7 +324,7 @@ def test_a_second_step_compiles_nothing(data, monkeypatch):
     step({**W, "offset": np.float64(1.0)}, *data[2:])
 
 
-def test_what_mixes_blocks_is_refused_with_the_line_and_the_remedy(data):
+def test_an_operation_that_mixes_blocks_is_refused_with_the_line_and_the_remedy(data):
     with pytest.raises(LetirError, match=r"sort cannot be computed on these blocks") as caught:
         lt.jit(lambda x: np.sort(x, axis=0))(data[2])
     text = "\n".join([str(caught.value), *caught.value.__notes__])
@@ -349,7 +349,7 @@ def test_singular_values_of_split_rows_are_numpys(data):
         (lambda x: np.searchsorted(x[:, 0], 0.5, sorter=np.arange(60)), "with a sorter"),
     ],
 )
-def test_what_dask_lacks_or_computes_otherwise_is_named(data, f, why):
+def test_operations_that_dask_lacks_or_computes_differently_are_named(data, f, why):
     with pytest.raises(LetirError, match=why):
         lt.jit(f)(data[2])
 

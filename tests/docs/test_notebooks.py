@@ -51,7 +51,7 @@ def kernel():
 
 @pytest.mark.filterwarnings("ignore")  # of the Jupyter packages
 @pytest.mark.parametrize("path", cases())
-def test_a_notebook_shows_what_is_stored_in_it(path, kernel):
+def test_the_stored_results_of_a_notebook_are_those_of_a_run(path, kernel):
     """If this fails for a good reason: python docs/make_notebooks.py."""
     if path.stem.startswith("10_"):
         for peer in ("jax", "torch", "autograd"):

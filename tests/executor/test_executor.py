@@ -826,7 +826,7 @@ def test_whatever_a_plan_raises_the_function_is_called_as_python():
         assert_same(f(np.arange(3.0), i), jitted(np.arange(3.0), i))
 
 
-def test_what_the_plan_did_is_dropped_when_the_function_is_called_as_python():
+def test_writes_of_a_failed_plan_are_dropped_when_the_function_is_called_as_python():
     def write(row, i):
         row[0] = row[0] + 5.0
         return row[i]
@@ -918,7 +918,7 @@ def test_states_of_plain_objects_are_told_apart():
             assert_same(pythons.w, ours.w)
 
 
-def test_an_array_of_two_attributes_stays_one():
+def test_an_array_in_two_attributes_stays_one_array():
     class Pair:
         def __init__(self, a, b):
             self.a, self.b = a, b

@@ -21,7 +21,7 @@ def sizes_of(plan) -> dict[str, int]:
 
 
 @given(programs())
-def test_the_peak_is_that_of_memory(program):
+def test_the_peak_equals_the_peak_that_memory_predicts(program):
     fn, _ = program
     for plan in (lt.compile(fn, optimize=False).plan, lt.compile(fn, kernels="off").plan):
         sizes = sizes_of(plan)

@@ -165,7 +165,7 @@ def test_with_other_values_the_function_runs_as_python(f, value):
         assert_same(f(2 * X, value), fast(2 * X, value))
 
 
-def test_an_error_of_python_about_such_a_value_names_it():
+def test_an_error_of_python_about_a_static_argument_names_the_argument():
     with pytest.raises(lt.DTypeError, match=r"where what is \{1\} of type set"):
         lt.jit(lambda x, what: x * what)(X, {1})
 

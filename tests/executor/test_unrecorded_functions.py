@@ -104,7 +104,7 @@ def test_the_warning_comes_once_and_names_the_line():
     assert 1 == len(told)
 
 
-def test_what_the_recording_changed_is_put_back():
+def test_state_that_the_recording_changed_is_restored():
     COUNTS.clear()
 
     with pytest.warns(RuntimeWarning, match=TOLD):
@@ -153,7 +153,7 @@ def test_a_gradient_is_a_named_error_without_a_warning(transform):
             lt.jit(transform(masked_mean))(np.ones(3))
 
 
-def test_a_trace_refuses():
+def test_trace_refuses_a_function_that_jit_calls_as_python():
     with pytest.raises(lt.TraceError, match="masked arrays are not recorded"):
         lt.trace(masked_mean, np.ones(3))
 
@@ -175,7 +175,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("f", RESULTS.values(), ids=RESULTS)
 @pytest.mark.filterwarnings("ignore:jit calls")
-def test_results_that_are_no_arrays_are_those_of_python(f):
+def test_results_that_are_not_arrays_are_those_of_python(f):
     fast = lt.jit(f)
 
     for x in (np.ones(3), 2 * np.ones(3), -np.ones(4)):
@@ -188,7 +188,7 @@ def test_results_that_are_no_arrays_are_those_of_python(f):
             assert expected == found
 
 
-def test_such_a_result_is_named_in_a_warning():
+def test_a_result_that_is_not_an_array_is_named_in_a_warning():
     with pytest.warns(RuntimeWarning, match=r"returned range\(0, 3\), of type range"):
         lt.jit(lambda x: range(len(x)))(np.ones(3))
 

@@ -56,7 +56,9 @@ def polynomial(x):
         (["AVX2", "AVX512_SKX"], "x86-64 with AVX-512", False),
     ],
 )
-def test_the_family_is_that_of_numpys_loops(monkeypatch, extensions, family, compiles):
+def test_the_processor_family_follows_the_loops_that_numpy_selects(
+    monkeypatch, extensions, family, compiles
+):
     config = {
         "Machine Information": {"host": {"cpu": "x86_64"}},
         "SIMD Extensions": {"found": extensions},

@@ -39,7 +39,7 @@ def test_the_number_of_threads_is_set_and_restored(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, np.ones(2)])
-def test_what_is_not_a_number_of_threads_is_refused(n):
+def test_a_setting_that_is_not_a_number_of_threads_is_refused(n):
     with pytest.raises(DTypeError, match="set_num_threads"):
         lt.set_num_threads(n)
 

@@ -84,7 +84,7 @@ RAISE = {
 
 
 @pytest.mark.parametrize("call", RAISE.values(), ids=RAISE.keys())
-def test_what_numpy_raises_is_raised(call):
+def test_errors_of_numpy_are_raised_with_their_class(call):
     f, *args = call
 
     with pytest.raises(Exception) as wanted:

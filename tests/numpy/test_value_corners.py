@@ -152,7 +152,7 @@ def test_values_and_kinds_are_numpys(name, run):
 @in_one_test
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("name", ERRORS)
-def test_what_cannot_be_recorded_is_an_error_by_name(name, run):
+def test_a_function_that_cannot_be_recorded_raises_an_error_with_a_remedy(name, run):
     f, *args = ERRORS[name]
     refusal = pytest.raises(lt.LetirError, match="\n  ")
     runs_python = name in RUN_AS_PYTHON or {Plain, WithoutArrays} & {*map(type, args)}

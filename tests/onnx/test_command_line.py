@@ -104,7 +104,7 @@ def test_a_program_is_exported(model, capsys):
     np.testing.assert_allclose(results_of(exported, [np.ones(4)])[0], np.tanh(np.ones(4)) * 2)
 
 
-def test_a_damaged_model(model, capsys):
+def test_a_damaged_model_is_refused_with_its_file_name(model, capsys):
     with open("bad.onnx", "wb") as file:
         file.write(b"no model")
 

@@ -186,7 +186,7 @@ def test_a_view_that_no_copy_can_replace_is_not_folded():
     assert constant_propagation(f) is f
 
 
-def test_a_python_number_stays_one():
+def test_a_folded_python_number_stays_a_python_number():
     f = parse(
         "lambda %0: float32[] { %1: float64*[] = stop_gradient(2.5); "
         "%2: float32[] = mul(%0, %1); return (%1, %2) }"

@@ -20,7 +20,7 @@ from tests.each_sample import each_of
 # ---- common subexpressions ----
 
 
-def test_the_same_operation_on_the_same_values_is_one():
+def test_equal_operations_on_the_same_values_are_merged():
     f = parse("""
     lambda %0, %1 {
       %2 = add(%0, %1)
@@ -132,7 +132,7 @@ def test_written_arrays_that_are_results_or_written_again_are_not_merged(end):
     np.testing.assert_equal(results, lt.run_forward(f, 2.0, 5.0))
 
 
-def test_what_is_computed_from_draws_in_bodies_is_not_merged():
+def test_values_computed_from_draws_in_bodies_are_not_merged():
     def draws(key, x):
         return lt.fori_loop(0, 3, lambda i, s: s + lt.random.normal(key, (3,)), x)
 

@@ -95,7 +95,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
-def test_results_and_sharing_are_the_steps_ones(f):
+def test_results_and_shared_memory_are_those_of_the_steps(f):
     fn = lt.trace(f, X)
 
     check_function(fn, (X,))

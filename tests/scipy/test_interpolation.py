@@ -86,6 +86,6 @@ def test_points_outside_are_an_error_that_is_guarded():
         lambda y: interpolate.PchipInterpolator(KNOTS, y)(X),
     ],
 )
-def test_what_is_not_linear_in_the_values_is_refused(f):
+def test_interpolation_that_is_not_linear_in_the_values_is_refused(f):
     with pytest.raises(lt.LetirError):
         lt.trace(f, VALUES)

@@ -155,7 +155,7 @@ def test_calls_replay_at_other_arguments(f):
 @in_one_test
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.filterwarnings("error")
-def test_jit_compiles_them(f):
+def test_jit_compiles_recorded_calls_of_scipy(f):
     fast = lt.jit(f)
 
     for seed in (0, 1, 2, 0):

@@ -125,7 +125,7 @@ def test_other_arguments_are_calls_of_scipy():
         np.testing.assert_array_equal(call(x + 1), program(x + 1))
 
 
-def test_what_is_not_recorded_says_so():
+def test_a_distance_that_is_a_python_function_is_refused():
     with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
         lt.trace(lambda x: distance.cdist(x, x, lambda a, b: abs(a - b).max()), X)
 

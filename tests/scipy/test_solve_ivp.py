@@ -53,7 +53,7 @@ def test_derivatives_agree_with_the_closed_form():
     assert lt.jacfwd(end)(2.0, 3.0) == pytest.approx(-3 * np.exp(-2.0), rel=1e-6)
 
 
-def test_what_depends_on_no_argument_is_scipys_result():
+def test_a_solution_that_depends_on_no_argument_is_that_of_scipy():
     def scaled(x):
         found = solve_ivp(lambda t, y: -y, (0, 1), [1.0])
         return x * found.y[0, -1], found.nfev
@@ -74,7 +74,7 @@ def test_other_options_are_recorded_without_a_derivative(options):
         lt.grad(lambda y0: solved(y0).sum())(START)
 
 
-def test_what_is_not_recorded_says_so():
+def test_dense_output_is_refused():
     with pytest.raises(lt.MissingRule, match="without events"):
         lt.trace(
             lambda y0: solve_ivp(lambda t, y: -y, (0, 2), y0, dense_output=True).sol(1.0), START

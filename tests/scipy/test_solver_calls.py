@@ -130,7 +130,7 @@ def test_solvers_replay_at_other_arguments(f):
 @in_one_test
 @pytest.mark.parametrize("f", CASES)
 @pytest.mark.filterwarnings("error")
-def test_jit_compiles_them(f):
+def test_jit_compiles_recorded_solvers(f):
     fast = lt.jit(f)
 
     for a in (1.5, 1.25, 1.75):

@@ -76,7 +76,7 @@ def test_the_context_has_the_captured_values_in_order_of_first_use():
     assert "  y, z, x, = context\n" in text
 
 
-def test_one_captured_value_is_a_tuple_of_one():
+def test_a_single_captured_value_is_passed_in_a_tuple():
     text = lifted("def back(g):\n    return g * x, None\nreturn x * x, back")
 
     assert "return (mul(x, x), (x,))" in text

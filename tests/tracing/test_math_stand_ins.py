@@ -41,7 +41,7 @@ SMOOTH = {
 
 @in_one_test
 @pytest.mark.parametrize("name", SMOOTH)
-def test_it_is_recorded_and_differentiated(name):
+def test_smooth_functions_of_math_are_recorded_and_differentiated(name):
     f = SMOOTH[name]
 
     for new in (2.5, 3.25):
@@ -100,7 +100,7 @@ DECISIONS = {
 
 
 @pytest.mark.parametrize("name", DECISIONS)
-def test_what_decides_is_guarded(name):
+def test_functions_of_math_with_a_discrete_result_are_guarded(name):
     f = DECISIONS[name]
     program = lt.trace(f, 1.5)
 

@@ -75,7 +75,7 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["rows", "mean"])
-def test_its_calls_of_numpy_and_float_are_recorded(package, name):
+def test_calls_of_numpy_and_float_in_a_package_with_extensions_are_recorded(package, name):
     check(getattr(package, name), X)
 
 
@@ -83,7 +83,7 @@ def test_names_that_it_imported_from_numpy_are_recorded(package):
     check(package.joined, X[0])
 
 
-def test_its_decorated_methods_are_recorded(package):
+def test_decorated_methods_of_a_package_with_extensions_are_recorded(package):
     check(lambda x: package.Scaler().scale(x), X)
 
 
@@ -91,7 +91,7 @@ def test_memory_that_it_makes_for_an_extension_stays_ordinary(package):
     check(package.table, X)
 
 
-def test_its_names_are_numpys_after_a_recording(package):
+def test_after_a_recording_the_names_of_the_package_are_numpys(package):
     lt.trace(package.joined, X[0])
 
     assert package.asarray is np.asarray

@@ -327,7 +327,7 @@ def test_attributes_are_those_of_the_value(function, x):
 @in_one_test
 @pytest.mark.parametrize("function", TRIED.values(), ids=TRIED)
 @pytest.mark.parametrize("x", [1.5, 3, 1j, np.float64(2.0), np.int32(3)])
-def test_what_the_value_lacks_raises_as_without_a_trace(function, x):
+def test_an_attribute_that_the_value_lacks_raises_as_without_a_trace(function, x):
     def tried(x):
         try:
             return function(x)

@@ -262,7 +262,7 @@ def replaces(state, x):
     return state
 
 
-def test_what_a_function_puts_into_a_container_may_be_returned():
+def test_a_value_that_a_function_stores_in_a_container_may_be_returned():
     f = lt.trace(replaces, {"w": X, "n": 1}, 2.0)
 
     assert_same({"w": X + 3.0, "n": 6}, f({"w": X, "n": 5}, 3.0))
@@ -279,7 +279,7 @@ def test_what_a_function_puts_into_a_container_may_be_returned():
     ],
     ids=["item", "update", "new key", "pop", "pop of a number"],
 )
-def test_what_a_function_puts_into_a_container_is_not_lost_in_silence(function):
+def test_an_item_that_a_function_stores_in_a_container_is_not_silently_lost(function):
     with pytest.raises(lt.TraceError, match="store them after the call"):
         lt.trace(function, {"w": X, "n": 1}, 2.0)
     expected, actual = {"w": X, "n": 1}, {"w": X, "n": 1}

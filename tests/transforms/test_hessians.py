@@ -50,7 +50,7 @@ def test_the_hessian_nests_as_the_arguments_twice():
     )
 
 
-def test_argnums_and_aux():
+def test_hessian_takes_argnums_and_has_aux():
     def f(x, y):
         return (x**2 * y).sum(), x + 1
 

@@ -330,6 +330,6 @@ def outputs_of(f, args) -> list:
     ("outputs", "message"),
     [(3, "expected in a list, found int"), ([3], "an output is int, expected Node, Input, Const")],
 )
-def test_what_is_not_a_graph_is_an_error(outputs, message):
+def test_a_value_that_is_not_a_graph_is_an_error(outputs, message):
     with pytest.raises(DTypeError, match=message):
         from_dag(outputs)

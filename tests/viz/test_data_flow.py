@@ -67,7 +67,7 @@ def step_of(h, w):
     return np.tanh(h @ w)
 
 
-def test_groups_of_functions():
+def test_consecutive_operations_of_one_function_form_a_group():
     def loss(x, w):
         return (step_of(x, w) ** 2).sum()
 

@@ -63,7 +63,7 @@ def test_results_own_their_memory(f):
     assert all(np.array_equal(kept[0], other) for other in kept)
 
 
-def test_kernels_on_items_of_a_batch_use_it_too():
+def test_kernels_on_items_of_a_batch_use_the_arena():
     points, places = RNG.normal(size=(50_000, 3)), RNG.integers(0, 50_000, 50_000)
 
     def f(points, places):

@@ -74,7 +74,7 @@ def test_reversed_and_broadcast_operands_are_left_to_numpy():
     assert_close(np.einsum("ij,kj->ki", same, Y), found(same, Y))
 
 
-def test_it_has_no_floating_point_errors_as_in_numpy():
+def test_einsum_products_raise_no_floating_point_errors_as_in_numpy():
     found, _ = compiled("ij,kj->ki", X, Y)
 
     with np.errstate(all="raise"):

@@ -104,7 +104,7 @@ def test_matrices_in_other_memory_orders(x):
     assert_near(*both(lt.value_and_grad(likelihood), W, x, Y), 1e-12)
 
 
-def test_single_precision():
+def test_products_in_single_precision_agree_with_numpy():
     args = [a.astype("f4") for a in (W, X, Y)]
 
     assert_near(*both(lt.value_and_grad(huber), *args), 2e-5)

@@ -122,7 +122,7 @@ def test_a_loop_on_arrays_is_a_kernel_with_the_results_of_numpy(name):
 
 
 @pytest.mark.parametrize("name", ["recurrent", "products", "moved", "gated"])
-def test_its_gradient_is_a_kernel_too(name):
+def test_the_gradient_of_a_loop_is_a_kernel_too(name):
     f, args = CASES[name]
 
     def loss(*args):

@@ -212,7 +212,7 @@ def test_a_system_that_gives_no_thread_is_an_error_only_without_another_thread(m
     assert begin_compilation(lambda: 8).result() == 8
 
 
-def test_a_wrong_number_of_threads_in_the_environment_compiles_in_one(monkeypatch):
+def test_with_a_wrong_number_of_threads_in_the_environment_one_thread_compiles(monkeypatch):
     lt.set_num_threads(None)
     monkeypatch.setenv("LETIR_NUM_THREADS", "many")
 

@@ -60,7 +60,7 @@ def test_forward_and_backward_are_one_model():
         np.testing.assert_allclose(y, z, rtol=1e-12, atol=1e-13)
 
 
-def test_the_one_model_names_values_as_the_two_do():
+def test_the_single_model_has_the_names_of_the_two_models():
     def scores(x, w, *, shift):
         return {"h": np.tanh(x @ w) + shift, "label": (x @ w).argmax(axis=1)}
 

@@ -55,7 +55,7 @@ def test_a_program_is_printed_with_the_names_of_nodes():
     assert lt.dumps(lt.parse(lt.dumps(f))) == lt.dumps(f)
 
 
-def test_weights_as_parameters():
+def test_params_inputs_makes_weights_parameters():
     f = lt.onnx.load(perceptron(), params="inputs")
     x, weights = np.ones((4, 3), np.float32), lt.onnx.weights(perceptron())
 
@@ -259,7 +259,7 @@ def test_external_data_beside_the_model(tmp_path):
     assert np.array_equal(lt.onnx.load(tmp_path / "m.onnx")(x), lt.onnx.load(model)(x))
 
 
-def test_bytes_and_paths(tmp_path):
+def test_a_model_is_loaded_from_bytes_and_from_a_path(tmp_path):
     data = perceptron().SerializeToString()
     (tmp_path / "m.onnx").write_bytes(data)
 

@@ -207,7 +207,7 @@ def test_scores_of_a_probit_model_are_quantiles():
         ("LinearClassifier", CLASSES, LINES, "a classifier has no class labels"),
     ],
 )
-def test_what_cannot_be_a_program_is_named(name, kinds, attrs, words):
+def test_an_operator_that_cannot_be_a_program_is_named(name, kinds, attrs, words):
     with pytest.raises(lt.LetirError, match=words):
         lt.onnx.load(model_of(name, kinds, **attrs))
 

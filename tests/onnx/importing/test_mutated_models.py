@@ -68,6 +68,6 @@ def test_a_mutated_model_is_loaded_or_refused(seed):
 
 
 @pytest.mark.slow
-def test_many_mutated_models():
+def test_many_mutated_models_are_loaded_or_refused():
     for seed in range(5000):
         check(seed)

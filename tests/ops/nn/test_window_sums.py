@@ -61,7 +61,7 @@ def test_convolutions_are_sums_over_windows(spacing):
 @in_one_test
 @pytest.mark.parametrize("spacing", [*SPACINGS, [(1, 1, (0, 0), 1)]])
 @pytest.mark.parametrize("dtype", [float, np.int8, np.uint16, bool])
-def test_maxima_of_windows(spacing, dtype):
+def test_maxima_of_windows_agree_with_numpy(spacing, dtype):
     window, rank = tuple(k for k, _, _, _ in spacing), len(spacing)
     x = RNG.integers(0, 100, (2, 3, *[7] * rank)).astype(dtype)
     x.flat[0] = np.nan if dtype is float else x.flat[0]

@@ -59,7 +59,7 @@ def test_a_cheap_residual_is_computed_again_but_not_an_expensive_one():
     assert np.array_equal(lt.run_forward(fn, X, HALF), lt.run_forward(found, X, HALF))
 
 
-def test_what_no_other_bind_needs_moves():
+def test_a_bind_that_only_one_group_needs_moves_into_it():
     fn = program("""lambda %0: R {
       %1: R = exp(%0); %2: R = mul(%0, 3.0); %3: S = sum(%1); %4: R = add(%2, 1.0);
       %5: R = mul(%4, %3); %6: R = mul(%5, %5); return %6 }""")

@@ -208,7 +208,7 @@ def error_region_before(x):
 
 @pytest.mark.parametrize("f", [float_before, error_region_before])
 @pytest.mark.parametrize("exact", [False, True])
-def test_a_python_number_read_before_a_write_to_an_argument_stays_one(f, exact):
+def test_a_python_number_read_before_a_write_to_an_argument_stays_a_python_number(f, exact):
     x, y = np.array([0.5, 1.25, 2.0]), np.array([0.5, 1.25, 2.0])
     compiled = lt.jit(f, exact=exact)
 
@@ -239,7 +239,7 @@ KINDS = {
 @in_one_test
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("made", KINDS)
-def test_what_is_read_before_a_write_to_an_argument_keeps_its_kind(read, made):
+def test_a_value_read_before_a_write_to_an_argument_keeps_its_class(read, made):
     def f(x):
         found = KINDS[made](READS[read](x))
         x += 1.0

@@ -55,7 +55,7 @@ def test_a_small_matrix_multiplies_all_pixels_at_once(f):
 
 @pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3), (700, 2, 0)])
 @pytest.mark.parametrize("f", [np.matmul, np.dot, lambda x, y: np.tensordot(x, y, 1)])
-def test_empty_stacks(f, shape):
+def test_products_of_empty_stacks_agree_with_numpy(f, shape):
     x, y = random(*shape), random(shape[-1], 3)
     fn = lt.trace(f, x, y)
 

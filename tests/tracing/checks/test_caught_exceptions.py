@@ -130,7 +130,7 @@ def test_derivatives_follow_the_path(a):
     assert_same(lt.jvp(path, (a,), (direction,)), lt.jvp(factor, (a,), (direction,)))
 
 
-def test_what_did_not_raise_in_a_try_is_computed_in_replays():
+def test_an_operation_in_a_try_that_did_not_raise_is_computed_in_replays():
     assert """\
 %2 = index %0, %1, @
 guard_computed %2, True
@@ -138,7 +138,7 @@ return %2
 """ == lt.trace(element, ROW, 1).listing()
 
 
-def test_what_raised_is_a_guard_that_survives_a_file():
+def test_an_operation_that_raised_is_a_guard_that_survives_a_file():
     program = lt.trace(element, ROW, 7)
     again = lt.parse(lt.dumps(program))
 

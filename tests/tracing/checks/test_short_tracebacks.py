@@ -120,14 +120,14 @@ def test_an_error_at_an_instruction_without_a_line_is_that_error():
         assert (link.tb_frame.f_code.co_name, link.tb_lineno) == ("interrupted", None)
 
 
-def test_what_letir_caught_on_the_way_is_not_told():
+def test_an_error_that_letir_caught_is_not_in_the_traceback():
     error = error_of(lambda: lt.trace(lambda x: np.sin(x, wrong=1), X))
 
     text = "".join(traceback.format_exception(error))
     assert f"letir{os.sep}tracing" not in text and "During handling" not in text
 
 
-def test_the_error_that_a_user_was_handling_is_told():
+def test_the_error_that_a_user_was_handling_stays_in_the_traceback():
     def action():
         try:
             raise KeyError("first")

@@ -38,7 +38,7 @@ def test_the_error_says_so_and_names_the_line(f):
 
 
 @each
-def test_jit_calls_such_functions_as_python(f):
+def test_jit_calls_functions_as_python_whose_c_code_refuses_traced_values(f):
     fast = lt.jit(f)
 
     with pytest.warns(RuntimeWarning, match=r"as Python.*\n  at .*test_classes_seen_in_c\.py"):

@@ -256,7 +256,7 @@ def test_a_program_that_makes_arrays_replays_at_other_values(f):
 @in_one_test
 @pytest.mark.filterwarnings("ignore:Setting the shape")
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-def test_its_gradient_agrees_with_differences(f):
+def test_gradients_of_programs_with_buffers_agree_with_differences(f):
     def loss(x):
         total, todo = 0.0, [f(x)]
         while todo:
@@ -283,7 +283,7 @@ def test_arrays_that_meet_no_traced_value_leave_nothing():
     assert ["constant", "mul"] == [bind.op.name for bind in lt.trace(program, X).binds]
 
 
-def test_an_array_that_meets_one_is_the_operation_that_makes_it():
+def test_a_buffer_that_is_an_operand_becomes_the_operation_that_makes_it():
     f = lt.trace(lambda x: np.zeros(3) + x, X)
 
     assert ["zeros", "add"] == [bind.op.name for bind in f.binds]
@@ -336,7 +336,7 @@ def test_an_array_that_outlives_the_recording_is_an_array():
     assert_same(copy.deepcopy(known).__array__(), np.asarray(known))
 
 
-def test_a_traced_value_in_it_does_not_outlive_the_recording():
+def test_a_traced_value_in_a_buffer_does_not_outlive_the_recording():
     kept = []
 
     def program(x):

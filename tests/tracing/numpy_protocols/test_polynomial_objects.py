@@ -102,7 +102,7 @@ class Cell:
         (lambda c: np.ones(2) @ Cell(c), "written in C .* the method __array__ of an object"),
     ],
 )
-def test_what_is_not_recorded_says_so(f, told):
+def test_methods_of_polynomials_that_are_not_recorded_raise_errors_that_say_so(f, told):
     with pytest.raises(lt.LetirError, match=told):
         lt.trace(f, C)
     with pytest.raises(lt.LetirError, match=told):

@@ -152,7 +152,7 @@ def test_the_result_is_a_view_as_with_numpy():
     assert np.shares_memory(part, x)
 
 
-def test_derivatives():
+def test_slices_between_traced_integers_have_derivatives():
     def f(x, i):
         return (x[i : i + 3] ** 3).sum()
 

@@ -203,7 +203,7 @@ BITS += [np.right_shift, np.add, np.maximum, np.subtract, np.logical_xor]
 
 @in_one_test
 @pytest.mark.parametrize("ufunc", REAL, ids=lambda f: f.__name__)
-def test_reductions_of_reals(ufunc):
+def test_reductions_of_real_numbers_by_ufuncs_agree_with_numpy(ufunc):
     x = np.abs(X) + 0.5
 
     with warnings.catch_warnings(action="ignore"):
@@ -214,7 +214,7 @@ def test_reductions_of_reals(ufunc):
 
 
 @pytest.mark.parametrize("ufunc", BITS, ids=lambda f: f.__name__)
-def test_reductions_of_integers(ufunc):
+def test_reductions_of_integers_by_ufuncs_agree_with_numpy(ufunc):
     for x in (N, N.astype(np.int8)):
         agrees(lambda x: (ufunc.reduce(x), ufunc.accumulate(x, 1), ufunc.reduceat(x, [0])), x)
 
