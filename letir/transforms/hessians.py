@@ -267,7 +267,7 @@ def _hvp_program(fn: Lambda, positions: list[int], inputs: list[int]) -> Lambda:
     """
     if len(fn.ret.args) != 1:
         raise ShapeError(
-            f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}\n"
+            f"hvp needs a function that returns one scalar, found {len(fn.ret.args)} results\n"
             "  return one scalar: sum the results"
         )
     check_result(fn, holomorphic=False)

@@ -117,7 +117,7 @@ def _checked_head(content: bytes) -> dict:
         raise ParseError(f"it is not JSON: {error}") from None
     match head:
         case {"format": int(version)} if version > FORMAT:
-            raise ParseError(f"it has format {version}, a newer letir's; this one reads {FORMAT}")
+            raise ParseError(f"it has format {version} of a newer letir, this one reads {FORMAT}")
         case {
             "format": int(number),
             "ops": dict(ops),
@@ -140,7 +140,7 @@ def _check_operation(name: str, version: int) -> None:
         raise ParseError(str(error)) from None
     if type(version) is not int or version > here:
         owner = name.rpartition(".")[0] or "letir"
-        raise ParseError(f"it needs version {version} of {name}, here is {here}: update {owner}")
+        raise ParseError(f"it needs version {version} of {name}, this has {here}: update {owner}")
 
 
 def array_from(content: bytes) -> np.ndarray:

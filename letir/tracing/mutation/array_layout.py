@@ -155,7 +155,7 @@ def as_strided(
     base, start = _base_in_a_row(x, old)
     if start is None or any(step % x.itemsize for step in strides):
         error = TraceError(
-            f"as_strided of {x.type}, whose elements do not lie in a row, is not recorded"
+            f"as_strided of {x.type}, whose elements are not contiguous, is not recorded"
             f"{at_user()}\n  copy it first, x = x.copy(), and take the strides of the copy"
         )
         raise note_refusal(of_unrecorded_code(error))

@@ -228,9 +228,9 @@ def test_an_incomplete_file_is_a_parse_error(path, members, message):
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"format": 2}, "format 2, a newer letir's"),
+        ({"format": 2}, "format 2 of a newer letir"),
         ({"format": "1"}, "is missing, or not as letir writes it"),
-        ({"ops": {"mul": 2}}, "needs version 2 of mul, here is 1: update letir"),
+        ({"ops": {"mul": 2}}, "needs version 2 of mul, this has 1: update letir"),
         ({"ops": {"mul": "x"}}, "needs version x of mul"),
         ({"ops": {"far.away.op": 1}}, "import far.away first"),
         ({"ops": {"nonsense": 1}}, "'nonsense'"),

@@ -226,7 +226,7 @@ def test_windows_of_a_real_part_are_numpys():
         parts = np.fft.fft(x).real
         return np.lib.stride_tricks.as_strided(parts, (3, 2), parts.strides * 2).sum(axis=1)
 
-    with pytest.raises(lt.TraceError, match="do not lie in a row"):
+    with pytest.raises(lt.TraceError, match="are not contiguous"):
         lt.trace(windows, A[0])
     with pytest.warns(RuntimeWarning, match="as Python"):
         assert_same(windows(A[0]), lt.jit(windows)(A[0]))
