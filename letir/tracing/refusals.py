@@ -45,7 +45,7 @@ _REMEDIES = {  # the beginning of a function's name -> the remedy
     r"(pandas|matplotlib|sklearn)\.": "call it before, or on the result of the recorded function",
 }
 _MARKS = ("letir_changes_outside", "letir_unrecorded")  # attributes of errors, for ``jit``
-E = TypeVar("E", bound=Exception)  # an error that is returned unchanged
+E = TypeVar("E", bound=BaseException)  # an error that is returned unchanged
 
 
 class RecordAgain(Exception):

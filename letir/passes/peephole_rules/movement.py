@@ -300,7 +300,7 @@ def _write_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
     return bind.replace(args=(x, values)) if is_own and is_same and not values.type.weak else None
 
 
-RULES: dict[Primitive, tuple[Callable, ...]] = {
+RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     transpose: (_merge_transposes,),
     flip: (_merge_flips,),
     squeeze: (_undo_expand_dims,),
