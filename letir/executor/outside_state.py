@@ -124,13 +124,18 @@ def refuse_changes(
     The executor then calls the function as Python, for this call; after a second such recording,
     for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
     depends on the holders if recording the function again gives another one, or if it reads a
-    number that the function changes. The holders then get back what they held ``before``;
-    otherwise they keep what they hold now.
+    number that the function changes. An array among them matters in any case: a plan would not
+    write into it. The holders then get back what they held ``before``; otherwise they keep what
+    they hold now.
     """
     now = [contents_of(holder) for holder in holders]
     matters = True
     try:
-        matters = _appends_traced(now, before) or record_function(executor.f, marked)[0] != fn
+        matters = (
+            _appends_traced(now, before)
+            or _writes_into_arrays(holders, before)
+            or record_function(executor.f, marked)[0] != fn
+        )
         if executor.changed_state:  # the first call may only have filled a cache
             matters |= not all(map(is_unchanged, holders, now))
         restore_state(holders, now)
@@ -157,6 +162,14 @@ def _appends_traced(now: list, before: list) -> bool:
         for contents, old in zip(now, before, strict=True)
         if type(contents) in (list, deque) and len(contents) > len(old)
         for leaf in flatten(list(contents)[len(old) :])[0]
+    )
+
+
+def _writes_into_arrays(holders: list, before: list) -> bool:
+    """Whether an array has other elements than before."""
+    return any(
+        isinstance(holder, np.ndarray) and not is_unchanged(holder, old)
+        for holder, old in zip(holders, before, strict=True)
     )
 
 

@@ -472,3 +472,32 @@ def test_a_global_that_still_holds_a_traced_value_is_no_state():
 
     for i in range(3):
         assert_same(np.array([2.0, 1.0, 1.0]) * i, fast(i * np.ones(3)))
+
+
+def test_a_function_that_writes_numbers_into_an_array_outside_of_it_is_called_as_python():
+    table = np.array([0.5, -0.25])
+
+    def bounded(x):
+        table[0] = 1.0
+        return x + table
+
+    jitted = lt.jit(bounded)
+    for k in range(4):
+        table[0] = 0.5
+        assert_same(k + np.array([1.0, -0.25]), jitted(np.full(2, float(k))))
+        assert table[0] == 1.0
+
+
+def test_an_array_that_the_first_call_fills_leaves_a_plan():
+    table, ready = np.zeros(2), []
+
+    def filled(x):
+        if not ready:
+            table[:] = 3.0
+            ready.append(True)
+        return x + table
+
+    jitted = lt.jit(filled)
+    for k in range(3):
+        assert_same(np.full(2, 3.0 + k), jitted(np.full(2, float(k))))
+    assert len(jitted.debug_state().plans) == 1

@@ -27,7 +27,7 @@ from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import NOT_COMPUTED
 
-_WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
+_WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal])
 # functions that return 0-d arrays where others return scalars
 _WHERE, _MEAN = np.where, np.mean  # bound once: attributes of modules are slow in recordings
 _METHODS = frozenset(

@@ -26,6 +26,12 @@ def by_a_view(s):
     return v
 
 
+def by_the_diagonal(s):
+    v = M * 2
+    np.fill_diagonal(v.reshape(3, 4), s)
+    return v
+
+
 def by_containers(s):
     v = T - 1
     kept, named, holder = [v], {"v": v}, Holder()
@@ -111,7 +117,16 @@ def of_lists(s):
 
 
 FUNCTIONS = [
-    *(by_a_view, by_containers, by_a_closure, by_out, by_rows, of_selections, of_one_operand),
+    *(
+        by_a_view,
+        by_the_diagonal,
+        by_containers,
+        by_a_closure,
+        by_out,
+        by_rows,
+        of_selections,
+        of_one_operand,
+    ),
     *(of_methods, of_comparisons, of_several_results, of_lists),
 ]
 
