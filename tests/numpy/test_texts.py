@@ -30,3 +30,15 @@ def test_choices_among_texts_are_guarded(f):
 def test_a_choice_of_traced_numbers_and_texts_is_refused():
     with pytest.raises(lt.DTypeError, match="is not an array of numbers"):
         lt.trace(lambda x: np.where(x > 0, x, "a"), np.ones(2))
+
+
+NUMBERS = [np.array(1.5), np.float64(1.5), np.array(3, "i1"), np.array(1.5, "f"), np.array(True)]
+
+
+@pytest.mark.parametrize("x", NUMBERS, ids=repr)
+def test_the_text_of_a_number_tells_it_from_an_array(x):
+    def texts(x):
+        arrays = x.reshape(()), np.asarray(x), x[()]
+        return [repr(x), str(x), f"{x} {x!r}", "%r" % x, *map(repr, arrays)]  # noqa: UP031
+
+    assert texts(x) == lt.trace(texts, x)(x) == lt.jit(texts)(x)

@@ -66,9 +66,9 @@ def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) 
     if x.concrete_value() is ABSENT:
         return None
     if not x.shape:
-        number = x.guarded(_python_number, "the text")
-        shown = number if x.type.weak or x.__class__ is bool else x.dtype.type(number)
-        return _note_text(x, make(shown))
+        number, kind = x.guarded(_python_number, "the text"), x.__class__
+        shown = number if x.type.weak or kind is bool else x.dtype.type(number)
+        return _note_text(x, make(np.array(number, x.dtype) if kind is np.ndarray else shown))
     value = x.concrete_value()
     _guard_equal(x, np.array(value))
     return make(np.asarray(value))
