@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.linear_maps import linear_map
 from letir.scipy.namespace import drop_in, fallback_getattr
 from letir.tracing.operands import traced_or_array
@@ -19,7 +20,11 @@ def _of_numpy(name: str) -> Any:
         size, place = ("n", "axis") if last == "axis" else ("s", "axes")
         options = {size: kwargs.get(size, s), place: kwargs.get(place, axes), "norm": norm}
         options = {key: value for key, value in options.items() if value is not None}
-        return getattr(np.fft, name)(traced_or_array(x), **options)
+        x = traced_or_array(x)
+        if "axes" in options:  # one axis or several, each of them once
+            given = options["axes"]
+            options["axes"] = normalize_axes(given if np.ndim(given) == 0 else tuple(given), x.ndim)
+        return getattr(np.fft, name)(x, **options)
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = f"``numpy.fft.{name}``."

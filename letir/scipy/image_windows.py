@@ -1,12 +1,12 @@
 """Sliding windows of arrays, with SciPy's treatment of borders, for the filters of ``ndimage``."""
 
-import operator
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.ast.builder import Value
+from letir.ops.shape.transpose import normalize_axes
 
 _PADDED_BY = {  # SciPy's mode -> the mode of numpy.pad
     **{"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect"},
@@ -65,7 +65,7 @@ def filtered_axes(axes: Any, ndim: int) -> list[int]:
     """The axes along which a filter works, by default all."""
     if axes is None:
         return list(range(ndim))
-    return [operator.index(a) % ndim for a in ((axes,) if np.ndim(axes) == 0 else axes)]
+    return list(normalize_axes(axes if np.ndim(axes) == 0 else tuple(axes), ndim))
 
 
 def shape_along(sizes: list, axes: list[int], ndim: int, other: int) -> tuple:

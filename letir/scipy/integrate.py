@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.namespace import drop_in, fallback_getattr
 from letir.scipy.traced_odeint import odeint, solve_ivp
 from letir.tracing.operands import traced_or_array
@@ -20,7 +21,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 def _slice_axis(x, axis: int, start, stop=None, step=None):
     """A slice of ``x`` along one axis."""
-    return x[(slice(None),) * (axis % x.ndim) + (slice(start, stop, step),)]
+    (place,) = normalize_axes(axis, x.ndim)
+    return x[(slice(None),) * place + (slice(start, stop, step),)]
 
 
 def _interval_widths(y, x, dx, axis: int):
@@ -57,7 +59,8 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     For an even number of samples the last interval follows Cartwright, Simpson's rule cumulative
     integration with MS Excel and irregularly-spaced data, J. Math. Sci. Math. Educ., 2017.
     """
-    y, axis = traced_or_array(y), axis % np.ndim(y) if np.ndim(y) else axis
+    y = traced_or_array(y)
+    (axis,) = normalize_axes(axis, y.ndim)
     n = y.shape[axis]
     h = _interval_widths(y, x, dx, axis)
     if n % 2:

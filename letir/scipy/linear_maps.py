@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 
@@ -32,7 +33,7 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
             raise refusal_error(name, f"only {signal} may be traced, without {_NOT_LINEAR}")
         bound.apply_defaults()
         options = {key: value for key, value in bound.arguments.items() if key != signal}
-        axis = options.pop("axis") % x.ndim
+        (axis,) = normalize_axes(options.pop("axis"), x.ndim)
         if x.shape[axis] > _LONGEST:
             raise refusal_error(
                 name, f"its matrix for {x.shape[axis]} samples is large; at most {_LONGEST} samples"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.image_order_statistics import (
     map_coordinates as map_coordinates,
 )
@@ -303,7 +304,7 @@ def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
     """Differences along one axis, smoothed along all others."""
     x = traced_or_array(input)
     modes = one_per_axis(mode, x.ndim)
-    axis = operator.index(axis) % x.ndim
+    (axis,) = normalize_axes(axis, x.ndim)
     result = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)
     for other in range(x.ndim):
         if other != axis:

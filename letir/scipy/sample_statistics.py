@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.namespace import drop_in, refusal_error
 from letir.tracing.operands import traced_or_array
 
@@ -15,7 +16,7 @@ def _floating_samples(name: str, a: Any, axis: int | None, options: dict) -> tup
         raise refusal_error(name, f"leave out {', '.join(sorted(refused))}")
     a = traced_or_array(a)
     a = a if a.dtype.kind in "fc" else a.astype(float)
-    return (a.reshape(-1), 0) if axis is None else (a, axis)
+    return (a.reshape(-1), 0) if axis is None else (a, *normalize_axes(axis, a.ndim))
 
 
 @drop_in("stats")

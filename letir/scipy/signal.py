@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.linear_maps import linear_map
 from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
 from letir.tracing.operands import traced_or_array
@@ -59,7 +60,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 def _positive_axes(axes, ndim: int) -> tuple:
     """``axes``, counted from the front."""
-    return tuple([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)])
+    return normalize_axes(axes if np.ndim(axes) == 0 else tuple(axes), ndim)
 
 
 def _crop_to_mode(full, first: tuple, second: tuple, mode: str, axes: tuple):

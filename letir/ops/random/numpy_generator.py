@@ -31,6 +31,7 @@ from letir.ops.random.distributions import parameter_type
 from letir.ops.random.generator_states import state_array
 from letir.ops.random.ready_generators import generator_of, state_of
 from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.transpose import normalize_axes
 from letir.ops.special.gamma_gradient import gamma_slope
 
 
@@ -334,7 +335,7 @@ class TracedGenerator:
         x = _as_operand(x)
         if np.ndim(x) == 0:
             return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
-        axis = axis % x.ndim
+        (axis,) = normalize_axes(axis, x.ndim)
         order = self.draw("permutation", (), x.shape[axis], np.int64, n=x.shape[axis])
         return elements_at(x, order, axis)
 
@@ -349,12 +350,11 @@ class TracedGenerator:
     ) -> Any:
         """Random elements of the array ``a``, or numbers below the int ``a``."""
         a = _as_operand(a)
-        n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[axis]
+        (place,) = normalize_axes(axis, np.ndim(a)) if np.ndim(a) else (None,)
+        n = as_size(a) if place is None else np.shape(a)[place]
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
         places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
-        if np.ndim(a) == 0:
-            return as_number(places, size)
-        return elements_at(a, places, axis % np.ndim(a))
+        return as_number(places, size) if place is None else elements_at(a, places, place)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Put the traced array or the list ``x`` in random order along ``axis``, in place."""

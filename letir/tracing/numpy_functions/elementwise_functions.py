@@ -15,6 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_same_size
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
+from letir.ops.shape.transpose import array_as_tuple, normalize_axes
 from letir.tracing.operands import stack_traced, strong_element, traced_or_array
 from letir.tracing.source_locations import at_user
 
@@ -108,7 +109,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # NumPy's message
     original, filt = filt, traced_or_array(filt)
-    axes = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
+    axes = range(filt.ndim) if axis is None else normalize_axes(array_as_tuple(axis), filt.ndim)
     item = [slice(None)] * filt.ndim
     for a in map(int, axes):
         others = tuple(i for i in range(filt.ndim) if i != a)

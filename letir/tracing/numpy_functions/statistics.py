@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.ops.shape.transpose import array_as_tuple
+from letir.ops.shape.transpose import array_as_tuple, normalize_axes
 from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
@@ -116,7 +116,7 @@ def gradient(
     """np.gradient: an array, or a tuple with one for each axis."""
     f = traced_or_array(f)
     axes = tuple(range(f.ndim)) if axis is None else array_as_tuple(axis)
-    axes = axes if isinstance(axes, tuple | list) else (axes,)
+    axes = normalize_axes(tuple(axes) if isinstance(axes, list) else axes, f.ndim)
     spacings = [traced_or_array(v) if isinstance(v, list | tuple) else v for v in varargs]
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
         spacings *= len(axes)

@@ -14,6 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
+from letir.ops.shape.transpose import normalize_axes
 from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import stack_traced, take_along
 from letir.tracing.refusals import unanswered_error
@@ -70,9 +71,10 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
             "  ravel the condition"
         )
     a = stack_traced(a)
-    if axis is None:
-        a, axis = np.ravel(a), 0
-    result = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
+    if axis is None or not np.ndim(a):
+        a, axis = np.ravel(a), 0 if axis is None else axis
+    (place,) = normalize_axes(axis, np.ndim(a))
+    result = take_along(a, nonzero(condition)[0], place)
     return result if out is None else write_into_out(np.compress, a, result, out)
 
 
