@@ -7,7 +7,7 @@ guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans
 import functools
 from collections.abc import Callable, Sequence
 from itertools import count
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from letir.ast import LATE_BOUND
@@ -42,6 +42,7 @@ from letir.executor.plan_making import PLANS_EACH, gives_up_plans, make_plan
 from letir.executor.static_arguments import Options, StaticArguments
 from letir.executor.symbolic_shapes import NoSymbolicProgram, ShapeFamilies
 from letir.plan.plan import Miss
+from letir.tracing.entry import IN_PYTHON
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
 
@@ -99,8 +100,10 @@ class Executor(Generic[P, R]):
         if first:
             args = tuple([arg for arg in args if arg is not Miss])
         if ACTIVE.get() is not None and active_trace() is not None:
-            f = LATE_BOUND["recorded_function"](self.f)  # if no code of the user names it
-            return f(*args, **kwargs)  # a trace records the function itself [semantics.md B5]
+            f = self.f  # a trace records the function itself [semantics.md B5]
+            if type(f) is not FunctionType or str(f.__module__).startswith(IN_PYTHON):
+                f = LATE_BOUND["recorded_function"](f)  # no code of the user names it
+            return f(*args, **kwargs)
         failed = None
         for quick in self.quick[first:]:
             try:

@@ -56,7 +56,7 @@ from letir.tracing.trace_state import (
 from letir.tracing.tracer import Tracer
 
 WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
-_IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
+IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
 _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
 
 
@@ -216,7 +216,7 @@ def _call_recorded(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
         try:
             if not _CONTAINERS.isdisjoint(map(type, args)):
                 LATE_BOUND["watch_list_arguments"](f, args)
-            is_users = type(f) is FunctionType and not str(f.__module__).startswith(_IN_PYTHON)
+            is_users = type(f) is FunctionType and not str(f.__module__).startswith(IN_PYTHON)
             result = (f if is_users else LATE_BOUND["recorded_function"](f))(*args, **kwargs)
             if new.raised:
                 settle_refusals(new)
