@@ -25,6 +25,7 @@ _OF_LISTS = frozenset(
     ]
 )
 _OF_ARRAYS = frozenset([np.split])  # NumPy's takes no lists
+_ARRAYS_OF_METHODS = {"reduce": 1, "accumulate": 1, "reduceat": 2}
 METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
 _UFUNC = np.ufunc  # attributes of the module np are slow while a function is recorded
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
@@ -113,9 +114,12 @@ def _shares_memory(result: np.ndarray, arguments: Any) -> bool:
 def _wrap_ufunc_method(method: Callable) -> Callable:
     """A method of a ufunc that also takes lists of traced values."""
 
+    count = _ARRAYS_OF_METHODS.get(method.__name__)  # further arguments are axes and dtypes
+
     @functools.wraps(method)
     def call(*args, **kwargs):
-        return method(*[stack_traced(array_of_object(x)) for x in args], **kwargs)
+        arrays = [stack_traced(array_of_object(x)) for x in args[:count]]
+        return method(*arrays, *args[len(arrays) :], **kwargs)
 
     return call
 

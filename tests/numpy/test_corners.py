@@ -37,6 +37,9 @@ RIGHT = {
         lambda x, y: np.polynomial.polynomial.polyfit(x, y, 1),
         *(np.arange(4, dtype="f"), np.array([1.0, 2.5, 4.0, 6.0], "f")),
     ),
+    "axes in a tuple": (lambda x, *axes: np.add.reduce(x, axes), CUBE, 0, 2),
+    "places in a list": (lambda x: np.add.reduceat(x, [0, 1.5]), CUBE),
+    "Fortran's order of another shape": (lambda x: np.ones_like(x, shape=(2, 3), order="F"), CUBE),
     "edges for two axes": (
         lambda x, y, edges: np.histogram2d(x, y, [edges, edges[:3]]),
         *(CUBE.ravel(), CUBE.ravel()[::-1], np.linspace(-1.0, 1.0, 5)),
@@ -79,6 +82,7 @@ RAISE = {
         lambda x, out: np.linalg.multi_dot([x, x, x], out=out),
         *(np.ones((2, 2), "f"), np.ones((2, 2))),
     ),
+    "floating places": (np.add.reduceat, CUBE, np.array([0.0, 1.5])),
     "edges that decrease": (lambda x, *edges: np.histogram_bin_edges(x, edges), CUBE, 0.5, -1.0),
 }
 

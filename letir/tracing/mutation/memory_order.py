@@ -127,10 +127,12 @@ def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
         value.sharing = Memory(
             value.arg
         )  # certainly an array, not a scalar, also in abstract traces
-    if value.ndim < 2 or order == "C" or value.shape != like.shape:
+    if value.ndim < 2 or order == "C":
         return value
     if order == "F":
         return PRIMITIVES["copy"](value, "F")
+    if value.shape != like.shape:
+        return value
     # it has no operand that would determine the order
     trace.orders[0][value.arg] = _order_sources(trace, like.arg)
     array = like.known_value()
