@@ -15,7 +15,6 @@ from letir.executor.plan_making import captured_state
 LATE_MODULE = """
 import sys
 from types import ModuleType
-from typing import ClassVar
 
 class Late(ModuleType):
     def times(self, x):
