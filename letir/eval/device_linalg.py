@@ -120,7 +120,7 @@ def apply_to_stacks(function: Callable, xp: Any) -> Callable:
     def computed(x: Any) -> Any:
         if x.ndim == 2 or not x.size:
             return function(x) if x.size else x.copy()
-        result = [function(one) for one in x.reshape(-1, *x.shape[-2:])]
+        result = [function(matrix) for matrix in x.reshape(-1, *x.shape[-2:])]
         return xp.stack(result).reshape(x.shape)
 
     return computed

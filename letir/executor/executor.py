@@ -130,7 +130,7 @@ class Executor(Generic[P, R]):
     def try_first(self, quick: tuple) -> None:
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
-        own_call = next((one.own_call for one in (*quick, *self.as_python)), None)
+        own_call = next((call.own_call for call in (*quick, *self.as_python)), None)
         if own_call is None:
             own_call = (LATE_BOUND["call_of_objects"] if self.object_kinds else general_call)(self)
         self.__call__ = own_call  # type: ignore[method-assign]

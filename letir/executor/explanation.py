@@ -341,7 +341,9 @@ def _bind_reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
             for binder in bind.binders:
                 names[binder] = f"%{len(names)}"
             result.append(_bind_report(bind, names, depth, times.get(id(bind), _Measured())))
-            inner = [b for b in bodies_of(bind) if any(id(one) in times for one in b.binds)]
+            inner = [
+                b for b in bodies_of(bind) if any(id(inner_bind) in times for inner_bind in b.binds)
+            ]
             if inner:
                 stack.append((body, i + 1, depth))
                 stack += [(b, 0, depth + 1) for b in reversed(inner)]

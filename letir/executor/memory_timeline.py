@@ -49,8 +49,8 @@ class MemoryTimeline:
     def at_peak(self) -> list[LiveArray]:
         """The arrays that exist at the peak, the largest first."""
         n = self.peak_at
-        result = [one for one in self.arrays if one.first <= n <= one.last]
-        return sorted(result, key=lambda one: one.bytes, reverse=True)
+        result = [array for array in self.arrays if array.first <= n <= array.last]
+        return sorted(result, key=lambda array: array.bytes, reverse=True)
 
 
 def memory_timeline(plan: Plan, sizes: dict[str, int]) -> MemoryTimeline:

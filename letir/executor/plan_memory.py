@@ -54,7 +54,7 @@ class PlanMemory:
 
     def __str__(self):
         about = "" if self.is_exact else "about "
-        rows = [(f"{one.bytes:,}", one.text, one.line) for one in self.held[:_MOST_LINES]]
+        rows = [(f"{array.bytes:,}", array.text, array.line) for array in self.held[:_MOST_LINES]]
         width = max([len(row[0]) for row in rows], default=0)
         lines = [f"  {size:>{width}}  {text}  {line}".rstrip() for size, text, line in rows]
         omitted = len(self.held) - len(rows)
@@ -118,7 +118,7 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
         return PlanMemory(0, "no step", (), 0, result.is_exact)
     again = SimulatedRun(plan, sizes, is_often)
     again.run(result.peak_at)
-    arrays = sorted(again.held, key=lambda one: one.bytes, reverse=True)
+    arrays = sorted(again.held, key=lambda array: array.bytes, reverse=True)
     where = memory_text(result.bind_of(result.peak_at))
     return PlanMemory(result.peak, where, tuple(arrays), result.results, result.is_exact)
 

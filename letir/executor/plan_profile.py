@@ -65,11 +65,18 @@ class PlanProfile:
     def rows(self) -> list[tuple[str, ...]]:
         """A row for each of the slowest groups, the slowest first, under the ``heads``."""
         result: list[tuple[str, ...]] = []
-        for one in sorted(self.groups, key=lambda one: one.seconds, reverse=True)[:_MOST_LINES]:
-            rate = one.bytes / one.seconds / 1e9 if one.seconds else 0.0
-            share = one.seconds / self.seconds if self.seconds else 0.0
-            numbers = f"{1e6 * one.seconds:.1f} us", f"{share:.0%}", f"{one.bytes:,}", f"{rate:.1f}"
-            result.append((*numbers, one.name, one.line))
+        for group in sorted(self.groups, key=lambda group: group.seconds, reverse=True)[
+            :_MOST_LINES
+        ]:
+            rate = group.bytes / group.seconds / 1e9 if group.seconds else 0.0
+            share = group.seconds / self.seconds if self.seconds else 0.0
+            numbers = (
+                f"{1e6 * group.seconds:.1f} us",
+                f"{share:.0%}",
+                f"{group.bytes:,}",
+                f"{rate:.1f}",
+            )
+            result.append((*numbers, group.name, group.line))
         return result
 
     def __str__(self):
@@ -104,12 +111,12 @@ class PlanProfile:
         Path(path).write_text(json.dumps(self.trace_events()), encoding="utf-8")
 
 
-def _trace_event(one: GroupTime | StepTime, category: str, place: dict) -> dict:
+def _trace_event(timed: GroupTime | StepTime, category: str, place: dict) -> dict:
     """A complete event of the format."""
     return {
-        **{"ph": "X", "name": one.name, "cat": category, **place},
-        **{"ts": 1e6 * one.begin, "dur": 1e6 * one.seconds},
-        "args": {"line": one.line, "bytes": one.bytes},
+        **{"ph": "X", "name": timed.name, "cat": category, **place},
+        **{"ts": 1e6 * timed.begin, "dur": 1e6 * timed.seconds},
+        "args": {"line": timed.line, "bytes": timed.bytes},
     }
 
 
@@ -180,8 +187,9 @@ def _operation_name(bind: Bind) -> str:
     if bind.op.role != "kernel":
         return bind.op.name
     impl: Any = bind.op.impl
-    inner = [one for body in all_bodies(impl.body) for one in body.binds]
-    return f"kernel of {_first_names([one.op.name for one in inner if one.op.role != 'fused'])}"
+    inner = [member for body in all_bodies(impl.body) for member in body.binds]
+    names = [member.op.name for member in inner if member.op.role != "fused"]
+    return f"kernel of {_first_names(names)}"
 
 
 def _first_names(names: list[str]) -> str:

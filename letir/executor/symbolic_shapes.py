@@ -101,7 +101,7 @@ class ShapeFamilies:
         """
         family = self.family_of(spec)
         reason, rank = next(reversed(family.refused.values()), ""), _rank_of(spec)
-        if reason or all(one == spec or _rank_of(one) != rank for one in with_plans):
+        if reason or all(other == spec or _rank_of(other) != rank for other in with_plans):
             return reason
         if self.static_shapes:
             return "static_shapes=True"
@@ -115,7 +115,7 @@ class ShapeFamilies:
         """Remember that there is no plan for this symbolic spec, and why."""
         family = self.family_of(spec)
         family.refused[named] = text
-        retries = [one for one in family.retries if one != named]
+        retries = [retry for retry in family.retries if retry != named]
         larger = _from_least(named, reason.least)
         if (
             larger is not None

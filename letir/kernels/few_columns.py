@@ -54,14 +54,14 @@ class _FewColumns(RowLowering):
             self.enter_column(index)
             self.compute(stage)
             inside = 0
-            for one in now:
+            for reduction in now:
                 self.result = self.passes.space.shape
-                dtype = one.bind.binders[0].type.dtype
-                element = one.form.element(b, self.value(one.source), dtype)
-                if one.kind in IN_MEMORY:
-                    self.update_total(one, element)
+                dtype = reduction.bind.binders[0].type.dtype
+                element = reduction.form.element(b, self.value(reduction.source), dtype)
+                if reduction.kind in IN_MEMORY:
+                    self.update_total(reduction, element)
                 else:
-                    parts[inside] = one.accumulator.step(b, parts[inside], element)
+                    parts[inside] = reduction.accumulator.step(b, parts[inside], element)
                     inside += 1
         return parts
 

@@ -70,7 +70,7 @@ class InterpretedCall:
     def run(self, arrays: list, extents: dict[str, int]) -> None:
         """Run the kernel, with floating-point errors handled as in ``np.errstate``."""
         errors: list[str] = []
-        modes = {name: one for name, one in np.geterr().items() if name != "under"}
+        modes = {name: mode for name, mode in np.geterr().items() if name != "under"}
         calls: Any = dict.fromkeys(modes, "call")
         with np.errstate(**calls, under="ignore", call=lambda name, _: errors.append(name)):
             interpret(self.kernel, arrays, extents)

@@ -42,8 +42,8 @@ def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
 def interpret(kernel: Kernel, arrays: Sequence[np.ndarray], extents: dict[str, int]) -> None:
     """Run a kernel, with floating-point errors handled as in ``np.errstate``."""
     by_name = dict(zip([a.name for a in kernel.arrays], arrays, strict=True))
-    values: dict[Any, Any] = {one: np.int64(extents[one.name]) for one in kernel.extents}
-    most = max([1, *[extents[one.name] for one in kernel.extents]])
+    values: dict[Any, Any] = {extent: np.int64(extents[extent.name]) for extent in kernel.extents}
+    most = max([1, *[extents[extent.name] for extent in kernel.extents]])
     _Run(by_name, values, most).run(kernel.body)
 
 
@@ -67,39 +67,41 @@ class _Run:
     most: int
 
     def run(self, body: tuple[Statement, ...]) -> None:
-        for one in body:
-            match one:
+        for statement in body:
+            match statement:
                 case Let():
-                    self.values[one.result] = self.compute_let(one)
+                    self.values[statement.result] = self.compute_let(statement)
                 case Load():
-                    self.values[one.result] = self.array_of(one)[self.place(one)]
+                    self.values[statement.result] = self.array_of(statement)[self.place(statement)]
                 case Store():
-                    self.array_of(one)[self.place(one)] = self.value(one.value)
+                    self.array_of(statement)[self.place(statement)] = self.value(statement.value)
                 case Loop():
-                    self.loop(one)
+                    self.loop(statement)
                 case While():
-                    self.repeat(one)
+                    self.repeat(statement)
                 case FunctionCall():
-                    self.values[one.result] = self.run_call(one)
+                    self.values[statement.result] = self.run_call(statement)
 
     def value(self, x: Operand) -> Any:
         return x.value if isinstance(x, Number) else self.values[x]
 
-    def array_of(self, one: Load | Store) -> np.ndarray:
+    def array_of(self, access: Load | Store) -> np.ndarray:
         """The array of a statement, or the real or imaginary parts of its elements."""
-        array = self.arrays[one.array.name]
-        return getattr(array, one.part) if one.part else array
+        array = self.arrays[access.array.name]
+        return getattr(array, access.part) if access.part else array
 
-    def place(self, one: Load | Store) -> tuple:
+    def place(self, access: Load | Store) -> tuple:
         """The index of an element; 0 along broadcast axes. Raises InternalError beyond the end."""
-        shape, result = self.arrays[one.array.name].shape, []
-        for axis, (index, name) in enumerate(zip(one.indices, one.array.extents, strict=True)):
+        shape, result = self.arrays[access.array.name].shape, []
+        for axis, (index, name) in enumerate(
+            zip(access.indices, access.array.extents, strict=True)
+        ):
             is_one = not name and shape[axis] == 1
             at, length = self.value(index), self.most if is_one else shape[axis]
             is_outside = (at < 0) | (at >= length)
             if is_outside.any():
                 raise InternalError(
-                    f"the kernel's statement {one} is outside of the array\n"
+                    f"the kernel's statement {access} is outside of the array\n"
                     f"  index {at[is_outside].flat[0]} along axis {axis} of {length} elements\n"
                     '  please report it with the program, and use kernels="off" until then'
                 )
@@ -115,7 +117,7 @@ class _Run:
 
     def loop(self, loop: Loop) -> None:
         extent = int(self.value(loop.extent))
-        is_inner = not any(type(one) is Loop for one in loop.body)
+        is_inner = not any(type(statement) is Loop for statement in loop.body)
         if is_inner and loop.is_parallel and not loop.carried:
             self.values[loop.index] = np.arange(extent)
             self.run(loop.body)
@@ -146,11 +148,11 @@ class _Run:
         for (scalar, *_), value in zip(loop.carried, carried, strict=True):
             self.values[scalar] = value
 
-    def run_call(self, one: FunctionCall) -> Any:
+    def run_call(self, call: FunctionCall) -> Any:
         """The result of a call of a kernel's function."""
-        values = [self.value(x) for x in one.operands]
-        self.values.update(zip(one.function.params, values, strict=True))
-        function = one.function
+        values = [self.value(x) for x in call.operands]
+        self.values.update(zip(call.function.params, values, strict=True))
+        function = call.function
         self.run(function.test)
         if function.condition is None:
             self.run(function.body)

@@ -91,7 +91,10 @@ class Builder:
         """
         unordered = self.let("or", self.let("ne", x, x), self.let("ne", y, y))
         zero = self.hidden(self.number(0, x.dtype))
-        x, y = [one if type(one) is Number else self.select(unordered, zero, one) for one in (x, y)]
+        x, y = [
+            operand if type(operand) is Number else self.select(unordered, zero, operand)
+            for operand in (x, y)
+        ]
         self.is_quiet = False
         result = self.let(name, x, y)
         self.is_quiet = True

@@ -152,10 +152,10 @@ class Function:
     def __str__(self):
         head = ", ".join([f"{p}: {p.dtype}" for p in self.params])
         lines = [f"function {self.name}({head}) -> {_dtype_name(self.result.dtype)} {{"]
-        lines += [f"  {one}" for one in self.test]
+        lines += [f"  {statement}" for statement in self.test]
         if self.condition is not None:
             lines.append(f"  return {self.params[0]} unless {self.condition}")
-        lines += [f"  {one}" for one in self.body]
+        lines += [f"  {statement}" for statement in self.body]
         return "\n".join([*lines, f"  return {self.result}", "}"])
 
 
@@ -223,19 +223,19 @@ class Kernel:
 
 def functions_in(body: tuple[Statement, ...]) -> Iterator[Function]:
     """The functions that statements call, with repetitions, each after those that it calls."""
-    for one in body:
-        if type(one) is FunctionCall:
-            yield from functions_in(one.function.body)
-            yield one.function
-        elif type(one) is While:
-            yield from functions_in((*one.test, *one.body))
-        elif type(one) is Loop:
-            yield from functions_in(one.body)
+    for statement in body:
+        if type(statement) is FunctionCall:
+            yield from functions_in(statement.function.body)
+            yield statement.function
+        elif type(statement) is While:
+            yield from functions_in((*statement.test, *statement.body))
+        elif type(statement) is Loop:
+            yield from functions_in(statement.body)
 
 
 def count_accesses(kernel: Kernel) -> int:
     """The number of loads and stores of a kernel outside of loops."""
-    return sum([isinstance(one, Load | Store) for one in kernel.body])
+    return sum([isinstance(statement, Load | Store) for statement in kernel.body])
 
 
 @functools.lru_cache(64)
@@ -244,9 +244,9 @@ def _dtype_name(dtype: np.dtype) -> str:
     return str(dtype)
 
 
-def _place_text(one: Load | Store) -> str:
-    part = one.part and f".{one.part}"
-    return f"{one.array.name}[{_join_texts(one.indices)}]{part}"
+def _place_text(access: Load | Store) -> str:
+    part = access.part and f".{access.part}"
+    return f"{access.array.name}[{_join_texts(access.indices)}]{part}"
 
 
 def _join_texts(parts: tuple) -> str:
@@ -255,17 +255,19 @@ def _join_texts(parts: tuple) -> str:
 
 def _write_lines(body: tuple[Statement, ...], indent: str, lines: list[str]) -> None:
     """Append the lines of a body."""
-    for one in body:
-        if not isinstance(one, Loop | While):
-            lines.append(f"{indent}{one}")
+    for statement in body:
+        if not isinstance(statement, Loop | While):
+            lines.append(f"{indent}{statement}")
             continue
-        carried = "".join([f" carry {c} = {first}" for c, first, _, _ in one.carried])
-        if isinstance(one, While):
+        carried = "".join([f" carry {c} = {first}" for c, first, _, _ in statement.carried])
+        if isinstance(statement, While):
             lines.append(f"{indent}while{carried} {{")
-            _write_lines(one.test, indent + "  ", lines)
-            lines.append(f"{indent}}} holds {one.condition} {{")
+            _write_lines(statement.test, indent + "  ", lines)
+            lines.append(f"{indent}}} holds {statement.condition} {{")
         else:
-            lines.append(f"{indent}for {one.index} < {one.extent}{carried} {{")
-        _write_lines(one.body, indent + "  ", lines)
-        last = "".join([f" next {c} = {then}, {end} after" for c, _, then, end in one.carried])
+            lines.append(f"{indent}for {statement.index} < {statement.extent}{carried} {{")
+        _write_lines(statement.body, indent + "  ", lines)
+        last = "".join(
+            [f" next {c} = {then}, {end} after" for c, _, then, end in statement.carried]
+        )
         lines.append(f"{indent}}}{last}")

@@ -83,7 +83,7 @@ class RowLowering(ScalarLowering):
 
     def reduction_names(self, kinds: tuple[str, ...]) -> dict[Arg, str]:
         """The reductions whose results have one of these kinds, by result."""
-        binds = [one.bind for one in self.passes.reductions if one.kind in kinds]
+        binds = [reduction.bind for reduction in self.passes.reductions if reduction.kind in kinds]
         return {bind.binders[0]: bind.op.reduction or "" for bind in binds}
 
     # ---- arrays ----
@@ -93,8 +93,8 @@ class RowLowering(ScalarLowering):
         for bind in self.passes.elementwise:
             for arg in bind.args:
                 self.declare_input(arg, bind.binders[0].type.shape)
-        for one in self.passes.reductions:
-            self.declare_input(one.source, one.source.type.shape)
+        for reduction in self.passes.reductions:
+            self.declare_input(reduction.source, reduction.source.type.shape)
         for n, arg in enumerate(self.passes.body.ret.args):
             value = self.passes.source(arg)
             if arg.type.weak or value not in self.passes.kinds:
@@ -160,37 +160,41 @@ class RowLowering(ScalarLowering):
                 self.emit_matrix((outer.index,))
                 return
             self.load_inputs("shared single")
-            totals = [one for one in self.passes.reductions if one.kind.startswith("shared")]
+            totals = [
+                reduction
+                for reduction in self.passes.reductions
+                if reduction.kind.startswith("shared")
+            ]
             self.start_totals(totals)
             # totals are carried from matrix to matrix in memory
             stack = b.loop(extents["l"], is_parallel=not totals)
             with stack:
                 self.emit_matrix((outer.index, stack.index))
-            for one in totals:
-                is_full = one.kind == "shared full"
+            for reduction in totals:
+                is_full = reduction.kind == "shared full"
                 count = extents["l"] if is_full else b.let("mul", extents["l"], self.m)
-                self.finish_total(one, count)
+                self.finish_total(reduction, count)
 
     def emit_matrix(self, place: tuple[Operand, ...]) -> None:
         """Write the passes over the rows of the matrix at ``place``."""
         b = self.builder
-        totals = [one for one in self.passes.reductions if one.kind == "single"]
-        columns = [one for one in self.passes.reductions if one.kind == "column"]
+        totals = [reduction for reduction in self.passes.reductions if reduction.kind == "single"]
+        columns = [reduction for reduction in self.passes.reductions if reduction.kind == "column"]
         is_parallel = not columns and not self.reduction_names(("shared column",))
         self.place["single"] = place
         self.load_inputs("single")
         self.start_totals(columns)
-        first = [one.accumulator.first(b) for one in totals]
+        first = [reduction.accumulator.first(b) for reduction in totals]
         # totals of columns are carried from row to row in memory
         rows = b.loop(self.m, *_flatten_parts(first), is_parallel=is_parallel)
         with rows:
             rows.next(*_flatten_parts(self.row(rows.index, _split_like(rows.carried, first))))
-        for one in columns:
-            self.finish_total(one, self.m)
-        for one, parts in zip(totals, _split_like(rows.results, first), strict=True):
-            total = one.accumulator.value(b, parts)
-            count = self.m if one.operand_kind == "row" else b.let("mul", self.m, self.n)
-            self.scalars[one.bind.binders[0]] = one.form.divided(b, total, count)
+        for reduction in columns:
+            self.finish_total(reduction, self.m)
+        for reduction, parts in zip(totals, _split_like(rows.results, first), strict=True):
+            total = reduction.accumulator.value(b, parts)
+            count = self.m if reduction.operand_kind == "row" else b.let("mul", self.m, self.n)
+            self.scalars[reduction.bind.binders[0]] = reduction.form.divided(b, total, count)
         self.store_results("single")
 
     def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
@@ -207,43 +211,43 @@ class RowLowering(ScalarLowering):
                     self.add(bind)
             self.emit_pass(stage)
         self.store_results("row")
-        totals = [one for one in self.passes.reductions if one.kind == "single"]
+        totals = [reduction for reduction in self.passes.reductions if reduction.kind == "single"]
         result = []
-        for one, parts in zip(totals, carried, strict=True):
-            if one.operand_kind == "row":
-                dtype = one.bind.binders[0].type.dtype
-                element = one.form.element(b, self.value(one.source), dtype)
+        for reduction, parts in zip(totals, carried, strict=True):
+            if reduction.operand_kind == "row":
+                dtype = reduction.bind.binders[0].type.dtype
+                element = reduction.form.element(b, self.value(reduction.source), dtype)
             else:
-                element = one.accumulator.value(b, one.partial)
-            result.append(one.accumulator.with_value(b, parts, element))
+                element = reduction.accumulator.value(b, reduction.partial)
+            result.append(reduction.accumulator.with_value(b, parts, element))
         return result
 
     def emit_pass(self, stage: int) -> None:
         """Write one pass over a row: its full values, and their reductions."""
         b = self.builder
         now = [
-            one
-            for one in self.passes.reductions
-            if one.stage == stage and one.operand_kind == "full"
+            reduction
+            for reduction in self.passes.reductions
+            if reduction.stage == stage and reduction.operand_kind == "full"
         ]
-        inside = [one for one in now if one.kind not in IN_MEMORY]
+        inside = [reduction for reduction in now if reduction.kind not in IN_MEMORY]
         if not now and not any(stage in passes for passes in self.passes.computed.values()):
             return
-        first = [one.accumulator.first(b) for one in inside]
-        if any(one.accumulator.needs_blocks for one in inside):
+        first = [reduction.accumulator.first(b) for reduction in inside]
+        if any(reduction.accumulator.needs_blocks for reduction in inside):
             totals = self.emit_blocks(stage, now, first)
         else:
             totals = self.emit_elements(stage, now, first)
-        for one, parts in zip(inside, totals, strict=True):
-            one.partial = parts
-            if one.kind == "row":
-                total = one.form.divided(b, one.accumulator.value(b, parts), self.n)
-                self.scalars[one.bind.binders[0]] = total
+        for reduction, parts in zip(inside, totals, strict=True):
+            reduction.partial = parts
+            if reduction.kind == "row":
+                total = reduction.form.divided(b, reduction.accumulator.value(b, parts), self.n)
+                self.scalars[reduction.bind.binders[0]] = total
 
     def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
-        kinds = [one.accumulator for one in now if one.kind not in IN_MEMORY]
+        kinds = [reduction.accumulator for reduction in now if reduction.kind not in IN_MEMORY]
         if self.passes.space.columns <= SHORT:  # a single block
             begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
             ended = self.emit_elements(stage, now, begun)
@@ -281,14 +285,14 @@ class RowLowering(ScalarLowering):
             self.compute(stage)
             parts = iter(_split_like(loop.carried, begun))
             following: list[Operand] = []
-            for one in now:
-                dtype = one.bind.binders[0].type.dtype
+            for reduction in now:
+                dtype = reduction.bind.binders[0].type.dtype
                 self.result = self.passes.space.shape
-                element = one.form.element(b, self.value(one.source), dtype)
-                if one.kind in IN_MEMORY:
-                    self.update_total(one, element)
+                element = reduction.form.element(b, self.value(reduction.source), dtype)
+                if reduction.kind in IN_MEMORY:
+                    self.update_total(reduction, element)
                 else:
-                    following += one.accumulator.step(b, next(parts), element)
+                    following += reduction.accumulator.step(b, next(parts), element)
             loop.next(*following)
         return _split_like(loop.results, begun)
 
@@ -326,37 +330,37 @@ class RowLowering(ScalarLowering):
 
     def start_totals(self, totals: list[Reduction]) -> None:
         """Set totals to their initial values."""
-        for one in totals:
-            first = self.builder.number(one.accumulator.start, one.accumulator.dtype)
+        for reduction in totals:
+            first = self.builder.number(reduction.accumulator.start, reduction.accumulator.dtype)
 
             def start(load: Callable, first: Operand = first) -> Operand:
                 return first
 
-            self.for_each_total(one, start)
+            self.for_each_total(reduction, start)
 
-    def update_total(self, one: Reduction, element: Operand) -> None:
+    def update_total(self, reduction: Reduction, element: Operand) -> None:
         # in the order of rows, as NumPy adds them
-        b, array, place = self.builder, self.total_of(one), self.place[one.kind]
+        b, array, place = self.builder, self.total_of(reduction), self.place[reduction.kind]
         old = b.load(array, place)
-        b.store(array, place, one.accumulator.update_element(b, old, element))
+        b.store(array, place, reduction.accumulator.update_element(b, old, element))
 
-    def finish_total(self, one: Reduction, count: Operand) -> None:
+    def finish_total(self, reduction: Reduction, count: Operand) -> None:
         """Divide the totals of means of ``count`` elements."""
         b = self.builder
-        if one.form.is_divided:
-            self.for_each_total(one, lambda load: one.form.divided(b, load(), count))
+        if reduction.form.is_divided:
+            self.for_each_total(reduction, lambda load: reduction.form.divided(b, load(), count))
 
-    def for_each_total(self, one: Reduction, new: Callable[[Callable], Operand]) -> None:
+    def for_each_total(self, reduction: Reduction, new: Callable[[Callable], Operand]) -> None:
         """Write a loop that sets each element of a reduction's result to ``new(load)``."""
-        b, array = self.builder, self.total_of(one)
-        start = self.place["single" if one.kind == "column" else "shared single"]
+        b, array = self.builder, self.total_of(reduction)
+        start = self.place["single" if reduction.kind == "column" else "shared single"]
         with contextlib.ExitStack() as loops:
-            rows = [loops.enter_context(b.loop(self.m))] if one.kind == "shared full" else []
+            rows = [loops.enter_context(b.loop(self.m))] if reduction.kind == "shared full" else []
             place = (*start, *rows, loops.enter_context(b.loop(self.n)))
             b.store(array, place, new(lambda: b.load(array, place)))
 
-    def total_of(self, one: Reduction) -> Array:
-        return self.stores[one.bind.binders[0]]
+    def total_of(self, reduction: Reduction) -> Array:
+        return self.stores[reduction.bind.binders[0]]
 
 
 def _flatten_parts(parts: list[Parts]) -> Parts:

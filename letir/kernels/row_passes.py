@@ -184,7 +184,7 @@ class RowPasses:
     def is_single(self) -> bool:
         """Whether a single pass computes all values, because none depends on a reduction."""
         firsts = [self.stages[bind.binders[0]] == 0 for bind in self.elementwise]
-        return all(firsts) and all(one.stage == 0 for one in self.reductions)
+        return all(firsts) and all(reduction.stage == 0 for reduction in self.reductions)
 
     def source(self, arg: Arg) -> Arg:
         """The value of which ``arg`` is a view, or ``arg``."""
@@ -234,8 +234,8 @@ class RowPasses:
         """Fill ``computed`` and ``kept``, going from the last bind to the first."""
         needed: dict[Arg, set[int]] = {}
         results = {self.source(arg) for arg in self.body.ret.args}
-        for one in self.reductions:
-            needed.setdefault(self.source(one.source), set()).add(one.stage)
+        for reduction in self.reductions:
+            needed.setdefault(self.source(reduction.source), set()).add(reduction.stage)
         for value in results:
             needed.setdefault(value, set()).add(self.stages[value])
         costs = self.costs()

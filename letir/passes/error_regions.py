@@ -116,8 +116,8 @@ class _Region:
             return
         body = bind.attrs["body"]
         inner: dict[Local, Arg] = dict(zip(body.params, args, strict=True))
-        for one in body.binds:
-            self.append(one, substitute_args(one.args, inner), inner, bind)
+        for member in body.binds:
+            self.append(member, substitute_args(member.args, inner), inner, bind)
         self.names.update(zip(bind.binders, substitute_args(body.ret.args, inner), strict=True))
 
     def append(self, bind: Bind, args: tuple[Arg, ...], names: dict, outer: Bind) -> None:

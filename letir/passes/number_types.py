@@ -83,7 +83,7 @@ def _without_numbers(bind: Bind, earlier: dict[tuple, Local]) -> tuple[Bind, lis
     result = bind.with_args(tuple(args))
     if not has_types_of(result, bind):
         return bind, []
-    earlier.update({key: one.binders[0] for key, one in new.items()})
+    earlier.update({key: new_constant.binders[0] for key, new_constant in new.items()})
     return result, list(new.values())
 
 

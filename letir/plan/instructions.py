@@ -46,11 +46,17 @@ def splice_groups(fn: Lambda) -> tuple[Lambda, dict]:
             continue
         body, origin = bind.attrs["body"], (fn, bind)
         inner: dict[Local, Arg] = dict(zip(body.params, args, strict=True))
-        for one in body.binds:
-            origins[len(binds)] = ((body, one), origin)
-            args = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
+        for member in body.binds:
+            origins[len(binds)] = ((body, member), origin)
+            args = tuple([inner[arg] if type(arg) is Local else arg for arg in member.args])
             binds.append(
-                Bind(fresh_binders(one.binders, inner), one.op, args, one.attrs, one.source)
+                Bind(
+                    fresh_binders(member.binders, inner),
+                    member.op,
+                    args,
+                    member.attrs,
+                    member.source,
+                )
             )
         for binder, result in zip(bind.binders, body.ret.args, strict=True):
             names[binder] = inner[result] if type(result) is Local else result

@@ -175,8 +175,8 @@ def _sized_stand_in(original: Any) -> Callable:
     def recorded(*args, **kwargs):
         counts = tuple(map(_known_counts, args))
         keywords = {name: _known_counts(value) for name, value in kwargs.items()}
-        given = (*counts, *keywords.values())
-        if has_size(given) or first_traced(given) is not None:
+        arguments = (*counts, *keywords.values())
+        if has_size(arguments) or first_traced(arguments) is not None:
             return LATE_BOUND["sized_function"](original.__name__)(*counts, **keywords)
         return _accepting_lists(original)(*counts, **keywords)
 

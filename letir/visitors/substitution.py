@@ -184,10 +184,10 @@ def _check_nodes(part: str, nodes: Sequence, kinds: tuple) -> None:
             f"from_dag: {part} is expected in a list, found {type(nodes).__name__}\n"
             "  pass a list of nodes, such as the outputs of to_dag"
         )
-    for one in nodes:
-        if type(one) not in kinds:
+    for node in nodes:
+        if type(node) not in kinds:
             raise DTypeError(
-                f"from_dag: {part} is {type(one).__name__}, expected {names}\n"
+                f"from_dag: {part} is {type(node).__name__}, expected {names}\n"
                 "  take nodes from letir.to_dag, or make them with letir.extend.Node"
             )
 

@@ -107,7 +107,7 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
         width=_LEFT
         + _RANGES
         + 20
-        + width_of([shorten_text(one.text, _LONGEST) for one in shown])
+        + width_of([shorten_text(array.text, _LONGEST) for array in shown])
         + 120,
         height=_TOP + _ROW * (len(shown) + len(chart.lines) + 3),
         about=title,
@@ -121,9 +121,9 @@ def _held_at_peak(timeline: MemoryTimeline) -> list[tuple[int, int, str, str, st
     Equal arrays of one line are one row, with their number.
     """
     rows: dict[tuple[str, str, str], list[int]] = {}
-    for one in timeline.at_peak():
-        row = (one.text, _place_of(one.bind), code_of(one.bind.source))
-        rows.setdefault(row, []).append(one.bytes)
+    for array in timeline.at_peak():
+        row = (array.text, _place_of(array.bind), code_of(array.bind.source))
+        rows.setdefault(row, []).append(array.bytes)
     if timeline.live:
         inside = timeline.peak - sum(map(sum, rows.values()))
         bind = timeline.steps[timeline.peak_at]
@@ -143,8 +143,8 @@ def _inexact_note(timeline: MemoryTimeline) -> str:
 
 def _largest_arrays(arrays: Sequence[LiveArray]) -> list[LiveArray]:
     """The largest arrays, in the order in which they are made."""
-    ranked = sorted(arrays, key=lambda one: one.bytes, reverse=True)[:_MOST_ARRAYS]
-    return sorted(ranked, key=lambda one: one.first)
+    ranked = sorted(arrays, key=lambda array: array.bytes, reverse=True)[:_MOST_ARRAYS]
+    return sorted(ranked, key=lambda array: array.first)
 
 
 def _place_of(bind: Bind) -> str:
@@ -155,13 +155,13 @@ def _place_of(bind: Bind) -> str:
 def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
     """The bars of arrays as text."""
     columns = min(count, _COLUMNS) or 1
-    sizes = [bytes_words(one.bytes) for one in shown]
+    sizes = [bytes_words(array.bytes) for array in shown]
     most = max(map(len, sizes), default=0)
-    for one, size in zip(shown, sizes, strict=True):
-        first = one.first * columns // count
-        last = max(min(one.last, count - 1) * columns // count, first)
+    for array, size in zip(shown, sizes, strict=True):
+        first = array.first * columns // count
+        last = max(min(array.last, count - 1) * columns // count, first)
         bar = "." * first + "█" * (last - first + 1) + "." * (columns - last - 1)
-        text = f"{shorten_text(one.text, _LONGEST)}  {_place_of(one.bind)}"
+        text = f"{shorten_text(array.text, _LONGEST)}  {_place_of(array.bind)}"
         yield f"{size:>{most}}  {bar}  {text}"
 
 
@@ -175,8 +175,8 @@ class _Timeline:
     def __attrs_post_init__(self) -> None:
         sizes: Counter[str] = Counter()
         at_peak = set(map(id, self.found.at_peak()))
-        for one in self.found.arrays:  # lines of the peak first
-            sizes[_place_of(one.bind)] += one.bytes * (1 + 1000 * (id(one) in at_peak))
+        for array in self.found.arrays:  # lines of the peak first
+            sizes[_place_of(array.bind)] += array.bytes * (1 + 1000 * (id(array) in at_peak))
         self.lines = [line for line, _ in sizes.most_common(_MOST_LINES)]
         if len(sizes) > _MOST_LINES:
             self.lines.append("other lines")
@@ -218,11 +218,11 @@ class _Timeline:
             if live >= timeline.live[shown[column]] or self.column_of(shown[column]) != column:
                 shown[column] = step
         changes: dict[int, list[int]] = {}  # step -> change of the bytes of each line
-        for one in timeline.arrays:
-            color = self.color(one.bind)
-            for step, sign in ((one.first, 1), (one.last + 1, -1)):
+        for array in timeline.arrays:
+            color = self.color(array.bind)
+            for step, sign in ((array.first, 1), (array.last + 1, -1)):
                 row = changes.setdefault(step, [0] * len(self.lines))
-                row[color] += sign * one.bytes
+                row[color] += sign * array.bytes
         heights, now, next_column = [], [0] * len(self.lines), 0
         for step, live in enumerate(timeline.live):
             for color, change in enumerate(changes.get(step, ())):
@@ -263,7 +263,7 @@ class _Timeline:
 
     def legend(self, y: float) -> Iterator[str]:
         """The colour of each line of code."""
-        codes = {_place_of(one.bind): code_of(one.bind.source) for one in self.found.arrays}
+        codes = {_place_of(array.bind): code_of(array.bind.source) for array in self.found.arrays}
         for i, line in enumerate(self.lines):
             yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
             text = f"{line}  {codes.get(line, '')}".rstrip()
@@ -273,15 +273,15 @@ class _Timeline:
         """The picture of the live ranges, with the names of the arrays at the right."""
         count = max(len(self.found.steps), 1)
         wide, bottom = _RANGES / count, _TOP + _ROW * len(shown)
-        for i, one in enumerate(shown):
-            y, x = _TOP + _ROW * i, _LEFT + one.first * wide
-            last = min(one.last, count - 1)
-            title = f"{one.bytes:,} bytes, steps {one.first + 1} to {last + 1}"
-            width = max((last + 1 - one.first) * wide, 1.5)
+        for i, array in enumerate(shown):
+            y, x = _TOP + _ROW * i, _LEFT + array.first * wide
+            last = min(array.last, count - 1)
+            title = f"{array.bytes:,} bytes, steps {array.first + 1} to {last + 1}"
+            width = max((last + 1 - array.first) * wide, 1.5)
             yield line_shape(_LEFT, y + _ROW, _LEFT + _RANGES, y + _ROW, "axis")
-            yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(one.bind)}", title=title)
-            yield text_shape(_LEFT - 6, y + 11, bytes_words(one.bytes), "q", end="end")
-            text = shorten_text(f"{one.text}  {_place_of(one.bind)}", _LONGEST)
+            yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(array.bind)}", title=title)
+            yield text_shape(_LEFT - 6, y + 11, bytes_words(array.bytes), "q", end="end")
+            text = shorten_text(f"{array.text}  {_place_of(array.bind)}", _LONGEST)
             yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
         yield from self.steps(bottom, _RANGES)
         yield from self.legend(bottom + 36)
@@ -303,13 +303,15 @@ class _Timeline:
 
     def draw_ranges(self, axes: Any, shown: Sequence[LiveArray]) -> None:
         """Draw the picture of the live ranges on the axes of matplotlib."""
-        first = [one.first for one in shown]
-        ends = [min(one.last + 1, len(self.found.steps)) for one in shown]
-        colors = [f"C{self.color(one.bind)}" for one in shown]
+        first = [array.first for array in shown]
+        ends = [min(array.last + 1, len(self.found.steps)) for array in shown]
+        colors = [f"C{self.color(array.bind)}" for array in shown]
         widths = [end - start for start, end in zip(first, ends, strict=True)]
         places = range(len(shown))
         axes.barh(places, widths, left=first, color=colors)
-        names = [f"{shorten_text(one.text, _LONGEST)}, {bytes_words(one.bytes)}" for one in shown]
+        names = [
+            f"{shorten_text(array.text, _LONGEST)}, {bytes_words(array.bytes)}" for array in shown
+        ]
         axes.set_yticks(places, names)
         axes.invert_yaxis()
         axes.set_xlabel("step")

@@ -65,14 +65,16 @@ def _elementwise_operations(bind: Bind) -> int | None:
 def _instruction_count(statements: Sequence) -> int:
     """The number of arithmetic instructions on floats; a loop counts as one of its steps."""
     total = 0
-    for one in statements:
-        if isinstance(one, Loop):
-            total += _instruction_count(one.body)
-        elif isinstance(one, FunctionCall):
-            is_rare = one.function.condition is not None
-            total += _instruction_count(one.function.test if is_rare else one.function.body)
-        elif isinstance(one, Let) and one.result.dtype.kind == "f":
-            total += 2 if one.name == "fma" else one.name not in _NO_ARITHMETIC
+    for statement in statements:
+        if isinstance(statement, Loop):
+            total += _instruction_count(statement.body)
+        elif isinstance(statement, FunctionCall):
+            is_rare = statement.function.condition is not None
+            total += _instruction_count(
+                statement.function.test if is_rare else statement.function.body
+            )
+        elif isinstance(statement, Let) and statement.result.dtype.kind == "f":
+            total += 2 if statement.name == "fma" else statement.name not in _NO_ARITHMETIC
     return total
 
 

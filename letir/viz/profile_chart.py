@@ -67,18 +67,18 @@ def profile(f: Any, *args: Any) -> Chart:
     """
     compiled, profiled = compile_and_profile("profile", f, args)
     lines = _times_of_lines(profiled, _sources_in(compiled.program))
-    total = sum([one.seconds for one in lines])
+    total = sum([line.seconds for line in lines])
     omitted = len(lines) - _MOST_LINES
     count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
     more = f", the {_MOST_LINES} slowest" if omitted > 0 else ""
     title = f"{seconds_words(total)} in {count}{more}"
     shown = lines[:_MOST_LINES]
     rows = [
-        (*one.words(total), _names_of(one), one.line, shorten_text(one.code, _LONGEST))
-        for one in shown
+        (*line.words(total), _names_of(line), line.line, shorten_text(line.code, _LONGEST))
+        for line in shown
     ]
     heads = ("time", "share", "bytes", "operations", "line", "code")
-    texts = [f"{one.line}  {one.code}".rstrip() for one in shown]
+    texts = [f"{line.line}  {line.code}".rstrip() for line in shown]
     groups = table_of(profiled.heads, profiled.rows(), numbers=range(4), label="groups of the plan")
     return Chart(
         title=title,
@@ -87,7 +87,9 @@ def profile(f: Any, *args: Any) -> Chart:
         shapes="".join(_bar_shapes(shown, total)),
         width=_LEFT + _BARS + 20 + width_of([shorten_text(text, _LONGEST) for text in texts]),
         height=_ROW * len(shown) + 12,
-        about=title + ": " + ", ".join([f"{one.line} {one.words(total)[1]}" for one in shown[:5]]),
+        about=title
+        + ": "
+        + ", ".join([f"{line.line} {line.words(total)[1]}" for line in shown[:5]]),
         draw=lambda axes: _draw_bars(axes, shown, texts),
     )
 
@@ -113,40 +115,40 @@ def _times_of_lines(profiled: PlanProfile, sources: dict[str, Source]) -> list[_
     lines: dict[str, _LineTime] = {}
     for group in profiled.groups:
         for step in group.steps:
-            one = lines.get(step.line)
-            if one is None:
+            line = lines.get(step.line)
+            if line is None:
                 code = code_of(sources.get(step.line))
-                one = lines[step.line] = _LineTime(step.line or "no line", code, 0.0, 0, {})
-            one.seconds += step.seconds
-            one.bytes += step.bytes
-            one.names[step.name] = None
-    return sorted(lines.values(), key=lambda one: one.seconds, reverse=True)
+                line = lines[step.line] = _LineTime(step.line or "no line", code, 0.0, 0, {})
+            line.seconds += step.seconds
+            line.bytes += step.bytes
+            line.names[step.name] = None
+    return sorted(lines.values(), key=lambda line: line.seconds, reverse=True)
 
 
-def _names_of(one: _LineTime) -> str:
+def _names_of(line: _LineTime) -> str:
     """The operations of a line."""
-    names = list(one.names)
+    names = list(line.names)
     return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
 
 
 def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
     """A bar for each line, the time and the share at its left, the code at its right."""
-    most = max([one.seconds for one in shown], default=0.0) or 1.0
-    for i, one in enumerate(shown):
+    most = max([line.seconds for line in shown], default=0.0) or 1.0
+    for i, line in enumerate(shown):
         y = 6 + _ROW * i
-        time, share, _ = one.words(total)
+        time, share, _ = line.words(total)
         yield text_shape(_LEFT - 50, y + 13, time, end="end")
         yield text_shape(_LEFT - 8, y + 13, share, "q", end="end")
-        width = max(_BARS * one.seconds / most, 1.0)
-        yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(one))
-        text = shorten_text(f"{one.line}  {one.code}".rstrip(), _LONGEST)
+        width = max(_BARS * line.seconds / most, 1.0)
+        yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(line))
+        text = shorten_text(f"{line.line}  {line.code}".rstrip(), _LONGEST)
         yield text_shape(_LEFT + _BARS + 10, y + 13, text)
 
 
 def _draw_bars(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> None:
     """Draw the bars with matplotlib."""
     places = range(len(shown))
-    axes.barh(places, [one.seconds for one in shown])
+    axes.barh(places, [line.seconds for line in shown])
     axes.set_yticks(places, [shorten_text(text, _LONGEST) for text in texts])
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(lambda seconds, _: seconds_words(seconds))
@@ -155,10 +157,10 @@ def _draw_bars(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> N
 
 def _text_lines(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
     """The bars as text."""
-    words = [one.words(total) for one in shown]
+    words = [line.words(total) for line in shown]
     widths = [max(map(len, column)) for column in zip(*words, strict=True)]
-    most = max([one.seconds for one in shown], default=0.0) or 1.0
-    for one, texts in zip(shown, words, strict=True):
-        bar = "█" * max(round(20 * one.seconds / most), 1)
+    most = max([line.seconds for line in shown], default=0.0) or 1.0
+    for line, texts in zip(shown, words, strict=True):
+        bar = "█" * max(round(20 * line.seconds / most), 1)
         cells = "  ".join([f"{text:>{w}}" for text, w in zip(texts, widths, strict=True)])
-        yield f"{cells}  {bar:<20}  {one.line}  {shorten_text(one.code, _LONGEST)}".rstrip()
+        yield f"{cells}  {bar:<20}  {line.line}  {shorten_text(line.code, _LONGEST)}".rstrip()

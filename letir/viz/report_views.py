@@ -88,7 +88,7 @@ def _mark_locals(line: str, prefix: str) -> str:
 def memory_html(memory: PlanMemory) -> str:
     """The view of the memory of a plan."""
     first, second, *_ = str(memory).splitlines()
-    rows = [(f"{one.bytes:,}", one.text, one.line) for one in memory.held]
+    rows = [(f"{array.bytes:,}", array.text, array.line) for array in memory.held]
     table = table_of(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
     return view_of(escape_text(first), paragraph_elements([second]) + table)
 

@@ -99,13 +99,13 @@ def roofline(f: Any, *args: Any) -> Chart:
     compiled, times = compile_and_profile("roofline", f, args)
     roofs = machine_roofs(_float_dtype(shown_program("roofline", compiled)))
     points = _slowest_points(times, roofs)
-    plot = _Plot(roofs, [one for one in points if one.is_drawn])
+    plot = _Plot(roofs, [point for point in points if point.is_drawn])
     meeting = roofs.operations / roofs.bytes
     title = (
         f"memory {bytes_words(roofs.bytes)}/s, peak {roofs.operations / 1e9:.3g} Gop/s "
         f"({roofs.dtype}), which meet at {meeting:.2g} operations per byte"
     )
-    rows = [(one.number, *one.words(), one.group.name, one.group.line) for one in points]
+    rows = [(point.number, *point.words(), point.group.name, point.group.line) for point in points]
     return Chart(
         title=title,
         body=table_of(_HEADS, rows, numbers=range(7), label="groups of the plan"),
@@ -130,9 +130,9 @@ def _float_dtype(fn: Lambda) -> str:
 
 def _slowest_points(times: PlanProfile, roofs: Roofs) -> list[_Point]:
     """The slowest groups, the slowest first."""
-    ranked = sorted(times.groups, key=lambda one: one.seconds, reverse=True)[:_MOST_GROUPS]
-    total = sum([one.seconds for one in times.groups])
-    return [_point_of(n, one, total, roofs) for n, one in enumerate(ranked, start=1)]
+    ranked = sorted(times.groups, key=lambda group: group.seconds, reverse=True)[:_MOST_GROUPS]
+    total = sum([group.seconds for group in times.groups])
+    return [_point_of(n, group, total, roofs) for n, group in enumerate(ranked, start=1)]
 
 
 def _point_of(number: int, group: GroupTime, total: float, roofs: Roofs) -> _Point:
@@ -147,17 +147,17 @@ def _point_of(number: int, group: GroupTime, total: float, roofs: Roofs) -> _Poi
 
 def _legend_shapes(points: Sequence[_Point], y: float) -> Iterator[str]:
     """A line for each group, with the number that is at its point."""
-    for n, one in enumerate(points):
+    for n, point in enumerate(points):
         at = y + _ROW * n
-        if one.is_drawn:
+        if point.is_drawn:
             yield circle_shape(_LEFT + 5, at - 4, 5, f"c{n % _COLORS}")
-        shares = f"{one.share:.0%} of the time, {one.roof:.0%} of the roof"
-        text = shorten_text(f"{one.number}  {shares}  {_label_of(one)}", _LONGEST)
+        shares = f"{point.share:.0%} of the time, {point.roof:.0%} of the roof"
+        text = shorten_text(f"{point.number}  {shares}  {_label_of(point)}", _LONGEST)
         yield text_shape(_LEFT + 16, at, text)
 
 
-def _label_of(one: _Point) -> str:
-    return f"{one.group.name}  {one.group.line}".rstrip()
+def _label_of(point: _Point) -> str:
+    return f"{point.group.name}  {point.group.line}".rstrip()
 
 
 def _text_lines(rows: list[tuple]) -> Iterator[str]:
@@ -180,8 +180,8 @@ class _Plot:
 
     def __attrs_post_init__(self) -> None:
         meeting = self.roofs.operations / self.roofs.bytes
-        xs = [meeting / 30, meeting * 10, *[one.intensity for one in self.points]]
-        ys = [self.roofs.operations / 100, *[one.rate for one in self.points]]
+        xs = [meeting / 30, meeting * 10, *[point.intensity for point in self.points]]
+        ys = [self.roofs.operations / 100, *[point.rate for point in self.points]]
         tops = [1.5 * y for y in (self.roofs.operations, *ys)]
         self.low = math.floor(math.log10(min(xs))), math.log10(min(ys)) - 0.2
         self.high = math.log10(max(xs)) + 0.2, math.log10(max(tops))
@@ -213,11 +213,11 @@ class _Plot:
         yield text_shape(x + 6, y + 4, "peak arithmetic", "q")
         (x, y), (to_x, to_y), _ = places
         yield text_shape((x + to_x) / 2 + 8, (y + to_y) / 2 + 14, "memory", "q")
-        for one in self.points:
-            x, y = self.place(one.intensity, one.rate)
-            kind = f"c{(one.number - 1) % _COLORS}"
-            yield circle_shape(x, y, 4 + 8 * one.share, kind, title=_label_of(one))
-            yield text_shape(x + 8 + 8 * one.share, y + 4, str(one.number), "strong")
+        for point in self.points:
+            x, y = self.place(point.intensity, point.rate)
+            kind = f"c{(point.number - 1) % _COLORS}"
+            yield circle_shape(x, y, 4 + 8 * point.share, kind, title=_label_of(point))
+            yield text_shape(x + 8 + 8 * point.share, y + 4, str(point.number), "strong")
 
     def grid(self) -> Iterator[str]:
         """Lines at the powers of ten, and the labels of the axes."""
@@ -237,11 +237,11 @@ class _Plot:
         """Draw the roof and the points with matplotlib."""
         xs, ys = zip(*self.corners(), strict=True)
         axes.loglog(xs, [y / 1e9 for y in ys], color="black")
-        for one in self.points:
-            size = (2 * (4 + 8 * one.share)) ** 2
-            label = f"{one.number}  {shorten_text(_label_of(one), 50)}"
-            axes.scatter(one.intensity, one.rate / 1e9, s=size, label=label, zorder=3)
-            axes.annotate(f"  {one.number}", (one.intensity, one.rate / 1e9))
+        for point in self.points:
+            size = (2 * (4 + 8 * point.share)) ** 2
+            label = f"{point.number}  {shorten_text(_label_of(point), 50)}"
+            axes.scatter(point.intensity, point.rate / 1e9, s=size, label=label, zorder=3)
+            axes.annotate(f"  {point.number}", (point.intensity, point.rate / 1e9))
         axes.set(xlabel="operations per byte", ylabel="Gop/s")
         if self.points:
             axes.legend(fontsize="small", markerscale=0.5)

@@ -91,4 +91,4 @@ def functions_in(file: str) -> list[tuple[int, int, str]]:
         for node in ast.walk(tree)
         if isinstance(node, kinds)
     ]
-    return sorted(result, key=lambda one: one[1] - one[0])
+    return sorted(result, key=lambda span: span[1] - span[0])

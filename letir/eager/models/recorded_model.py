@@ -66,7 +66,9 @@ class RecordedModel:
         """The recorded programs, one for each outcome of the model's Python branches: at most 16
         for each kind of arguments.
         """
-        return [one.program for recordings in self._recorded.values() for one in recordings]
+        return [
+            recording.program for recordings in self._recorded.values() for recording in recordings
+        ]
 
     def has_trace_for(self, *args: Any, **kwargs: Any) -> bool:
         """Whether a call with these arguments would replay a program, and not record a new one."""
@@ -127,7 +129,10 @@ class RecordedModel:
                 continue
             # move it to the front: the same branch is likely to run again
             if result is not recordings[0]:
-                self._recorded[key] = (result, *[one for one in recordings if one is not result])
+                self._recorded[key] = (
+                    result,
+                    *[recording for recording in recordings if recording is not result],
+                )
             return result, results
         result = self._record(arrays, args, kwargs)
         self._recorded[key] = (result, *recordings[: _MOST - 1])

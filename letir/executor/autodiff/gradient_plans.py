@@ -151,7 +151,7 @@ def _may_be_view(bind: Bind) -> bool:
     """Whether a result may share memory with an operand."""
     # the results of a fused bind are results of the binds in its body
     inside = bind.attrs["body"].binds if bind.op.role == "fused" else (bind,)
-    return any(may_share(one.op) for one in inside)
+    return any(may_share(member.op) for member in inside)
 
 
 def _exposed_captures(bind: Bind) -> frozenset:
@@ -160,12 +160,12 @@ def _exposed_captures(bind: Bind) -> frozenset:
     """
     attrs, f = bind.attrs, bind.attrs["f"]
     owner: dict[Local, Local] = {}
-    for one in f.binds:
-        if not _may_be_view(one):
+    for member in f.binds:
+        if not _may_be_view(member):
             continue
-        of = next((owner.get(arg, arg) for arg in one.locals()), None)
+        of = next((owner.get(arg, arg) for arg in member.locals()), None)
         if of is not None:  # the result may be a view of any of its operands
-            owner.update(dict.fromkeys(one.binders, of))
+            owner.update(dict.fromkeys(member.binders, of))
     args, count = f.ret.args, attrs["f_real_outputs"]
     real = {owner.get(arg, arg) for arg in args[:count]}
     captured = attrs["df_input_captured_outputs"]

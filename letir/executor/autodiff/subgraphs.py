@@ -216,11 +216,11 @@ def _in_place(bind: Bind, names: dict) -> list[Bind]:
     f = bind.attrs["f"]
     inner: dict = dict(zip(f.params, bind.args, strict=True))
     binds = []
-    for one in f.binds:
-        args = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
-        binders = tuple([Local(binder.type, binder.name) for binder in one.binders])
-        inner.update(zip(one.binders, binders, strict=True))
-        binds.append(Bind(binders, one.op, args, one.attrs, one.source or bind.source))
+    for member in f.binds:
+        args = tuple([inner[arg] if type(arg) is Local else arg for arg in member.args])
+        binders = tuple([Local(binder.type, binder.name) for binder in member.binders])
+        inner.update(zip(member.binders, binders, strict=True))
+        binds.append(Bind(binders, member.op, args, member.attrs, member.source or bind.source))
     for binder, result in zip(bind.binders, f.ret.args, strict=True):
         source = inner[result] if type(result) is Local else result
         names[binder] = names.get(source, source) if type(source) is Local else source

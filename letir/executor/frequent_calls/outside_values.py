@@ -125,8 +125,8 @@ def _is_constant(value: Any) -> bool:
 def _codes_of(code: CodeType) -> list[CodeType]:
     """A code object and those of the functions defined in it."""
     result = [code]
-    for one in result:
-        result += [constant for constant in one.co_consts if type(constant) is CodeType]
+    for inner_code in result:
+        result += [constant for constant in inner_code.co_consts if type(constant) is CodeType]
     return result
 
 

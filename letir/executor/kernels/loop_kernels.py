@@ -224,7 +224,7 @@ class CountedCall:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
         if self.sizes:
-            sizes = [one.value_among(operands) for one in self.sizes]
+            sizes = [source.value_among(operands) for source in self.sizes]
             steps = int(sizes[1]) - int(sizes[0]) if len(sizes) == 2 else len(sizes[0])
             if steps < self.least:
                 raise KernelError("too few steps")
@@ -283,8 +283,8 @@ class TestedCall:
     def compute_with(self, xp: Any, call: Callable, operands: Sequence) -> Any:
         """The results by ``call``, which runs the kernel on arrays of the module ``xp``."""
         _expect_small(operands, self.counts)
-        carry = tuple([one.value_among(operands) for one in self.carry])
-        others = [one.value_among(operands) for one in self.others]
+        carry = tuple([source.value_among(operands) for source in self.carry])
+        others = [source.value_among(operands) for source in self.others]
         total, most = 0, _FIRST_ROWS if self.rows else MOST_STEPS
         parts: list[list] = [[] for _ in self.rows]
         while True:

@@ -227,15 +227,17 @@ class _BatchLowering(Unrolling):
     def add_parts(self, item: Operand) -> None:
         """Add the parts of an item of the block to the results."""
         b = self.builder
-        for one in self.sums:
-            size = one.n_places * len(one.offsets)
-            for n in range(one.n_places):
-                place = b.load(one.places, (self.zero, self.place_in(item, one.n_places, n)))
-                for m, offset in enumerate(one.offsets):
-                    at = self.place_in(item, size, n * len(one.offsets) + m)
+        for scattered in self.sums:
+            size = scattered.n_places * len(scattered.offsets)
+            for n in range(scattered.n_places):
+                place = b.load(
+                    scattered.places, (self.zero, self.place_in(item, scattered.n_places, n))
+                )
+                for m, offset in enumerate(scattered.offsets):
+                    at = self.place_in(item, size, n * len(scattered.offsets) + m)
                     to = (self.zero, b.add(place, self.index(offset)) if offset else place)
-                    part = b.load(one.parts, (self.zero, at))
-                    b.store(one.target, to, b.add(b.load(one.target, to), part))
+                    part = b.load(scattered.parts, (self.zero, at))
+                    b.store(scattered.target, to, b.add(b.load(scattered.target, to), part))
 
     def place_in(self, item: Operand, size: int, place: int) -> Operand:
         """The index of an element of an item in an array with items of this size."""

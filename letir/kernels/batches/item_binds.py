@@ -201,7 +201,9 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
     elif op.adds_parts == "zeros" and bind.attrs["shape"] is not None:
         rest, writes = list(bind.args), []
         for item in bind.attrs["items"]:
-            count = sum([type(one) is Here for one in (item if type(item) is tuple else (item,))])
+            count = sum(
+                [type(entry) is Here for entry in (item if type(item) is tuple else (item,))]
+            )
             writes.append((item, rest[0], tuple(rest[1 : count + 1])))
             rest = rest[count + 1 :]
     else:
@@ -229,6 +231,9 @@ def _indexed_entries(aval: ArrayType, item: Any, arrays: Sequence[Arg], n: int) 
         if dtype == np.dtype("u8") or not is_batch(arg.type, n):
             return None
     entries = expand_item(aval.shape, item, tuple([arg.type for arg in arrays]))
-    if not all(type(one) in (Here, slice, int) for one in entries) or type(entries[0]) is not Here:
+    if (
+        not all(type(entry) in (Here, slice, int) for entry in entries)
+        or type(entries[0]) is not Here
+    ):
         return None
     return entries if len(entries) == len(aval.shape) else None

@@ -76,7 +76,9 @@ class ChainCall:
                 shape = tuple([_axis_length(name, sizes) for name in array.extents[1:]])
                 result[n] = xp.empty(shape, array.dtype)
         arguments = [Argument(x, (0,), x.strides) for x in (*values, *result)]
-        extents = {one.name: _axis_length(one.name, sizes) for one in self.kernel.extents[1:]}
+        extents = {
+            extent.name: _axis_length(extent.name, sizes) for extent in self.kernel.extents[1:]
+        }
         self.launcher.launch(xp, (1,), arguments, extents)
         return result[0] if len(result) == 1 else tuple(result)
 

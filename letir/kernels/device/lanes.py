@@ -68,13 +68,13 @@ def _split_statements(body: tuple[Statement, ...]) -> tuple[list[Loop], list[Sta
     around: list[Statement] = []
     todo = list(body)
     while todo:
-        one = todo.pop()
-        if type(one) is not Loop:
-            around.append(one)
-        elif any(type(x) in (Loop, While) for x in one.body):
-            todo += one.body
+        statement = todo.pop()
+        if type(statement) is not Loop:
+            around.append(statement)
+        elif any(type(x) in (Loop, While) for x in statement.body):
+            todo += statement.body
         else:
-            innermost.append(one)
+            innermost.append(statement)
     return innermost, around
 
 
@@ -83,7 +83,7 @@ def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:
     if not loop.is_parallel:
         return None
     makers = {x.result: x for x in loop.body if type(x) is Let}
-    uses = Counter([id(x) for one in loop.body for x in _statement_operands(one)])
+    uses = Counter([id(x) for statement in loop.body for x in _statement_operands(statement)])
     names = []
     for scalar, _, then, _ in loop.carried:
         step = makers.get(then) if type(then) is Scalar else None
@@ -95,14 +95,14 @@ def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _statement_operands(one: Statement) -> Iterator[Operand]:
+def _statement_operands(statement: Statement) -> Iterator[Operand]:
     """The operands of a statement without a body."""
-    if isinstance(one, Let | FunctionCall):
-        yield from one.operands
-    elif isinstance(one, Load | Store):
-        yield from one.indices
-    if isinstance(one, Store):
-        yield one.value
+    if isinstance(statement, Let | FunctionCall):
+        yield from statement.operands
+    elif isinstance(statement, Load | Store):
+        yield from statement.indices
+    if isinstance(statement, Store):
+        yield statement.value
 
 
 def neutral_element(name: str, dtype: np.dtype) -> Number:

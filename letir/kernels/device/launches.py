@@ -66,7 +66,7 @@ class Launcher:
         if 0 in axes:
             return
         layout = tuple([None if x.is_number else (x.spread, x.inner) for x in arguments])
-        sizes = tuple([(extents or {})[one.name] for one in self.kernel.extents[1:]])
+        sizes = tuple([(extents or {})[extent.name] for extent in self.kernel.extents[1:]])
         key = (axes, layout, sizes)
         prepared = self.prepared.get(key)
         if prepared is None:

@@ -156,23 +156,23 @@ class _DeviceModule(ModuleText):
         self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
 
-    def parameter_register(self, one: Parameter, n: int) -> str:
+    def parameter_register(self, parameter: Parameter, n: int) -> str:
         """The register of the parameter at place ``n``, noted for its use."""
         result, rank = f"%a{n}", self.form.rank
-        if one.role in ("array", "number"):
-            self.bases[one.array] = result
-        elif one.role == "total":
+        if parameter.role in ("array", "number"):
+            self.bases[parameter.array] = result
+        elif parameter.role == "total":
             self.total = result
             self.names[self.kernel.extents[0]] = result
-        elif one.role == "length":
+        elif parameter.role == "length":
             self.lengths.append(result)
-        elif one.role == "extent":
-            (extent,) = [e for e in self.kernel.extents if e.name == one.name]
+        elif parameter.role == "extent":
+            (extent,) = [e for e in self.kernel.extents if e.name == parameter.name]
             self.names[extent] = result
-        elif one.axis < rank:
-            self.axis_strides[one.array, one.axis] = result
+        elif parameter.axis < rank:
+            self.axis_strides[parameter.array, parameter.axis] = result
         else:
-            self.strides[one.array, one.axis - rank + 1] = result
+            self.strides[parameter.array, parameter.axis - rank + 1] = result
         return result
 
     # ---- threads ----
@@ -234,9 +234,9 @@ class _DeviceModule(ModuleText):
             self.declared[name] = f"declare void @{name}(i32)"
             self.emit(f"call void @{name}(i32 -1)")
 
-    def store(self, one: Store, bases: dict, group: str | None) -> None:
+    def store(self, statement: Store, bases: dict, group: str | None) -> None:
         self.wait_for_lanes(self.waits)
-        super().store(one, bases, group)
+        super().store(statement, bases, group)
         self.wait_for_lanes(self.waits)
 
     def combined_scalar(self, name: str, own: Scalar) -> str:
@@ -300,18 +300,20 @@ class _DeviceModule(ModuleText):
             result = self.value(f"add i64 {result}, {along}")
         return result
 
-    def load(self, one: Load, bases: dict, group: str | None) -> str:
-        if one.array.name not in self.form.numbers:
-            return super().load(one, bases, group)
-        base = bases[one.array]
-        return self.value(f"icmp ne i8 {base}, 0") if one.array.dtype.kind == "b" else base
+    def load(self, statement: Load, bases: dict, group: str | None) -> str:
+        if statement.array.name not in self.form.numbers:
+            return super().load(statement, bases, group)
+        base = bases[statement.array]
+        return self.value(f"icmp ne i8 {base}, 0") if statement.array.dtype.kind == "b" else base
 
-    def let(self, one: Let) -> str:
-        if one.name != "fmod":
-            return super().let(one)
+    def let(self, statement: Let) -> str:
+        if statement.name != "fmod":
+            return super().let(statement)
         # LLVM's remainder for this target uses a rounded quotient
         return self.call(
-            FunctionCall(one.result, remainder_function(one.result.dtype), one.operands)
+            FunctionCall(
+                statement.result, remainder_function(statement.result.dtype), statement.operands
+            )
         )
 
 

@@ -105,7 +105,7 @@ class _CompileThreads:
         A child would wait for ever for a lock that a thread of its parent has taken.
         """
         with self.lock:
-            self.is_held, threads = True, [one for one in self.threads if one.is_alive()]
+            self.is_held, threads = True, [helper for helper in self.threads if helper.is_alive()]
         for thread in threads:
             thread.join()
         self.locks = [llvm_lock, *_locks_of_llvmlite()]

@@ -32,7 +32,9 @@ COMMON = Vectors()  # of most x86 processors
 
 def interleave_count(loop: Loop, vectors: Vectors) -> int:
     """The number of vectors, a power of 2, that a step of a loop without inner loops computes."""
-    lets = [one for one in loop.body if type(one) is Let and one.name != "bits"]
+    lets = [
+        statement for statement in loop.body if type(statement) is Let and statement.name != "bits"
+    ]
     if len(lets) < _LEAST:
         return 1
     waits = _critical_path(loop) * _RATE / len(lets)
@@ -44,26 +46,26 @@ def interleave_count(loop: Loop, vectors: Vectors) -> int:
 def _critical_path(loop: Loop) -> int:
     """The cycles from the first operand of a step to its last result."""
     ready: dict[object, int] = {}
-    for one in loop.body:
-        if type(one) is FunctionCall:
-            ready[one.result] = max([ready.get(x, 0) for x in one.operands])
-        elif type(one) is Let:
-            is_float = one.operands[-1].dtype.kind == "f"
-            cycles = _CYCLES.get(one.name, 1) if is_float else 1
-            ready[one.result] = max([ready.get(x, 0) for x in one.operands]) + cycles
+    for statement in loop.body:
+        if type(statement) is FunctionCall:
+            ready[statement.result] = max([ready.get(x, 0) for x in statement.operands])
+        elif type(statement) is Let:
+            is_float = statement.operands[-1].dtype.kind == "f"
+            cycles = _CYCLES.get(statement.name, 1) if is_float else 1
+            ready[statement.result] = max([ready.get(x, 0) for x in statement.operands]) + cycles
     return max(ready.values(), default=0)
 
 
 def _most_live(loop: Loop) -> int:
     """The most values of a step that are needed at the same time."""
     last: dict[Scalar, int] = {}
-    for n, one in enumerate(loop.body):
-        operands = getattr(one, "operands", None) or (getattr(one, "value", None),)
+    for n, statement in enumerate(loop.body):
+        operands = getattr(statement, "operands", None) or (getattr(statement, "value", None),)
         last.update({x: n for x in operands if type(x) is Scalar})
     ends: dict[int, int] = {}
     live = most = 0
-    for n, one in enumerate(loop.body):
-        result = getattr(one, "result", None)
+    for n, statement in enumerate(loop.body):
+        result = getattr(statement, "result", None)
         if result in last:
             ends[last[result]] = ends.get(last[result], 0) + 1
             live += 1

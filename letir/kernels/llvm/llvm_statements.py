@@ -54,7 +54,7 @@ def type_text(dtype: np.dtype) -> str:
 
 
 def _is_sum(loop: Loop) -> bool:
-    return any(type(one) is Let and one.reassociates for one in loop.body)
+    return any(type(statement) is Let and statement.reassociates for statement in loop.body)
 
 
 def vector_type(dtype: np.dtype, lanes: int) -> str:
@@ -81,19 +81,19 @@ def _runs_of_calls(body: tuple[Statement, ...]) -> list[tuple]:
     """The statements in their order; neighbours that call a function independently are together."""
     runs: list[tuple] = []
     results: set = set()
-    for one in body:
+    for statement in body:
         last = runs[-1][0] if runs else None
         alike = (
-            type(one) is FunctionCall
+            type(statement) is FunctionCall
             and type(last) is FunctionCall
-            and last.function is one.function
+            and last.function is statement.function
         )
-        if alike and results.isdisjoint(getattr(one, "operands", ())):
-            runs[-1] += (one,)
+        if alike and results.isdisjoint(getattr(statement, "operands", ())):
+            runs[-1] += (statement,)
         else:
-            runs.append((one,))
+            runs.append((statement,))
             results = set()
-        results.add(getattr(one, "result", None))
+        results.add(getattr(statement, "result", None))
     return runs
 
 
@@ -158,27 +158,29 @@ class StatementText:
 
     def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
         for run in _runs_of_calls(body):
-            one = run[0]
-            if type(one) is Let:
-                self.names[one.result] = self.let(one)
-            elif type(one) is Load:
-                self.names[one.result] = self.load(one, bases, group)
-            elif type(one) is Store:
-                self.store(one, bases, group)
-            elif type(one) is FunctionCall:
+            statement = run[0]
+            if type(statement) is Let:
+                self.names[statement.result] = self.let(statement)
+            elif type(statement) is Load:
+                self.names[statement.result] = self.load(statement, bases, group)
+            elif type(statement) is Store:
+                self.store(statement, bases, group)
+            elif type(statement) is FunctionCall:
                 self.calls(run, group)
-            elif type(one) is Loop:
-                self.loop(one, bases)
-            elif type(one) is While:
-                self.repeat(one, bases)
+            elif type(statement) is Loop:
+                self.loop(statement, bases)
+            elif type(statement) is While:
+                self.repeat(statement, bases)
 
     def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
         """Calls of one function, none of which needs the result of another one."""
-        for one in run:
-            self.names[one.result] = self.call(one)
+        for call in run:
+            self.names[call.result] = self.call(call)
 
-    def call(self, one: FunctionCall) -> str:
-        return self.call_text(one.function, list(map(self.operand, one.operands)), self.lanes)
+    def call(self, statement: FunctionCall) -> str:
+        return self.call_text(
+            statement.function, list(map(self.operand, statement.operands)), self.lanes
+        )
 
     def call_text(self, function: Function, operands: list[str], lanes: int) -> str:
         """A call of a function of this number of lanes, which is written later."""
@@ -203,23 +205,23 @@ class StatementText:
             place = self.value(f"getelementptr i8, ptr {place}, i64 {offset}")
         return place
 
-    def part_address(self, one: Load | Store, bases: dict) -> str:
+    def part_address(self, access: Load | Store, bases: dict) -> str:
         """The address of an element, or of its real or imaginary part."""
-        place = self.address(one.array, one.indices, bases)
-        if one.part != "imag":
+        place = self.address(access.array, access.indices, bases)
+        if access.part != "imag":
             return place
-        return self.value(f"getelementptr i8, ptr {place}, i64 {one.array.dtype.itemsize // 2}")
+        return self.value(f"getelementptr i8, ptr {place}, i64 {access.array.dtype.itemsize // 2}")
 
     def offset(self, array: Array, axis: int, index: Operand) -> str:
         """The distance in bytes along an axis from the first element to the one at ``index``."""
         return self.value(f"mul i64 {self.operand(index)}, {self.strides[array, axis]}")
 
-    def load(self, one: Load, bases: dict, group: str | None) -> str:
-        dtype = one.result.dtype
-        place = self.part_address(one, bases)
+    def load(self, statement: Load, bases: dict, group: str | None) -> str:
+        dtype = statement.result.dtype
+        place = self.part_address(statement, bases)
         access = f", !llvm.access.group {group}" if group else ""
-        stride = self.strides.get((one.array, len(one.indices) - 1))
-        if not one.array.is_written and stride == "0":
+        stride = self.strides.get((statement.array, len(statement.indices) - 1))
+        if not statement.array.is_written and stride == "0":
             # one element for a whole loop: NumPy copies it if a result overlaps it
             access += f", !invariant.load {self.note('!{}')}"
         # NumPy passes arrays to inner loops that are aligned for their dtype
@@ -227,12 +229,12 @@ class StatementText:
         result = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
         return self.value(f"icmp ne i8 {result}, 0") if dtype.kind == "b" else result
 
-    def store(self, one: Store, bases: dict, group: str | None) -> None:
-        dtype = one.value.dtype
-        value = self.operand(one.value)
+    def store(self, statement: Store, bases: dict, group: str | None) -> None:
+        dtype = statement.value.dtype
+        value = self.operand(statement.value)
         if dtype.kind == "b":
             value = self.value(f"zext i1 {value} to i8")
-        place = self.part_address(one, bases)
+        place = self.part_address(statement, bases)
         access = f", !llvm.access.group {group}" if group else ""
         aval = _memory_type(dtype)
         self.emit(f"store {aval} {value}, ptr {place}, align {dtype.itemsize}{access}")
@@ -243,7 +245,7 @@ class StatementText:
         before, head, inside, after = self.block, *(f"{n}{number}" for n in ("head", "in", "end"))
         extent, index = self.operand(loop.extent), f"%i{number}"
         start, step = self.steps_of(loop)
-        is_inner = not any(type(one) is Loop for one in loop.body)
+        is_inner = not any(type(part) is Loop for part in loop.body)
         group = self.note("distinct !{}") if is_inner and loop.is_parallel else None
         self.emit(f"br label %{head}")
         self.open(head)
@@ -260,9 +262,9 @@ class StatementText:
         end = self.block
         self.emit(f"br label %{head}{self.loop_notes(loop, group)}")
         phis = [f"  {index} = phi i64 [{start}, %{before}], [{then}, %{end}]"]
-        for one in loop.carried:
-            phis.append(self.phi(one, before, end))
-            self.names[one[3]] = self.names[one[0]]
+        for part in loop.carried:
+            phis.append(self.phi(part, before, end))
+            self.names[part[3]] = self.names[part[0]]
         self.lines[at:at] = phis
         self.open(after)
 
@@ -287,7 +289,7 @@ class StatementText:
         self.open(inside)
         self.body(loop.body, bases, None)
         self.emit(f"br label %{head}")
-        self.lines[at:at] = [self.phi(one, before, self.block) for one in loop.carried]
+        self.lines[at:at] = [self.phi(part, before, self.block) for part in loop.carried]
         for scalar, _, _, result in loop.carried:
             self.names[result] = self.names[scalar]
         self.open(after)
@@ -321,13 +323,13 @@ class StatementText:
 
     # ---- instructions ----
 
-    def let(self, one: Let) -> str:
-        name, operands = one.name, [self.operand(x) for x in one.operands]
-        dtype, result = one.operands[-1].dtype, one.result.dtype
+    def let(self, statement: Let) -> str:
+        name, operands = statement.name, [self.operand(x) for x in statement.operands]
+        dtype, result = statement.operands[-1].dtype, statement.result.dtype
         aval = self.type_of(dtype)
         if name in _BY_KIND:
             opcode = _BY_KIND[name]["fiub".index(dtype.kind) % 3 if dtype.kind != "b" else 2]
-            flags = " reassoc" if one.reassociates else ""
+            flags = " reassoc" if statement.reassociates else ""
             return self.value(f"{opcode}{flags} {aval} {', '.join(operands)}")
         if name == "neg" and dtype.kind == "f":
             return self.value(f"fneg {aval} {operands[0]}")

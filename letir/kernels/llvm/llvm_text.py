@@ -92,13 +92,13 @@ class _HostModule(ModuleText):
         """A call of a function for several elements; the last one fills the lanes that are left."""
         function, vectors = run[0].function, []
         for n, param in enumerate(function.params):
-            operands = [one.operands[n] for one in run]
+            operands = [call.operands[n] for call in run]
             operands += [operands[-1]] * (lanes - len(run))
             vectors.append(self.vector_of(operands, param.dtype))
         vector = self.call_text(function, vectors, lanes)
         aval = vector_type(function.result.dtype, lanes)
-        for n, one in enumerate(run):
-            self.names[one.result] = self.value(f"extractelement {aval} {vector}, i64 {n}")
+        for n, call in enumerate(run):
+            self.names[call.result] = self.value(f"extractelement {aval} {vector}, i64 {n}")
 
     def vector_of(self, operands: list[Operand], dtype: np.dtype) -> str:
         """A register with these scalars."""
@@ -155,9 +155,9 @@ class _HostModule(ModuleText):
         NumPy may copy broadcast operands of elementwise functions to contiguous buffers.
         """
         kernel = self.kernel
-        loops = [one for one in kernel.body if type(one) is Loop]
+        loops = [loop for loop in kernel.body if type(loop) is Loop]
         # known strides do not speed up loops that carry scalars from step to step
-        if not loops or not (kernel.takes_contiguous or any(one.is_parallel for one in loops)):
+        if not loops or not (kernel.takes_contiguous or any(loop.is_parallel for loop in loops)):
             return [None]
         result: list[dict | None] = [self.contiguous_strides()]
         if kernel.takes_contiguous:
@@ -202,9 +202,9 @@ class _HostModule(ModuleText):
 def _functions_in_loops(body: tuple[Statement, ...]) -> dict[Function, None]:
     """The functions that innermost parallel loops call, in a fixed order."""
     result: dict = {}
-    for one in body:
-        if type(one) is Loop and one.is_parallel:
-            result |= {x.function: None for x in one.body if type(x) is FunctionCall}
-        if isinstance(one, Loop | While):
-            result |= _functions_in_loops(one.body)
+    for statement in body:
+        if type(statement) is Loop and statement.is_parallel:
+            result |= {x.function: None for x in statement.body if type(x) is FunctionCall}
+        if isinstance(statement, Loop | While):
+            result |= _functions_in_loops(statement.body)
     return result

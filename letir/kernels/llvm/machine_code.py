@@ -47,7 +47,7 @@ def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
 @with_progress_bar("compiling kernels")
 def ufuncs_of(kernels: list[tuple[Kernel, str | None]]) -> list[np.ufunc]:
     """The ufuncs of kernels with these signatures, which are compiled side by side."""
-    begun = [begin_ufunc(*one) for one in kernels]
+    begun = [begin_ufunc(*kernel) for kernel in kernels]
     return [finished() for finished in (LATE_BOUND["count_items"](begun) if WATCHED else begun)]
 
 

@@ -82,4 +82,4 @@ def _is_small(aval: Any, dtype: np.dtype, most: int) -> bool:
 def _has_plain_item(item: Any) -> bool:
     """Whether an index has only integers, slices and an ellipsis."""
     entries = item if type(item) is tuple else (item,)
-    return all(type(one) in (int, slice) or one is ... for one in entries)
+    return all(type(entry) in (int, slice) or entry is ... for entry in entries)

@@ -93,8 +93,8 @@ def _emit(
         with b.loop(steps, is_parallel=False) as step:
             operands_at = [(j, _operands(b, name, partial(value, j=j))) for j in places_of(step)]
             results = [(j, _apply_operation(b, name, operands)) for j, operands in operands_at]
-            for j, one in results:
-                b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), one)
+            for j, value_at in results:
+                b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), value_at)
 
 
 def _steps_of_several(b: Builder, n1: Operand) -> tuple[Operand, Callable]:

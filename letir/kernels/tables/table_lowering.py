@@ -346,8 +346,8 @@ class _Lowering(TableRows):
         ((count,), (outer,)), ((terms,), (inner,)) = parts
         if self.is_exact or terms > _MOST_REDUCED or count != target.size:
             raise NoKernel
-        one = self.operand(Const(1))
-        row = ["dot", count, terms, target.start, 1, 0, x.start, outer, inner, one.start]
+        unit = self.operand(Const(1))
+        row = ["dot", count, terms, target.start, 1, 0, x.start, outer, inner, unit.start]
         self.append(row)
         self.last = target.root if count == 1 else None
 

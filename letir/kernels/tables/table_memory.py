@@ -61,7 +61,7 @@ def merged_loops(
     for axis, n in enumerate(shape):
         if n == 1:
             continue
-        own = [one[axis] for one in strides]
+        own = [strides_of[axis] for strides_of in strides]
         if lengths and all(merged[-1] == n * step for merged, step in zip(steps, own, strict=True)):
             lengths[-1] *= n
             for merged, step in zip(steps, own, strict=True):
@@ -108,16 +108,16 @@ def index_place(x: TablePlace, item: Any) -> TablePlace:
     """The place of a part of a value."""
     entries = list(item) if type(item) is tuple else [item]
     if ... in entries:
-        at = next(n for n, one in enumerate(entries) if one is ...)
+        at = next(n for n, entry in enumerate(entries) if entry is ...)
         missing = len(x.shape) - len(entries) + 1
         entries[at : at + 1] = [slice(None)] * missing
     entries += [slice(None)] * (len(x.shape) - len(entries))
     start, shape, strides = x.start, [], []
-    for one, n, step in zip(entries, x.shape, x.strides, strict=True):
-        if type(one) is int:
-            start += (one + n if one < 0 else one) * step
+    for entry, n, step in zip(entries, x.shape, x.strides, strict=True):
+        if type(entry) is int:
+            start += (entry + n if entry < 0 else entry) * step
             continue
-        first, stop, stride = one.indices(n)
+        first, stop, stride = entry.indices(n)
         length = len(range(first, stop, stride))
         start += first * step if length else 0
         shape.append(length)
@@ -136,4 +136,4 @@ def view_places(bind: Bind, x: TablePlace) -> list[TablePlace] | None:
     views = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
     if views is None:
         return None
-    return [TablePlace(x.root, x.start + offset, *one) for offset, *one in views]
+    return [TablePlace(x.root, x.start + offset, *layout) for offset, *layout in views]

@@ -59,9 +59,9 @@ class TableRows:
             return False
         step = part.strides[0] if part.shape else 0
         if row[0] != "dot":
-            for start, _, one in (row[6:9], row[9:12]):
+            for start, _, stride in (row[6:9], row[9:12]):
                 inside = root.start <= start < root.start + root.size
-                if inside and new.size > 1 and (start, one) != (part.start, step):
+                if inside and new.size > 1 and (start, stride) != (part.start, step):
                     return False
         row[3], row[4], row[5] = part.start, 0, step
         self.last = None

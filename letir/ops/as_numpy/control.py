@@ -59,11 +59,11 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
 
 def looped(write: Any, *args: str, body: Lambda, mapped: Sequence[bool]) -> str:
     """The body as a function, called on one example after the other; results are stacked."""
-    one = write.function(body, "example", "One example of a batch.")
+    example_function = write.function(body, "example", "One example of a batch.")
     counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
     rows, i = write.named("examples"), write.named("i")
     each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
-    write.line(f"{rows} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
+    write.line(f"{rows} = [{example_function}({', '.join(each)}) for {i} in range(len({counted}))]")
     avals = [arg.type for arg in body.ret.args]
     empty = [
         write.call("np.zeros", write.literal((0, *aval.shape)), dtype=aval.dtype) for aval in avals

@@ -251,9 +251,9 @@ def _norm_prepare(x, ord=None, axis=None, keepdims=False):
 def _norm_of_traced_order(x, ord: Value, axis, keepdims):
     """The norm as NumPy computes it: guards decide which formula holds for the order."""
     axes = _axes_of_norm(np.ndim(x), ord, axis)
-    for known in _ORDERS_OF_MATRICES if type(axes) is tuple else _ORDERS_OF_VECTORS:
-        if ord == known:  # with a guard
-            return norm(x, known, axis, keepdims)
+    for order in _ORDERS_OF_MATRICES if type(axes) is tuple else _ORDERS_OF_VECTORS:
+        if ord == order:  # with a guard
+            return norm(x, order, axis, keepdims)
     if type(axes) is tuple:
         raise ValueError("Invalid norm order for matrices.")
     size = abs_(x) if np.result_type(x).kind in "fc" else abs_(x).astype(np.float64)

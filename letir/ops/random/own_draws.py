@@ -93,7 +93,7 @@ class _States:
             self.written[first[0]] = rest[0][1] if is_own else -1
             self.origins[bind.binders[0]] = rest[0]
         else:
-            self.others.update([one[0] for one in origins if one is not None])
+            self.others.update([origin[0] for origin in origins if origin is not None])
 
     def state_after(self, state: tuple[Local, int]) -> tuple[Local, int]:
         """The state after a draw from ``state``, or after a seed; it must be the latest one."""

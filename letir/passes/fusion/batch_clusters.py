@@ -57,8 +57,8 @@ def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[Batch
     search.run()
     return [
         own
-        for one in search.clusters
-        for own in search.independent_parts(one)
+        for cluster in search.clusters
+        for own in search.independent_parts(cluster)
         if search.pays(own, worth)
     ]
 
@@ -170,7 +170,7 @@ class _Search:
         if any(bind.op.product for bind in binds) and work >= self.worth_of_products(binds, worth):
             return True
         gathers = kinds.count("gather")
-        is_vectors = all(math.prod(one.type.shape[1:]) == 1 for one in results)
+        is_vectors = all(math.prod(result.type.shape[1:]) == 1 for result in results)
         is_short = self.n < _WORTH_OF_ONE * worth  # arrays stay in the cache between NumPy's calls
         if is_vectors and is_short and not moves and work <= 2 * self.n * gathers:
             return False  # NumPy reads single elements at indices faster

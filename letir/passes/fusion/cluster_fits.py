@@ -47,7 +47,7 @@ def joins_as_full_value(bind: Bind, shape: Shape, split: Split, inside: set) -> 
 
     ``inside``: values that the group computes.
     """
-    bits = sum([bit for bit, one in _splits_of(shape) if one == split])
+    bits = sum([bit for bit, other in _splits_of(shape) if other == split])
     kinds: dict[Arg, str] = {arg: "full" for arg in bind.args if arg in inside}
     kind, splits = fit_into_cluster(bind, shape, bits, kinds)
     return kind == "full" and bool(splits)

@@ -34,12 +34,12 @@ def without_groups(fn: Lambda) -> Lambda:
         body = bind.attrs["body"]
         inner = dict(zip(body.params, args, strict=True))
         outer = dict(zip(body.ret.args, bind.binders, strict=True))
-        for one in body.binds:
-            for binder in one.binders:
+        for member in body.binds:
+            for binder in member.binders:
                 inner[binder] = outer.get(binder) or Local(binder.type, binder.name)
-            operands = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
-            binders = tuple([inner[binder] for binder in one.binders])
-            binds.append(Bind(binders, one.op, operands, one.attrs, one.source))
+            operands = tuple([inner[arg] if type(arg) is Local else arg for arg in member.args])
+            binders = tuple([inner[binder] for binder in member.binders])
+            binds.append(Bind(binders, member.op, operands, member.attrs, member.source))
         for result, binder in zip(body.ret.args, bind.binders, strict=True):
             if inner[result] is not binder:  # a value is returned twice, or a parameter is returned
                 names[binder] = inner[result]
@@ -147,7 +147,7 @@ class _Regrouping:
                     done.add(id(bind))
                     stack.append((bind, True))
                     needed = [by_binder[arg] for arg in bind.locals() if arg in by_binder]
-                    stack += [(one, False) for one in reversed(needed) if id(one) not in done]
+                    stack += [(item, False) for item in reversed(needed) if id(item) not in done]
         return order
 
     def new_binds(self, position: int) -> list[Bind]:

@@ -277,10 +277,10 @@ def _sorted_copies(bind: Bind, group: _Group, computed: set[Local]) -> tuple[Bin
         computed.update(bind.binders)
         return bind, 0
     body = bind.attrs["body"]
-    origins = [group.origins.get(one.binders[0]) for one in body.binds]
+    origins = [group.origins.get(member.binders[0]) for member in body.binds]
     again = [origin is not None and origin in computed for origin in origins]
     pairs = zip(body.binds, origins, strict=True)
-    computed.update([one.binders[0] if origin is None else origin for one, origin in pairs])
+    computed.update([member.binders[0] if origin is None else origin for member, origin in pairs])
     if not any(again):
         return bind, 0
     order = sorted(range(len(again)), key=lambda n: (not again[n], n))

@@ -96,7 +96,9 @@ def row_clusters(
     """
     products = paired_products(fn.binds) if with_products else frozenset()
     clusters = _Search(fn, may_join, worth, products).run()
-    if products and any(not has_pairs([fn.binds[n] for n in one.members]) for one in clusters):
+    if products and any(
+        not has_pairs([fn.binds[n] for n in candidate.members]) for candidate in clusters
+    ):
         return row_clusters(fn, may_join, worth)
     return [cluster for cluster in clusters if cluster.pays(fn, worth)]
 
@@ -139,7 +141,7 @@ class _Search:
                 self.owners[bind.binders[0]] = cluster
             for binder in bind.binders:
                 self.made[binder] = position
-        return [one for one in self.clusters if one.into is None]
+        return [candidate for candidate in self.clusters if candidate.into is None]
 
     # ---- one bind ----
 

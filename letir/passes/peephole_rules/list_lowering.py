@@ -56,8 +56,8 @@ def _lower_lists(fn: Lambda) -> Lambda:
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        one = bind.substitute(names) if names else bind
-        for each in _replacement_binds(one, facts, names, counts):
+        renamed = bind.substitute(names) if names else bind
+        for each in _replacement_binds(renamed, facts, names, counts):
             binds.append(each)
             facts.note(each)
     if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):

@@ -79,11 +79,11 @@ class FlowReader(ExpressionReader):
         """``name = value`` or ``name, name = value``."""
         term = self.term(value)  # read before the names are bound: x = x + 1 reads the old x
         targets: list[ast.Name] = []
-        for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
-            if not isinstance(one, ast.Name):
-                raise self.error(one, "assign to names: nothing is changed in place")
-            targets.append(one)
-        names = tuple(self.bind(one, one.id) for one in targets)
+        for element in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+            if not isinstance(element, ast.Name):
+                raise self.error(element, "assign to names: nothing is changed in place")
+            targets.append(element)
+        names = tuple(self.bind(element, element.id) for element in targets)
         unpacks = not isinstance(target, ast.Name)
         if isinstance(value, ast.List) or (type(term) is Name and term.id in self.lists):
             self.lists.update(names)

@@ -184,15 +184,19 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
         inside.append((builder, child.block(block)))
     ends = [values for _, values in inside]
     patterns = []
-    for name, one, other in zip(names, *ends, strict=True):
+    for name, first_end, other in zip(names, *ends, strict=True):
         try:
             patterns.append(
-                common_pattern(Fixed(one) if is_static(one) else pattern_of(one), other)
+                common_pattern(
+                    Fixed(first_end) if is_static(first_end) else pattern_of(first_end), other
+                )
             )
         except DiffersError:
-            first, second = description_of(one), description_of(other)
+            first, second = description_of(first_end), description_of(other)
             kinds = f"{first} where the condition holds, {second} where not"
-            raise _types_differ_error(emitter, one, other, f"{name!r} is {kinds}", at) from None
+            raise _types_differ_error(
+                emitter, first_end, other, f"{name!r} is {kinds}", at
+            ) from None
     bodies = [builder.build(flatten_values(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all results are known, and equal in both branches
         return all_rebuilt(patterns, ())
@@ -202,9 +206,9 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
     return all_rebuilt(patterns, results)
 
 
-def _types_differ_error(emitter, one, other, message: str, at) -> LetirError:
+def _types_differ_error(emitter, first_value, other, message: str, at) -> LetirError:
     """The error for a name whose values have no common type."""
-    shapes = [_shape_of(value) for value in (one, other)]
+    shapes = [_shape_of(value) for value in (first_value, other)]
     error = DTypeError if shapes[0] == shapes[1] else ShapeError
     return error(
         f"{emitter.function.name}: {message}\n"

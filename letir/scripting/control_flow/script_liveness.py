@@ -81,7 +81,7 @@ def _bound_in(node: ast.stmt) -> Collection[str]:
             nodes = [target]
         case _:
             nodes = []
-    return [n.id for one in nodes for n in ast.walk(one) if isinstance(n, ast.Name)]
+    return [n.id for part in nodes for n in ast.walk(part) if isinstance(n, ast.Name)]
 
 
 def assigned_names(statements: Iterable[ast.stmt]) -> list[str]:

@@ -89,5 +89,5 @@ def _names_in(node: ast.expr | None) -> list[str] | None:
     """The names in a tuple that consists of names; None for anything else."""
     if not isinstance(node, ast.Tuple):
         return None
-    names = [one.id for one in node.elts if isinstance(one, ast.Name)]
+    names = [element.id for element in node.elts if isinstance(element, ast.Name)]
     return names if len(names) == len(node.elts) else None

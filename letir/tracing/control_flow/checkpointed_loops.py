@@ -76,8 +76,10 @@ def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lamb
     carried = _params_like(step, body.params)
     next_carry = step.call(body, carried)
     (goes,) = step.call(test, [*next_carry, *carried[count:]])
-    one = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *next_carry])
-    return builder.build(_apply_recorded(while_loop, [0, first, *values], test=ask, body=one)[1:])
+    step_program = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *next_carry])
+    return builder.build(
+        _apply_recorded(while_loop, [0, first, *values], test=ask, body=step_program)[1:]
+    )
 
 
 # ---- counted ----
@@ -148,6 +150,6 @@ def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> li
     inner = LetBuilder()
     bounds = [inner.param(begin.type), inner.param(stop.type)]
     loop = _apply_recorded(fori_loop, [*bounds, *_params_like(inner, body.params[1:])], body=body)
-    one = outer.build(_checkpoint_segment(inner.build(loop), [begin, stop, *params]))
+    segment_body = outer.build(_checkpoint_segment(inner.build(loop), [begin, stop, *params]))
     segments = -((start - end) // every)  # rounded up
-    return _apply_recorded(fori_loop, [0, segments, *values, start, end], body=one)[:count]
+    return _apply_recorded(fori_loop, [0, segments, *values, start, end], body=segment_body)[:count]

@@ -30,7 +30,7 @@ def memory_content(fn: Lambda) -> dict[str, Any]:
     for i in range(len(live)):  # a bind without a step changes nothing
         now = live[i] = live[i] if i in steps else now
     at.append(len(fn))  # results exist after the last step
-    arrays = [[at[one.first], at[one.last], one.bytes] for one in timeline.arrays]
+    arrays = [[at[array.first], at[array.last], array.bytes] for array in timeline.arrays]
     return {"live": live, "arrays": arrays, "exact": timeline.is_exact}
 
 

@@ -107,8 +107,8 @@ def _degrees(x):
 @computes_op("ldexp")
 def _ldexp(x, n):
     half = n // 2  # in two steps: 2 ** n may overflow where the result does not
-    one = x * np.power(np.asarray(2, x.dtype), half.astype(x.dtype))
-    return one * np.power(np.asarray(2, x.dtype), (n - half).astype(x.dtype))
+    half_scaled = x * np.power(np.asarray(2, x.dtype), half.astype(x.dtype))
+    return half_scaled * np.power(np.asarray(2, x.dtype), (n - half).astype(x.dtype))
 
 
 @computes_op("frexp")

@@ -154,8 +154,8 @@ def _scales_and_sizes(
         return factors, new
     factors = [m / n if n else 1.0 for m, n in zip(new, old, strict=True)]
     if policy != "stretch":
-        one = min(factors) if policy == "not_larger" else max(factors)
-        return [one] * len(axes), [int(one * n + 0.5) for n in old]
+        factor = min(factors) if policy == "not_larger" else max(factors)
+        return [factor] * len(axes), [int(factor * n + 0.5) for n in old]
     return factors, new
 
 
