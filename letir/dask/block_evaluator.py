@@ -91,7 +91,7 @@ class DaskEvaluator(Evaluator):
         if not all(map(has_static_shape, avals)):
             raise self._refusal(bind, operands, "the sizes of its result depend on values")
         if op.role == "fused":
-            return self._fused(bind, operands, avals)
+            return self._group_results(bind, operands, avals)
         if op.elementwise:
             return elementwise_by_block(
                 BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), avals
@@ -104,7 +104,7 @@ class DaskEvaluator(Evaluator):
             return self._picked_rows(bind, operands)
         return self._by_dask(bind, operands, avals)
 
-    def _fused(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
+    def _group_results(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
         """The results of a group of elementwise binds."""
         fn = bind.attrs["body"]
         if all(inner.op.elementwise for inner in fn.binds) and len({k.shape for k in avals}) == 1:

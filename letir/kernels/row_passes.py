@@ -69,7 +69,9 @@ class Space:
     def place_of(self, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         """The kind of an operand that full values read, and its shape as a kernel parameter."""
         full = (1,) * (len(self.shape) - len(shape)) + shape
-        return self._placed(full[: self.split], full[self.split :] == self.shape[self.split :])
+        return self._operand_shape(
+            full[: self.split], full[self.split :] == self.shape[self.split :]
+        )
 
     def row_place_of(self, shape: tuple[int, ...], result: tuple[int, ...]) -> tuple:
         """The kind and shape of an operand that a value with one element per row reads.
@@ -77,11 +79,13 @@ class Space:
         ``result``: the shape of that value.
         """
         if math.prod(shape) == math.prod(result):
-            return self._placed(self.shape[: self.split], False)
+            return self._operand_shape(self.shape[: self.split], False)
         full = ((1,) * (len(result) - len(shape)) + shape)[: self.split]
-        return self._placed(full if math.prod(shape) > 1 else (1,) * self.split, False)
+        return self._operand_shape(full if math.prod(shape) > 1 else (1,) * self.split, False)
 
-    def _placed(self, before: tuple[int, ...], has_columns: bool) -> tuple[str, tuple[int, ...]]:
+    def _operand_shape(
+        self, before: tuple[int, ...], has_columns: bool
+    ) -> tuple[str, tuple[int, ...]]:
         """(kind, shape) of an operand; ``before``: the lengths of its axes before the columns."""
         lead, rows = before[: self.lead], before[self.lead :]
         has_rows = rows == self.shape[self.lead : self.split]

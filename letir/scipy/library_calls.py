@@ -66,7 +66,7 @@ def _recorded_call(
         form = form_of_argument((args, kwargs), operands)
         name = f"{part}.{original.__name__}"
         values = concrete_values(operands, name)
-        result = _computed(name, original, form, operands, values)
+        result = _call_scipy(name, original, form, operands, values)
         results, leaves = describe_result(result)
         results = results if leaves else None
     except DTypeError:
@@ -133,7 +133,7 @@ def concrete_values(operands: Iterable, name: str) -> list:
     return values
 
 
-def _computed(name: str, original: Callable, form: tuple, operands: list, values: list) -> Any:
+def _call_scipy(name: str, original: Callable, form: tuple, operands: list, values: list) -> Any:
     """The result of SciPy's function ``original`` for these values of operands."""
     copies = [x.copy() if type(x) is np.ndarray else x for x in values]
     call = functools.partial(called_by_name, np)

@@ -137,13 +137,13 @@ def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
     if isinstance(value, _SEQUENCES):
         return _items(value, enumerate(list(value)))
     if isinstance(value, tuple | frozenset | set):
-        return _unchanged(value)
+        return _searched_values(value)
     if kind is FunctionType:
         return _places_in_function(value) if is_user_module(value.__globals__) else ()
     if kind is MethodType:
-        return _unchanged((value.__func__, value.__self__))
+        return _searched_values((value.__func__, value.__self__))
     if kind is functools.partial:
-        return _unchanged((value.func, value.args, value.keywords))
+        return _searched_values((value.func, value.args, value.keywords))
     if kind is ModuleType:
         return _globals_of(vars(value)) if is_user_module(vars(value)) else ()
     if isinstance(value, type):
@@ -156,7 +156,7 @@ def _items(owner: Any, items: Iterable[tuple]) -> Iterator[tuple[Callable, Any]]
         yield functools.partial(ItemSite, owner, key), item
 
 
-def _unchanged(values: Iterable) -> Iterator[tuple[Callable, Any]]:
+def _searched_values(values: Iterable) -> Iterator[tuple[Callable, Any]]:
     """Values that are searched, in places that are not exchanged."""
     for item in values:
         if _replacement(item) is None:
@@ -171,7 +171,7 @@ def _places_in_function(f: FunctionType) -> Iterator[tuple[Callable, Any]]:
             continue
     if f.__defaults__:
         yield functools.partial(PlaceSite, f, "__defaults__"), f.__defaults__
-    yield from _unchanged((f.__kwdefaults__, f.__dict__))
+    yield from _searched_values((f.__kwdefaults__, f.__dict__))
     yield from _globals_of(f.__globals__)
 
 
@@ -181,7 +181,7 @@ def _globals_of(space: dict) -> Iterator[tuple[Callable, Any]]:
 
 
 def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
-    yield from _unchanged(owner.__bases__)
+    yield from _searched_values(owner.__bases__)
     for name, member in list(vars(owner).items()):
         if name.startswith("__") and name != "__call__":
             continue
@@ -196,7 +196,7 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
 
 
 def _places_in_object(value: Any) -> Iterator[tuple[Callable, Any]]:
-    yield from _unchanged((type(value), attributes_of(value)))
+    yield from _searched_values((type(value), attributes_of(value)))
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):

@@ -22,10 +22,10 @@ def stop_gradient(x: Any) -> Any:
     if isinstance(x, Value):
         return casting.stop_gradient(x)
     leaves, structure = pytrees.flatten(x)
-    return structure.unflatten([_stopped(leaf) for leaf in leaves])
+    return structure.unflatten([_stop_leaf(leaf) for leaf in leaves])
 
 
-def _stopped(leaf: Any) -> Any:
+def _stop_leaf(leaf: Any) -> Any:
     """A leaf as a constant; one that is not traced is a constant already."""
     if isinstance(leaf, Value):
         return casting.stop_gradient(leaf)

@@ -87,7 +87,7 @@ class Members:
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """The bytes of a member, unpacked up to the limit."""
-        with self._opened(name) as stream:
+        with self._member_stream(name) as stream:
             # the declared size may be a lie: one byte too many reveals it
             content = stream.read(min(self.left, self.left if most is None else most) + 1)
         self._take(len(content), most)
@@ -96,7 +96,7 @@ class Members:
     def read_text(self, name: str) -> str:
         """The text in a member."""
         chunks, count = [], 0
-        with self._opened(name) as stream:
+        with self._member_stream(name) as stream:
             while chunk := stream.read(min(_CHUNK, self.left + 1)):
                 self._take(len(chunk), None)
                 count += len(chunk)
@@ -116,7 +116,7 @@ class Members:
             raise ParseError(f"the text is not UTF-8: {error}") from None
 
     @contextmanager
-    def _opened(self, name: str) -> Iterator[IO[bytes]]:
+    def _member_stream(self, name: str) -> Iterator[IO[bytes]]:
         """The stream of a member; errors while it is read become ParseErrors."""
         self.last = name
         if not self.has(name):

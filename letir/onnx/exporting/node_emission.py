@@ -106,7 +106,7 @@ class Emission:
         if has_complex(bind):
             return self._on_pairs(g, bind)
         if op.random and op.decompose is None:
-            return self._drawn(g, bind)
+            return self._constant_draws(g, bind)
         rule = rule_for(op.name)
         if rule is not None:
             return rule(g, bind)
@@ -114,7 +114,7 @@ class Emission:
             return emit_node(g, bind, op.onnx)
         if callable(op.onnx):
             return _checked_names(bind, op.onnx(g, bind))
-        for way in (self._in_place, self._sized, self._by_program, self._as_value):
+        for way in (self._in_place, self._results_of_sizes, self._by_program, self._as_value):
             result = way(g, bind)
             if result is not None:
                 return result
@@ -123,7 +123,7 @@ class Emission:
             return custom_node(g, bind, self.custom_domain)
         raise Unexportable(_reason_for(op))
 
-    def _drawn(self, g: Graph, bind: Bind) -> str | Sequence[str]:
+    def _constant_draws(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The random numbers of a key that the program holds, as constants of the model."""
         values = g.top.known
         names = g.operands(bind)
@@ -144,7 +144,7 @@ class Emission:
         result = emit_pairs(g, bind)
         if result is not None:
             return result
-        for way in (self._in_place, self._sized):
+        for way in (self._in_place, self._results_of_sizes):
             result = way(g, bind)
             if result is not None:
                 return result
@@ -160,7 +160,7 @@ class Emission:
         chosen = layout.in_place(bind, _number_of_constant)
         return None if chosen is None else self.body(g, *chosen)
 
-    def _sized(self, g: Graph, bind: Bind) -> str | Sequence[str] | None:
+    def _results_of_sizes(self, g: Graph, bind: Bind) -> str | Sequence[str] | None:
         """The results of an operation whose attributes have symbolic sizes, read from operands."""
         if bind.op.role != "sized":
             return None

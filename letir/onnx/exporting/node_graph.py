@@ -318,12 +318,12 @@ class Graph:
             return self("Div", self.number(name.of), self.array(name.by, np.int64))
         for local, value in self.top.inputs:
             for axis, n in enumerate(local.type.shape):
-                result = self._solved(name, n, value, axis)
+                result = self._size_from_axis(name, n, value, axis)
                 if result is not None:
                     return result
         raise Unexportable(f"the size {name} is not a size of an input")
 
-    def _solved(self, name: str, n: Any, value: str, axis: int) -> str | None:
+    def _size_from_axis(self, name: str, n: Any, value: str, axis: int) -> str | None:
         """The value of ``name`` from an axis with the size ``factor * name + rest``."""
         match n.terms if type(n) is Size else ():
             case (((only,), factor),) | (((only,), factor), ((), _)) if only == name:

@@ -109,10 +109,10 @@ _NO_FORM = never("the numbers are not a differentiable function of this distribu
 
 def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=()):
     """(numbers drawn by the generator's ``method``, the next state)."""
-    return _drawn(state, operands, method, shape, dtype, dict(options))
+    return _draw_on_host(state, operands, method, shape, dtype, dict(options))
 
 
-def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
+def _draw_on_host(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
     """A draw, on the host: its result and the next state."""
     generator = generator_of(state)
     result = numbers_of(generator, operands, method, shape, dtype, options)
@@ -171,9 +171,9 @@ def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
 
 
 def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
-    """A call of ``_drawn``, which is copied into the module with the functions that it calls."""
+    """A call of ``_draw_on_host``, copied into the module with the functions that it calls."""
     functions = (numbers_of, generator_states.state_of, generator_states.generator_of)
-    text = _plain_text(_drawn)
+    text = _plain_text(_draw_on_host)
     for f in functions:
         text = text.replace(f"{f.__name__}(", f"{write.helper(_plain_text(f))}(")
     arguments = "".join(f"{operand}, " for operand in operands)

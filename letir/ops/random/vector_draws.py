@@ -101,7 +101,7 @@ def _multinomial(generator: Any, n: Any, pvals: Any, size: Any = None) -> Any:
     return generator.draw("multinomial", (n, pvals), shape, np.int64)
 
 
-def _permuted(generator: Any, x: Any, axis: Any = None, out: Any = None) -> Any:
+def _permute_rows(generator: Any, x: Any, axis: Any = None, out: Any = None) -> Any:
     """``x`` with each row along ``axis``, or all elements, in a random order of its own."""
     x = x if isinstance(x, Value) else array_of_list(x) if isinstance(x, list) else np.asarray(x)
     if not x.ndim:
@@ -138,7 +138,7 @@ _DRAWS = {
     "multivariate_normal": _multivariate_normal,
     "dirichlet": _dirichlet,
     "multinomial": _multinomial,
-    "permuted": _permuted,
+    "permuted": _permute_rows,
 }
 
 

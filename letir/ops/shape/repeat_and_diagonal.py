@@ -44,13 +44,13 @@ def _integer_or_tuple(numbers):
     return as_size(numbers)
 
 
-def _truncated(count: Any) -> Any:
+def _whole_count(count: Any) -> Any:
     """A count as np.roll and np.repeat take it: a boolean or a float as an integer, with a guard.
 
     Arrays, and lists of counts but for their items, are returned as they are.
     """
     if isinstance(count, list | tuple):
-        return [_truncated(n) for n in count]
+        return [_whole_count(n) for n in count]
     if isinstance(count, Value):
         is_other = count.dtype.kind in "fb" and not count.shape
     else:
@@ -63,7 +63,7 @@ def _truncated(count: Any) -> Any:
 
 def _roll_prepare(a, shift, axis=None):
     """np.roll, with as many shifts as axes."""
-    shift, axis = _truncated(shift), array_as_tuple(axis)
+    shift, axis = _whole_count(shift), array_as_tuple(axis)
     shifts = shift if isinstance(shift, list | tuple) else (shift,)
     axes = int_or_tuple(axis) if isinstance(axis, list | tuple) else (axis,)
     sizes = (a.size,) if axis is None else a.shape
@@ -179,7 +179,7 @@ def one_or_more(numbers: Any) -> tuple:
 
 def _repeats_of(repeats: Any) -> Any:
     """The counts of np.repeat: a single one may be a float."""
-    return repeats if isinstance(repeats, list | tuple) else _truncated(repeats)
+    return repeats if isinstance(repeats, list | tuple) else _whole_count(repeats)
 
 
 def _repeat_decompose(x, *, repeats, axis=None):

@@ -142,10 +142,10 @@ def _owner() -> Trace | None:
 # ---- results ----
 
 
-def _owned(result: Any, operands: tuple) -> Any:
+def _as_buffers(result: Any, operands: tuple) -> Any:
     """A result as a buffer, if it is a new array; a tuple or list of results likewise."""
     if type(result) in (tuple, list):
-        return type(result)([_owned(each, operands) for each in result])
+        return type(result)([_as_buffers(each, operands) for each in result])
     trace = _owner() if type(result) is np.ndarray else None
     operands = unwrap_buffers(operands)
     if trace is None or any(_shares_memory(result, operand) for operand in operands):
@@ -167,7 +167,7 @@ def _owning_function(original: Callable) -> Callable:
 
     @functools.wraps(original, updated=())
     def function(*args, **kwargs):
-        return _owned(original(*args, **kwargs), (*args, *kwargs.values()))
+        return _as_buffers(original(*args, **kwargs), (*args, *kwargs.values()))
 
     return function
 
@@ -196,7 +196,7 @@ def _operator(name: str) -> Callable:
     def operator(array, *others):
         result = original(array, *others)
         is_users = type(result) is np.ndarray and _is_operator_of_user(sys._getframe(1))
-        return _owned(result, (array, *others)) if is_users else result
+        return _as_buffers(result, (array, *others)) if is_users else result
 
     return functools.wraps(original, updated=())(operator)
 

@@ -251,12 +251,12 @@ class CopyingMethod:
         if active is None or not active.intercepts:
             return self.original.__get__(array, owner)
         if array is None:  # copy.copy reads the method of the class
-            return self._called if self.name.startswith("__") else self.original
+            return self._method_of_class if self.name.startswith("__") else self.original
         if type(array) is not np.ndarray or not _is_called_by_user(sys._getframe(1), self.name):
             return self.original.__get__(array, owner)
         return functools.partial(self._copy, array)
 
-    def _called(self, array: Any, *args: Any) -> Any:
+    def _method_of_class(self, array: Any, *args: Any) -> Any:
         """The method as a function of the class."""
         is_users = type(array) is np.ndarray and _is_called_by_user(sys._getframe(1), self.name)
         return self._copy(array, *args) if is_users else self.original(array, *args)

@@ -139,12 +139,12 @@ def number_of_text(text: str) -> Any:
 
     ``text`` itself, too, if it has less digits: the number that it gives has the derivative 0.
     """
-    _, x = _noted("texts").get(id(text), (None, None))
+    _, x = _notes_of("texts").get(id(text), (None, None))
     return x if x is not None and float(text) == x.concrete_value() else text
 
 
-def _noted(name: str) -> dict:
-    """What the active trace and those around it have noted under a name."""
+def _notes_of(name: str) -> dict:
+    """The notes of this name of the active trace and the traces around it."""
     trace = ACTIVE.get()
     result: dict = {}
     while trace is not None:
@@ -173,7 +173,7 @@ def json_stand_in(original: Callable) -> Callable:
 
     @functools.wraps(original)
     def read(text, *args, **kwargs):
-        if is_recording() and type(text) is str and text in _noted("json_texts"):
+        if is_recording() and type(text) is str and text in _notes_of("json_texts"):
             raise note_refusal(
                 of_unrecorded_code(
                     TraceError(

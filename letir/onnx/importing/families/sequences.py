@@ -29,13 +29,13 @@ def _empty_sequence(dtype: int = 1) -> list:
     return []
 
 
-def _inserted(values: list, value: Any, position: Any = None) -> list:
+def _insert_element(values: list, value: Any, position: Any = None) -> list:
     """SequenceInsert: a sequence with one more element, by default at the end."""
     at = len(values) if position is None else _position(position, len(values), len(values))
     return [*values[:at], value, *values[at:]]
 
 
-def _erased(values: list, position: Any = None) -> list:
+def _erase_element(values: list, position: Any = None) -> list:
     """SequenceErase: a sequence without one element, by default the last."""
     at = _position(np.array(-1) if position is None else position, len(values), len(values) - 1)
     return [*values[:at], *values[at + 1 :]]
@@ -57,7 +57,7 @@ def _sequence_length(values: list) -> np.ndarray:
     return np.array(len(values), np.int64)
 
 
-def _joined(values: list, axis: int, new_axis: int = 0) -> Any:
+def _concatenate_sequence(values: list, axis: int, new_axis: int = 0) -> Any:
     """ConcatFromSequence: the elements joined, or stacked along a new axis."""
     arrays = list(map(as_array, values))
     return np.stack(arrays, axis=axis) if new_axis else np.concatenate(arrays, axis=axis)
@@ -106,8 +106,8 @@ def _get_element(value: Any) -> Any:
 
 OPERATORS: dict[str, Any] = {
     **{"SequenceConstruct": _sequence, "SequenceEmpty": _empty_sequence},
-    **{"SequenceInsert": _inserted, "SequenceErase": _erased, "SequenceAt": _element},
-    **{"SequenceLength": _sequence_length, "ConcatFromSequence": _joined},
+    **{"SequenceInsert": _insert_element, "SequenceErase": _erase_element, "SequenceAt": _element},
+    **{"SequenceLength": _sequence_length, "ConcatFromSequence": _concatenate_sequence},
     **{"SplitToSequence": _split_to_sequence, "Optional": _optional},
     **{"OptionalHasElement": _has_element, "OptionalGetElement": _get_element},
 }

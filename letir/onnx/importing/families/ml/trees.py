@@ -61,12 +61,12 @@ class Forest:
         node = zeros_of((x.shape[0], 1), np.int64, "a forest") + self.roots
         for _ in range(self.depth()):
             value = np.take_along_axis(x, take_elements(feature, node), axis=1)
-            goes = self._decided(value, take_elements(threshold, node), node)
+            goes = self._node_conditions(value, take_elements(threshold, node), node)
             goes = goes | (np.isnan(value) & take_elements(missing, node))
             node = np.where(goes, take_elements(yes, node), take_elements(no, node))
         return node
 
-    def _decided(self, value: Any, threshold: Any, node: Any) -> Any:
+    def _node_conditions(self, value: Any, threshold: Any, node: Any) -> Any:
         """Whether the condition of each node holds."""
         modes = sorted(set(self.mode) - {"LEAF"})
         goes = None
