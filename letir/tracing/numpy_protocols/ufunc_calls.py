@@ -312,8 +312,9 @@ def _reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
             f"numpy.{ufunc.__name__}.reduceat at traced indices is not recorded{at_user()}\n"
             "  pass an array, or letir.concrete(indices), which records a guard"
         )
+    places: Any = np.asarray(indices)
     casting = "safe" if isinstance(indices, np.ndarray) else "unsafe"  # as NumPy takes lists
-    indices = tuple(np.asarray(indices).astype(int, casting=casting).tolist())
+    indices = tuple(places.astype(int, casting=casting).tolist())
     dtype = None if dtype is None else np.dtype(dtype)
     return PRIMITIVES["ufunc_reduceat"](x, ufunc=op.name, indices=indices, axis=axis, dtype=dtype)
 
