@@ -106,6 +106,12 @@ def _copy_impl(xp, x, *, order="K"):
     return x if is_scalar else xp.array(x, copy=True, order=order)
 
 
+def _copy_source(write, x, *, order):
+    """np.copy, or the method where the operand may be a scalar, which the method keeps."""
+    is_scalar = write.is_array(0) and not write.type(0).shape
+    return f"{x}.copy()" if is_scalar else write.numpy_call(x, order=order)
+
+
 copy = define(
     "copy",
     _copy_impl,
@@ -115,6 +121,7 @@ copy = define(
     prepare=_copy_prepare,
     numpy={np.copy: _copy_call},
     batch=pointwise_rule("copy"),
+    source=_copy_source,
     reusable=True,
     onnx="Identity",
     never_fails="biuf",
