@@ -104,7 +104,8 @@ def start_owning(f: Callable, trace: Trace, started: list) -> None:
     ``started``: identifies the recording for ``end_owning``.
     """
     code = code_of(f)
-    if code is None or OWNING.get(id(code)) is not code or not trace.intercepts:
+    is_again = code is not None and OWNING.get(id(code)) is code
+    if not is_again or not trace.intercepts or not _has_known_layout():
         return
     vars(trace)[_KEY] = True
     with _lock:
@@ -229,9 +230,21 @@ def _stand_ins() -> dict[str, Any]:
 
 _Word = ctypes.c_void_p
 _WORD = ctypes.sizeof(_Word)
-# the positions of pointers in CPython's PyTypeObject, and the lengths of what they point to
-_AS_NUMBER, _AS_MAPPING, _COMPARE = 12, 14, 25
+# the positions of words in CPython's PyTypeObject, and the lengths of what they point to
+_SIZE, _AS_NUMBER, _AS_MAPPING, _FLAGS, _COMPARE = 4, 12, 14, 21, 25
 _NUMBER_SLOTS, _MAPPING_SLOTS = 36, 3
+
+
+@functools.cache
+def _has_known_layout() -> bool:
+    """Whether classes lie in memory as in CPython with the global lock, so that slots are found.
+
+    Elsewhere the recording refuses the write, as the first one did.
+    """
+    if sys.implementation.name != "cpython":
+        return False
+    words = (_word(id(np.ndarray), place).value for place in (_SIZE, _FLAGS))
+    return tuple(words) == (np.ndarray.__basicsize__, np.ndarray.__flags__)
 
 
 @functools.cache

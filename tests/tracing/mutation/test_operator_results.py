@@ -258,3 +258,11 @@ def test_subclasses_and_other_operands_keep_their_operators():
         return by_a_view(s)
 
     assert_same(by_a_view(2.0), lt.trace(f, 3.0)(2.0))
+
+
+def test_a_write_is_refused_where_operators_cannot_be_replaced(monkeypatch):
+    monkeypatch.setattr(operator_results, "_has_known_layout", lambda: False)
+
+    with pytest.raises(lt.TraceError, match="written into an ordinary array"):
+        lt.trace(by_a_view, 3.5)
+    assert_same(by_a_view(3.5), lt.jit(by_a_view)(3.5))
