@@ -59,7 +59,7 @@ def note_refused_write(refusal: str) -> None:
 
 def record_again_owning(trace: Trace, f: Callable) -> None:
     """Raise ``RecordAgain`` if recording ``f`` as one that owns results may accept its writes."""
-    if code_of(f) is not None:
+    if code_of(f) is not None and _has_known_layout():
         raise RecordAgain(trace.mode, vars(trace)["refused_write"], owns_results=True) from None
 
 
@@ -104,8 +104,7 @@ def start_owning(f: Callable, trace: Trace, started: list) -> None:
     ``started``: identifies the recording for ``end_owning``.
     """
     code = code_of(f)
-    is_again = code is not None and OWNING.get(id(code)) is code
-    if not is_again or not trace.intercepts or not _has_known_layout():
+    if code is None or OWNING.get(id(code)) is not code or not trace.intercepts:
         return
     vars(trace)[_KEY] = True
     with _lock:
