@@ -222,7 +222,9 @@ _LATE_BOUND = {
     "tracing.checks.draw_errors": ("drawn_by",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
-    "tracing.checks.misuse": ("argument_error", "other_operand", "refuse_flag", "refuse_misfit"),
+    "tracing.checks.misuse": (
+        *("argument_error", "other_operand", "refuse_flag", "refuse_misfit", "wrong_call"),
+    ),
     "tracing.checks.user_functions": (
         *(
             "call_plainly",

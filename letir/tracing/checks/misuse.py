@@ -74,6 +74,19 @@ def argument_error(
     )
 
 
+def wrong_call(name: str, function: Any, args: tuple, kwargs: dict) -> DTypeError | None:
+    """The error for a call of a function of NumPy that NumPy refuses too, None if it accepts it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function in C
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as reason:
+        return DTypeError(f"{name}: {reason}{at_user()}\n  it takes {parameters_text(signature)}")
+    return None
+
+
 def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str) -> None:
     """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
     signature, name = _signature_and_name(function)
@@ -291,4 +304,5 @@ LATE_BOUND.update(
     other_operand=other_operand,
     refuse_flag=refuse_flag,
     refuse_misfit=refuse_misfit,
+    wrong_call=wrong_call,
 )

@@ -89,8 +89,19 @@ def _users_line(error: BaseException) -> str:
 _DESCRIPTOR = r"descriptor '(\w+)' .*(?:apply to|received) a '(?:Tracer|Buffer)'"
 
 
+_METHOD = r"(?:ArrayValue|ArrayMethods|PythonProtocols|Tracer|Buffer|(Indexed)Update)\.(\w+\(\) .*)"
+
+
 def _refuse_method(error: BaseException) -> None:
-    """Raise TraceError if a method of ``numpy.ndarray`` was called as a function."""
+    """Raise TraceError if a method of ``numpy.ndarray`` was called as a function.
+
+    A TypeError of Python for wrong arguments of a method gets the name that the user wrote.
+    """
+    wrong = re.match(_METHOD, str(error)) if type(error) is TypeError else None
+    if wrong is not None:
+        error.args = (f"{'x.at[...]' if wrong[1] else 'ndarray'}.{wrong[2]}",)
+        error.add_note(f"letir: {_users_line(error).lstrip()}")
+        return
     match = re.match(_DESCRIPTOR, str(error))
     if match is None:
         return

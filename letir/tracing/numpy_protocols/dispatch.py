@@ -215,7 +215,8 @@ def prepare_call(
             # if the arguments fit the signature, the error comes from prepare's own code
             inspect.signature(prepare).bind(*args, **kwargs)
         except TypeError as reason:
-            raise unsupported_arguments(func, str(reason)) from None
+            wrong = LATE_BOUND["wrong_call"](_callable_name(func), func, args, kwargs)
+            raise wrong or unsupported_arguments(func, str(reason)) from None
         raise
     arrays = [traced_or_array(x) if x is sequence else x for x in arguments]
     named = dict(zip(kwargs, arrays[len(args) :], strict=True))
