@@ -55,6 +55,7 @@ OPERATIONS = {  # module: the operations that it defines
     "linalg.contractions": "inner matvec multi_dot outer tensordot vdot vecdot vecmat",
     "linalg.cross_kron_vander": "cross kron vander",
     "linalg.eigen": "eig eigh eigvals eigvalsh",
+    "linalg.generalized_eigen": "generalized_eigh",
     "linalg.least_squares": "lstsq",
     "linalg.matmul_einsum": "dot einsum matmul",
     "linalg.matrix_functions": "expm multivariate_normal_logpdf solve_triangular sqrtm",

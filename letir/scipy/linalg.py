@@ -13,6 +13,9 @@ from letir.scipy.linear_systems import (
     cosm as cosm,
 )
 from letir.scipy.linear_systems import (
+    eigh as eigh,
+)
+from letir.scipy.linear_systems import (
     eigvalsh as eigvalsh,
 )
 from letir.scipy.linear_systems import (

@@ -119,6 +119,25 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
 
 
 @drop_in("linalg")
+def eigh(
+    a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, **options: Any
+) -> Any:
+    """(eigenvalues, eigenvectors) of a Hermitian matrix, also of a pair with a definite ``b``.
+
+    With other options SciPy computes them without derivatives.
+    """
+    unknown = options.keys() - {"overwrite_a", "overwrite_b", "check_finite"}
+    matrices = [traced_or_array(x) for x in (a, b) if x is not None]
+    if unknown or any(x.ndim != 2 for x in matrices):
+        raise refusal_error("linalg.eigh", f"leave out {', '.join(sorted(unknown))}")
+    if eigvals_only:
+        return eigvalsh(a, b, lower=lower)
+    dtype = np.result_type(*[x.dtype for x in matrices])
+    matrices = [x if x.dtype == dtype else x.astype(dtype) for x in matrices]
+    return PRIMITIVES["generalized_eigh"](*matrices, lower=bool(lower))
+
+
+@drop_in("linalg")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values."""
     return np.linalg.svd(traced_or_array(a), compute_uv=False)

@@ -42,7 +42,7 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims
 # ---- Hermitian matrices ----
 
 
-def _inverse_differences(w: Value) -> Value:
+def inverse_differences(w: Value) -> Value:
     """1 / (w_j - w_i) at row i and column j; 0 for equal eigenvalues."""
     return inverse_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
 
@@ -60,7 +60,7 @@ def _eigh_vjp(cts, outs, x, *, UPLO):
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
-        terms.append(v @ (_inverse_differences(w) * (adjoint(v) @ conjugate(by_v))))
+        terms.append(v @ (inverse_differences(w) * (adjoint(v) @ conjugate(by_v))))
     return (unbroadcast(conjugate(hermitian_part(add_terms(terms) @ adjoint(v))), x),)
 
 
@@ -68,7 +68,7 @@ def _eigh_jvp(tangents, outs, x, *, UPLO):
     """The real diagonal of V^H dA V; V times F * (V^H dA V)."""
     w, v = outs
     inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
-    return real_part(diagonal_of(inner)), v @ (_inverse_differences(w) * inner)
+    return real_part(diagonal_of(inner)), v @ (inverse_differences(w) * inner)
 
 
 def _check_uplo(UPLO: str) -> str:
@@ -224,7 +224,7 @@ def _eig_vjp(cts, outs, x, *, real):
     terms = [] if by_w is None else [rows_times(conjugate(by_w), adjoint(v))]
     if by_v is not None:
         g = _of_unit_length(conjugate(by_v), v)
-        terms.append((conjugate(_inverse_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
+        terms.append((conjugate(inverse_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
     return (unbroadcast(conjugate(solve(adjoint(v), add_terms(terms))), x),)
 
 
@@ -232,7 +232,7 @@ def _eig_jvp(tangents, outs, x, *, real):
     """The diagonal of inv(V) dA V; V times F * (inv(V) dA V), normalised."""
     w, v = outs
     inner = solve(v, tangents[0] @ v)
-    dw, dv = diagonal_of(inner), v @ (_inverse_differences(w) * inner)
+    dw, dv = diagonal_of(inner), v @ (inverse_differences(w) * inner)
     length = real_part(diagonal_of(adjoint(v) @ dv))
     if v.dtype.kind != "c":
         return dw, dv - columns_times(v, length)

@@ -148,6 +148,15 @@ EIGEN = {
         ],
         program_derivative="matrices of repeated numbers have none",
     ),
+    "generalized_eigh": exempt(
+        [
+            rough(POSITIVE, lower=True),
+            rough(POSITIVE, np.eye(3) + 0.1 * POSITIVE, lower=False),
+            rough(HERMITIAN, HERMITIAN * 0.5 + np.eye(3), lower=True),
+            rough(POSITIVE.astype(FLOAT32), np.diag(np.arange(1, 4, dtype=FLOAT32)), lower=True),
+        ],
+        program_derivative="matrices of repeated numbers have none",
+    ),
     "eigvalsh": exempt(
         [
             rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
