@@ -34,7 +34,7 @@ from letir.tracing.numpy_protocols.array_methods import (
     CopyingMethod,
     forget_lookups,
 )
-from letir.tracing.refusals import RecordAgain, of_outside_state
+from letir.tracing.refusals import RecordAgain, called_text, of_outside_state
 from letir.tracing.source_locations import instruction_at
 from letir.tracing.stand_ins import unwatch_functions, watch_functions
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -182,9 +182,10 @@ def _functions() -> frozenset[str]:
 # ---- operators ----
 
 _BINARY = "add sub mul mod pow lshift rshift and xor or floordiv truediv matmul"
-_UNARY = ("__neg__", "__pos__", "__invert__")
+_UNARY = ("__neg__", "__pos__", "__invert__", "__abs__")
 _COMPARISONS = ("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__")
 _INSTRUCTIONS = ("BINARY_", "UNARY_", "COMPARE_")
+_NAMES = frozenset(["abs", "sum"])  # functions in C that apply operators
 _METHODS = """argpartition argsort byteswap choose clip compress conj conjugate cumprod cumsum dot
 max mean min prod ravel reshape round searchsorted std sum trace var nonzero all any"""
 
@@ -202,10 +203,16 @@ def _operator(name: str) -> Callable:
 
 
 def _is_operator_of_user(frame: FrameType) -> bool:
-    """Whether a user's code itself applies an operator, not C code that it calls."""
+    """Whether a user's code itself applies an operator, or calls ``abs`` or ``sum``.
+
+    Other C code that it calls needs ordinary arrays.
+    """
     if not is_user_module(frame.f_globals):
         return False
-    return dis.opname[frame.f_code.co_code[instruction_at(frame)]].startswith(_INSTRUCTIONS)
+    code, at = frame.f_code, instruction_at(frame)
+    if dis.opname[code.co_code[at]].startswith(_INSTRUCTIONS):
+        return True
+    return not _NAMES.isdisjoint(code.co_names) and called_text(code, at) in _NAMES
 
 
 @functools.cache

@@ -80,11 +80,10 @@ def of_selections(s):
 
 
 def of_one_operand(s):
-    a, b, c = -T, abs(-T), np.sin(T)
-    for each in (a, b, c):
+    for each in (a := -T, b := abs(T), c := np.sin(T), d := sum([T, T])):
         part = each[1:]
         part[0] = s
-    return a, b, c
+    return a, b, c, d
 
 
 def of_methods(s):
