@@ -368,7 +368,7 @@ def define_arg_reduction(name: str, numpy: Callable, impl: Callable, **facts: An
         jvp=DISCRETE,
         prepare=lambda a, axis=None, out=None, *, keepdims=False: (
             (a,),
-            {"axis": reduced_axis(a, axis), "keepdims": keepdims is True},
+            {"axis": reduced_axis(a, axis), "keepdims": is_given(keepdims) and as_flag(keepdims)},
         ),
         numpy=(numpy,),
         batch=arg_reduction_rule(name),

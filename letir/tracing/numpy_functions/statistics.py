@@ -8,6 +8,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
+from letir.ops.shape.shape_and_creation import as_flag
 from letir.ops.shape.transpose import array_as_tuple, normalize_axes
 from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import traced_or_array
@@ -26,7 +27,8 @@ def average(
 ) -> Any:
     """np.average: the mean, or the weighted sum divided by the sum of weights."""
     a = traced_or_array(a)
-    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims is True}
+    keeps = keepdims is not np._NoValue and as_flag(keepdims)
+    options: dict[str, Any] = {"axis": axis, "keepdims": keeps}
     if weights is None:
         result = np.mean(a, **options)
         if result.size == 0:  # NumPy divides by it even then

@@ -15,6 +15,7 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
+from letir.tracing.mutation.memory_order import in_memory_order
 from letir.tracing.numpy_functions.registry import into_ordinary_array, promote_operand
 from letir.tracing.numpy_protocols.dispatch import (
     is_keyword_given,
@@ -58,6 +59,10 @@ def _call_with_keywords(
     ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords
 ):
     """A call of a ufunc with keywords; its results are written into ``outs``, if given."""
+    order = keywords.get("order") or "K"
+    np.empty(0).copy(order)  # or NumPy's errors
+    if "casting" in keywords:
+        np.can_cast(bool, bool, keywords["casting"])
     casting: Casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
     emitter = _emitter_of(*inputs, *outs, where)
@@ -68,12 +73,18 @@ def _call_with_keywords(
     results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
     written = tuple(
-        _zero_elsewhere(result, where)
+        _in_asked_order(_zero_elsewhere(result, where), order)
         if out is None
         else _write_where(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
     )
     return written if ufunc.nout > 1 else written[0]
+
+
+def _in_asked_order(result: Value, order: str) -> Value:
+    """A result in C or Fortran order, if that is asked for."""
+    is_asked = order in "CF" and result.ndim > 1
+    return in_memory_order(result, order) if is_asked else result
 
 
 def _called_on_stacks(
