@@ -7,7 +7,7 @@ import numpy as np
 from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.linear_maps import linear_map
 from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
-from letir.tracing.operands import traced_or_array
+from letir.tracing.operands import strong_element, traced_or_array
 
 __getattr__ = fallback_getattr("signal")
 
@@ -30,8 +30,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     first, second = traced_or_array(in1), traced_or_array(in2)
     if first.ndim != second.ndim:
         raise ValueError("volume and kernel should have the same dimensionality")
-    if first.ndim == 0:
-        return first * second
+    if first.ndim == 0:  # numbers become NumPy's
+        return strong_element(first) * strong_element(second)
     if method not in ("auto", "direct", "fft"):
         raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
     if first.ndim == 1 and method != "fft":

@@ -6,7 +6,7 @@ import scipy.signal
 
 import letir as lt
 import letir.scipy
-from letir.testing import assert_close
+from letir.testing import assert_close, assert_same
 
 RNG = np.random.default_rng(3)
 V, M = RNG.normal(size=9), RNG.normal(size=(4, 5))
@@ -60,3 +60,11 @@ def test_wrong_arguments_are_scipys_error(name):
 def test_a_correlation_with_a_larger_array_is_refused_with_the_reason():
     with pytest.raises(lt.MissingRule, match="'valid' with a second array that is the larger one"):
         lt.trace(lambda a: letir.scipy.signal.correlate(a[:3], a, "valid"), V)
+
+
+@pytest.mark.parametrize("numbers", [(3, 1), (1.5, 2), (1 + 1j, 2.0), (np.float32(2.0), 3.0)])
+def test_a_convolution_of_numbers_is_numpys_number(numbers):
+    wanted = scipy.signal.convolve(*numbers)
+
+    assert_same(wanted, lt.trace(scipy.signal.convolve, *numbers)(*numbers))
+    assert_same(wanted, lt.jit(scipy.signal.convolve)(*numbers))
