@@ -43,6 +43,7 @@ RIGHT = {
     "a count for a flag": (lambda x: np.argmin(x, axis=1, keepdims=1), CUBE),
     "a count for average": (lambda x: np.average(x, axis=1, keepdims=1), CUBE),
     "Fortran's order of a ufunc": (lambda x: np.exp(x, order="F"), CUBE[0]),
+    "counts of truth values": (np.bincount, CUBE[0, 0] > 0),
     "edges for two axes": (
         lambda x, y, edges: np.histogram2d(x, y, [edges, edges[:3]]),
         *(CUBE.ravel(), CUBE.ravel()[::-1], np.linspace(-1.0, 1.0, 5)),

@@ -184,7 +184,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     if x.dtype == np.uint64:
         np.bincount(np.zeros(1, np.uint64))  # a TypeError of NumPy's older versions
         x = x.astype(np.int64)
-    if x.dtype.kind not in "biu":
+    x = x.astype(np.int64) if x.dtype == bool else x
+    if x.dtype.kind not in "iu":
         raise DTypeError(
             f"bincount: numbers of {x.dtype} cannot be cast to int64 without loss\n"
             "  convert them with .astype(int)"
