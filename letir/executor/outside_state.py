@@ -119,7 +119,7 @@ def refuse_changes(
     executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
 ) -> None:
     """Raise ``StateMatters`` if the function's program depends on the ``holders`` that it changed,
-    or if it appends traced values to one of them.
+    or if it leaves traced values in one of them.
 
     The executor then calls the function as Python, for this call; after a second such recording,
     for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
@@ -132,7 +132,7 @@ def refuse_changes(
     matters = True
     try:
         matters = (
-            _appends_traced(now, before)
+            _keeps_traced(now, before)
             or _writes_into_arrays(holders, before)
             or record_function(executor.f, marked)[0] != fn
         )
@@ -153,16 +153,16 @@ def refuse_changes(
         raise StateMatters
 
 
-def _appends_traced(now: list, before: list) -> bool:
-    """Whether a list or deque has grown by traced values, as in ``losses.append(loss)``: a plan
-    would append nothing.
+def _keeps_traced(now: list, before: list) -> bool:
+    """Whether traced values are in places that had others before, as after ``self.x = x`` or
+    ``losses.append(loss)``: a plan would leave what the first call has stored there.
     """
-    return any(
-        isinstance(leaf, Value)
-        for contents, old in zip(now, before, strict=True)
-        if type(contents) in (list, deque) and len(contents) > len(old)
-        for leaf in flatten(list(contents)[len(old) :])[0]
-    )
+    for contents, old in zip(now, before, strict=True):
+        items, earlier = _items_of(contents), _items_of(old)
+        new = [value for key, value in items.items() if earlier.get(key, earlier) is not value]
+        if any(isinstance(leaf, Value) for leaf in flatten(new)[0]):
+            return True
+    return False
 
 
 def _writes_into_arrays(holders: list, before: list) -> bool:
@@ -211,7 +211,7 @@ def _depends_on_numbers(
 
 def _items_of(contents: Any) -> dict:
     """The contents of a variable, a namespace, an object, a dict or a list, by name or position."""
-    if type(contents) is list:
+    if type(contents) in (list, deque):
         return dict(enumerate(contents))
     return contents if isinstance(contents, dict) else {}
 

@@ -241,12 +241,71 @@ def test_state_that_is_only_written_changes_once_with_the_recording():
     def f(x):
         calls.append(1)
         log.n += 1
-        log.last = x
         return x * 2
 
     for _ in range(3):
         assert_same(2 * np.ones(2), f(np.ones(2)))
     assert ([1], 1) == (calls, log.n)
+    assert f.counters["compiles"] == 1
+
+
+class Layer:
+    """It keeps its input, as layers with a backward pass of their own do."""
+
+    def __init__(self):
+        self.weights, self.input = np.eye(2), None
+
+    def forward(self, x):
+        self.input = x
+        return x @ self.weights
+
+    def backward(self, ct):
+        return np.outer(self.input, ct)
+
+
+def test_computed_values_in_attributes_are_those_of_the_last_call():
+    layer = Layer()
+    forward = jit(lambda x: layer.forward(x) + 0.0)
+
+    for k in range(4):
+        x = np.array([k, 1.0])
+        assert_same(x, forward(x))
+        assert_same(x, layer.input)
+        assert_same(np.outer(x, ONES), layer.backward(ONES))
+
+
+def test_computed_values_in_dicts_globals_and_queues_are_those_of_the_last_call():
+    last = {}
+    latest = deque([None], maxlen=1)
+    space = {"last": last, "latest": latest}
+    exec(
+        "found = None\n"
+        "def f(x):\n"
+        "    global found\n"
+        "    found, last['x'] = x * 3, [x + 1]\n"
+        "    latest.append(x)\n"
+        "    return x",
+        space,
+    )
+    f = jit(space["f"])
+
+    for k in range(4):
+        x = np.array([k, 1.0])
+        assert_same(x, f(x))
+        assert_same((x * 3, [x + 1], x), (space["found"], last["x"], latest[0]))
+
+
+def test_an_array_that_is_kept_from_the_first_call_has_a_plan():
+    table = {}
+
+    @jit
+    def f(x):
+        if "sines" not in table:
+            table["sines"] = np.sin(np.arange(3.0))
+        return x * table["sines"]
+
+    for _ in range(4):
+        assert_same(np.sin(np.arange(3.0)), f(np.ones(3)))
     assert f.counters["compiles"] == 1
 
 
