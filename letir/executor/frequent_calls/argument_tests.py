@@ -5,6 +5,7 @@ makes functions of them.
 """
 
 from collections.abc import Callable, Sequence, Set
+from enum import Enum
 from types import FunctionType
 from typing import Any
 
@@ -73,8 +74,8 @@ class TestWriter:
         elif kind in PLAIN_SCALARS:
             self.tests.append(f"type({first}) is {self.name(kind)}")
             self.add_leaf(value, text)
-        elif kind is bool:
-            self.tests.append(f"{first} is {value}")
+        elif kind is bool or isinstance(value, Enum):
+            self.tests.append(f"{first} is {self.name(value)}")
         elif kind is str:
             self.tests.append(f"type({first}) is {self.name(str)} and {text} == {self.name(value)}")
         elif id(value) in self.generators or (self.draws_in_python and kind in _GENERATORS):

@@ -6,6 +6,7 @@ import traceback
 import weakref
 from collections import namedtuple
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -610,6 +611,14 @@ class Stump:
         return np.where(x[:, self.column] < self.limit, self.weights[0], self.weights[1])
 
 
+class Kind(Enum):
+    RAMP = "ramp"
+    TANH = "tanh"
+
+    def __call__(self, x):
+        return np.maximum(x, 0) if self is Kind.RAMP else np.tanh(x)
+
+
 @attrs.frozen
 class Pair:
     _x: float
@@ -628,6 +637,7 @@ class Pair:
             (Stump(1, 0.5, [1.0, -1.0]), X),
             [(Stump(0, 0, [1.0, X[0, 0]]), X), (Stump(1, 0.25, [1.0, 2.0]), X + 0.5)],
         ),
+        (lambda kind, x: kind(x), (Kind.RAMP, X), [(Kind.TANH, X), (np.cos, X)]),
         (lambda p: p._x * p.y, (Pair(2.0, X),), [(Pair(X, 2),), (Pair(1, Pair(0.0, X).y),)]),
     ],
 )
