@@ -70,8 +70,12 @@ def body_function(call: Callable, body: Lambda, captured: tuple, returns: str) -
     ``returns``: whether the function returns a "tuple" or one "value".
     """
     avals = [param.type for param in body.params[: len(body.params) - len(captured)]]
+    is_number = len(avals) == 1 and not avals[0].shape and avals[0].dtype == np.float64
 
     def function(*args):
+        if is_number and len(args) == 1 and type(args[0]) in (float, np.float64):
+            result = call(body, (np.float64(args[0]), *captured))
+            return tuple(result) if returns == "tuple" else result[0]
         is_same = [np.shape(x) for x in args] == [aval.shape for aval in avals]
         if not is_same or not all(map(_may_cast, args, avals)):
             raise GuardError(
