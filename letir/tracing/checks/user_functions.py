@@ -114,6 +114,7 @@ def _refuse_method(error: BaseException) -> None:
 _OF_A_CLASS = r"\b(?:Tracer|Buffer|RecordedObject)\b"
 _OF_A_CLASS += r"|^No matching signature found$|^can't unbox array from PyObject"  # Cython, Numba
 _OF_ARRAY_METHOD = "object __array__ method not producing an array"  # but a traced value
+_OF_DATES = "Could not convert object to NumPy"
 _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
 _HINTS = {  # a part of Python's error about an array -> the remedy
     "object is not callable": "an array is not a function: its elements are x[i]",
@@ -127,6 +128,8 @@ def refuse_c_function(error: BaseException) -> None:
     is_about_class = type(error) is TypeError and re.search(_OF_A_CLASS, text)
     if text == _OF_ARRAY_METHOD and type(error) is ValueError:
         text = "the method __array__ of an object gave it one"
+    elif text.startswith(_OF_DATES) and type(error) is ValueError:
+        text = f"{text}, a date or a time"
     elif not is_about_class or text.startswith(_OF_AN_OPERATOR):
         return
     if (hint := next((_HINTS[part] for part in _HINTS if part in text), None)) is not None:

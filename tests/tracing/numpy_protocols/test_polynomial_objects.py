@@ -99,6 +99,7 @@ class Cell:
         (np.matrix, "numpy.matrix of a traced value"),
         (lambda c: c.view(Vector), "the class Vector of a traced value .* its methods"),
         (lambda c: np.array([c[0], 1.0]).view(type=Vector), "the class Vector of a traced"),
+        (lambda c: np.timedelta64(c[0].item(), "D"), "NumPy timedelta, a date or a time"),
         (lambda c: np.ones(2) @ Cell(c), "written in C .* the method __array__ of an object"),
     ],
 )
