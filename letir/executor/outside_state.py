@@ -11,28 +11,33 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from types import CellType, GeneratorType
+from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
 from letir.executor.plan_making import (
+    PLAIN_TYPES,
     Globals,
     Slots,
     captured_state,
     contents_of,
+    is_generator,
     is_unchanged,
     record_function,
 )
+from letir.tracing.mutation.buffers import Buffer
+from letir.tracing.trace_state import ABSENT
 
 T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
+_FIXED = (type, ModuleType, BuiltinFunctionType, np.ndarray, np.generic, np.dtype, np.ufunc)
+_ANOTHER = "letir's other key"
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
@@ -115,11 +120,17 @@ class StateMatters(Exception):  # a message inside the executor
     letir_runs_python = True
 
 
+class ReadStateChanged(StateMatters):
+    """Raised for a function that changes what it reads: its other plans have read it, too."""
+
+    letir_drops_plans = True
+
+
 def refuse_changes(
     executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
 ) -> None:
-    """Raise ``StateMatters`` if the function's program depends on the ``holders`` that it changed,
-    or if it leaves traced values in one of them.
+    """Raise ``ReadStateChanged`` if the function's program depends on the ``holders`` that the
+    function changed, or if it leaves traced values or new objects in one of them.
 
     The executor then calls the function as Python, for this call; after a second such recording,
     for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
@@ -132,7 +143,7 @@ def refuse_changes(
     matters = True
     try:
         matters = (
-            _keeps_traced(now, before)
+            _keeps_new_objects(now, before)
             or _writes_into_arrays(holders, before)
             or record_function(executor.f, marked)[0] != fn
         )
@@ -140,6 +151,9 @@ def refuse_changes(
             matters |= not all(map(is_unchanged, holders, now))
         restore_state(holders, now)
         matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
+        if not matters and fn is not None:
+            restore_state(holders, now)
+            matters = _depends_on_members(executor.f, marked, holders, before, fn)
     except Exception:  # the function reads a value of the first recording, which has ended
         pass
     finally:
@@ -150,17 +164,18 @@ def refuse_changes(
         # the Python function replaces by arrays
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
-        raise StateMatters
+        raise ReadStateChanged
 
 
-def _keeps_traced(now: list, before: list) -> bool:
-    """Whether traced values are in places that had others before, as after ``self.x = x`` or
-    ``losses.append(loss)``: a plan would leave what the first call has stored there.
+def _keeps_new_objects(now: list, before: list) -> bool:
+    """Whether traced values or new objects are in places that had others before, as after
+    ``self.x = x``, ``losses.append(loss)`` or ``self.queue = deque()``: a plan would leave what the
+    first call has stored there.
     """
     for contents, old in zip(now, before, strict=True):
         items, earlier = _items_of(contents), _items_of(old)
         new = [value for key, value in items.items() if earlier.get(key, earlier) is not value]
-        if any(isinstance(leaf, Value) for leaf in flatten(new)[0]):
+        if not all(map(_is_fixed, new)):
             return True
     return False
 
@@ -171,6 +186,36 @@ def _writes_into_arrays(holders: list, before: list) -> bool:
         isinstance(holder, np.ndarray) and not is_unchanged(holder, old)
         for holder, old in zip(holders, before, strict=True)
     )
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a value is not traced, and nothing in it changes but the elements of arrays."""
+    kind = type(value)
+    if kind is tuple or kind is frozenset:
+        return all(map(_is_fixed, value))
+    if issubclass(kind, Value):  # an array that the function has made depends on no argument
+        return kind is Buffer and value.held_value is not ABSENT
+    if kind is FunctionType:
+        return not value.__closure__
+    return kind in PLAIN_TYPES or issubclass(kind, _FIXED) or is_generator(kind)
+
+
+def _depends_on_members(
+    f: Callable, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda
+) -> bool:
+    """Whether the program ``fn`` of ``f`` depends on other keys of the dicts, or members of the
+    sets, to which ``f`` has added some: ``seen.add(n); return len(seen)``.
+
+    A second recording adds the same ones. So the function is recorded with another one in each.
+    """
+    grown = [
+        holder
+        for holder, old in zip(holders, before, strict=True)
+        if isinstance(holder, dict | set) and len(holder) > len(old)
+    ]
+    for holder in grown:
+        holder.update({_ANOTHER: None})
+    return bool(grown) and record_function(f, marked)[0] != fn
 
 
 def _depends_on_numbers(

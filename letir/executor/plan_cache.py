@@ -108,18 +108,21 @@ class PlanCache:
         self, entry: Entry, expected: tuple, make: Callable, flight: _RunningCompile
     ) -> None:
         """``grow`` in the thread that makes the plan."""
-        plans = expected
+        plans, is_made = expected, False
         try:
-            plans = (make(), *expected[: self.plans_each - 1])
+            plans, is_made = (make(), *expected[: self.plans_each - 1]), True
         except BaseException as error:
+            if hasattr(error, "letir_drops_plans"):
+                plans = ()
+                self.clear()
             # KeyboardInterrupt concerns this thread only: a waiting thread compiles instead
             flight.error = error if isinstance(error, Exception) else None
             raise
         finally:
             with self.lock:
-                self.compiles += plans is not expected
-                self.failures += plans is expected
-                if plans is not expected:
+                self.compiles += is_made
+                self.failures += not is_made
+                if is_made:
                     self.last_failure = 0, 0
             with entry.lock:
                 entry.plans, entry.flight = plans, None

@@ -52,7 +52,7 @@ _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _UNSET = object()
 _BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
-_PLAIN = frozenset([int, float, complex, bool, str, bytes, type(None)])
+PLAIN_TYPES = frozenset([int, float, complex, bool, str, bytes, type(None)])
 PLANS_EACH = 16  # plans for one spec
 PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 
@@ -124,12 +124,13 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
             first, has_taken = (
                 LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
             )
-            fn, lifted = first.fn, first.lifted
-            if executor.watches_state and not all(map(is_unchanged, holders, before)):
-                with Pause():
-                    # another thread may change state at the same time, which is not this function's
+            # a value that was taken cannot be put back: the plan is for this call alone
+            is_watched = executor.watches_state and not has_taken
+            if is_watched and not all(map(is_unchanged, holders, before)):
+                with Pause():  # another thread may change state, too
                     if recording.is_alone():
-                        LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, fn)
+                        state = holders, before, first.fn
+                        LATE_BOUND["refuse_changes"](executor, request.marked, *state)
     except MustRunAsPython:
         executor.runs_python = True
         LATE_BOUND["restore_state"](holders, before)
@@ -151,7 +152,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
             if state[0]:
                 LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
-    return fn, lifted, has_taken, first.is_first
+    return first.fn, first.lifted, has_taken, first.is_first
 
 
 def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:
@@ -284,7 +285,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
         kind = type(value)
-        if kind in _PLAIN or id(value) in visited or value is _BUILTINS:
+        if kind in PLAIN_TYPES or id(value) in visited or value is _BUILTINS:
             continue
         visited.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
@@ -299,7 +300,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
             todo += [value.__func__, value.__self__]
         elif kind is BuiltinMethodType:  # such as rng.normal
             todo.append(value.__self__)
-        elif _is_generator(kind):
+        elif is_generator(kind):
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
@@ -320,7 +321,7 @@ def _slots_of(kind: type) -> tuple[str, ...]:
     return (result,) if type(result) is str else tuple(result)
 
 
-def _is_generator(kind: type) -> bool:
+def is_generator(kind: type) -> bool:
     """Whether a class is a random generator of NumPy or of Python."""
     return kind.__name__ in _GENERATORS and kind.__module__.startswith(("numpy.", "random"))
 
@@ -342,7 +343,7 @@ def contents_of(holder: Any) -> Any:
     if kind is Globals:
         space = holder.space
         return {name: space[name] for name in holder.names if name in space}
-    if _is_generator(kind):
+    if is_generator(kind):
         return LATE_BOUND["generator_position"](holder)
     if kind is Slots:
         values = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
@@ -358,7 +359,7 @@ def is_unchanged(holder: Any, before: Any) -> bool:
 
     Random generators count as unchanged: other code refuses draws that advance them.
     """
-    if _is_generator(type(holder)):
+    if is_generator(type(holder)):
         return True
     now = contents_of(holder)
     if type(now) is dict:
@@ -371,7 +372,7 @@ def is_unchanged(holder: Any, before: Any) -> bool:
 
 
 def _is_same(new: Any, old: Any) -> bool:
-    return new is old or (type(new) is type(old) and type(new) in _PLAIN and new == old)
+    return new is old or (type(new) is type(old) and type(new) in PLAIN_TYPES and new == old)
 
 
 def _values_of_function(function: FunctionType, holders: list) -> list:
