@@ -25,13 +25,13 @@ from letir.passes.dead_code_elimination import dead_code
 class Linearity:
     """Finds the locals of ``fn`` that are ``linear`` in ``params``, and those that are ``zero``.
 
-    Takes linear time. Raises LetirError that names the first bind that is not linear; ``asked`` is
+    Takes linear time. Raises LetirError that names the first bind that is not linear; ``caller`` is
     the transform that asks, ``remedy`` the advice in the error.
     """
 
     def __init__(self, fn: Lambda, params: Collection[Local], caller: str, remedy: str):
         # without dead binds, which need not be linear
-        self.fn, self.asked, self.remedy = dead_code(fn), caller, remedy
+        self.fn, self.caller, self.remedy = dead_code(fn), caller, remedy
         self.linear: set[Local] = set(params)
         self.zero: set[Local] = set()
         for bind in self.fn.binds:
@@ -112,7 +112,7 @@ class Linearity:
         there = [arg for arg, aval in zip(bind.args, types, strict=True) if aval is not None]
         params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
         try:
-            Linearity(inside, params, self.asked, self.remedy)
+            Linearity(inside, params, self.caller, self.remedy)
         except LetirError:
             return "is not linear"
         return None
@@ -125,7 +125,7 @@ class Linearity:
             chosen,
             depend,
             lambda arg: arg in chosen or self.vanishes(arg),
-            lambda fn, params: Linearity(fn, params, self.asked, self.remedy),
+            lambda fn, params: Linearity(fn, params, self.caller, self.remedy),
         )
 
     def nonlinear_error(self, bind: Bind, why: str) -> LetirError:
@@ -133,7 +133,7 @@ class Linearity:
         at = source_line(bind.source)
         name = bind.attrs.get("operator", bind.op.name)
         return LetirError(
-            f"{self.asked}: {name} {why}\n  in {line_of(self.fn, bind)}{at}\n  {self.remedy}"
+            f"{self.caller}: {name} {why}\n  in {line_of(self.fn, bind)}{at}\n  {self.remedy}"
         )
 
 

@@ -57,7 +57,7 @@ class _Activity:
     """The analysis of one program; each body is analysed once per set of active parameters."""
 
     introduces: Callable[[Bind], bool] | None = None
-    known: dict = field(factory=dict)  # (id of a body, flags) -> (the body, flags of its results)
+    cache: dict = field(factory=dict)  # (id of a body, flags) -> (the body, flags of its results)
 
     def locals(self, fn: Lambda, flags: tuple[bool, ...]) -> set[Local]:
         """The locals of ``fn`` itself that require grad."""
@@ -106,8 +106,8 @@ class _Activity:
     def results_of_body(self, body: Lambda, flags: Sequence[bool]) -> Sequence[bool]:
         """For each result of a body, whether it requires grad, given flags of its parameters."""
         key = id(body), tuple(flags)
-        if key not in self.known:
+        if key not in self.cache:
             active = self.locals(body, key[1])
             results = [type(arg) is Local and arg in active for arg in body.ret.args]
-            self.known[key] = body, results
-        return self.known[key][1]
+            self.cache[key] = body, results
+        return self.cache[key][1]

@@ -128,7 +128,7 @@ def _on_python(op: Primitive, operands: tuple):
     if python.counts_booleans:
         operands = tuple([_bool_as_number(x) for x in operands])
     is_unlike = python.differs or (python.orders_numbers and any(map(_is_complex, operands)))
-    if is_unlike and hasattr(emitter, "known"):  # a trace: in a rule they are NumPy's
+    if is_unlike and hasattr(emitter, "concrete"):  # a trace: in a rule they are NumPy's
         return LATE_BOUND["apply_python_operator"](emitter, op, operands)
     return weaken_result(emitter.apply(op, operands))
 

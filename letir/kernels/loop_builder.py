@@ -39,7 +39,7 @@ class Builder:
     """
 
     bodies: list[list[Statement]] = field(factory=lambda: [[]])
-    known: list[dict] = field(factory=lambda: [{}])
+    scopes: list[dict] = field(factory=lambda: [{}])
     functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
     hides: int = 0  # numbers that are hidden
@@ -76,10 +76,10 @@ class Builder:
             return self.quiet_comparison(name, *operands)
         kind = instruction_dtype(name, tuple([x.dtype for x in operands]), dtype)
         key = (name, tuple([_expression_key(x) for x in operands]), kind, reassociates)
-        for scope in reversed(self.known):
+        for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
-        result = self.known[-1][key] = self.scalar(kind)
+        result = self.scopes[-1][key] = self.scalar(kind)
         self.bodies[-1].append(Let(result, name, operands, reassociates))
         return result
 
@@ -139,10 +139,10 @@ class Builder:
     def call_function(self, function: Function, operands: tuple[Operand, ...]) -> Operand:
         """The result of a function of the kernel."""
         key = (function, tuple([_expression_key(x) for x in operands]))
-        for scope in reversed(self.known):
+        for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
-        result = self.known[-1][key] = self.scalar(function.result.dtype)
+        result = self.scopes[-1][key] = self.scalar(function.result.dtype)
         self.bodies[-1].append(FunctionCall(result, function, operands))
         return result
 
@@ -241,7 +241,7 @@ class _OpenLoop:
         self.carried = tuple([b.scalar(x.dtype) for x in self.first])
         self.results = tuple([b.scalar(x.dtype) for x in self.first])
         b.bodies.append([])
-        b.known.append({})
+        b.scopes.append({})
         return self if self.first else self.index
 
     def holds(self, condition: Operand) -> None:
@@ -255,7 +255,7 @@ class _OpenLoop:
 
     def __exit__(self, kind, error, traceback):
         b = self.builder
-        body, _ = tuple(b.bodies.pop()), b.known.pop()
+        body, _ = tuple(b.bodies.pop()), b.scopes.pop()
         if kind is not None:
             return
         carried = tuple(zip(self.carried, self.first, self.then, self.results, strict=True))

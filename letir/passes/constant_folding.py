@@ -58,7 +58,7 @@ def _fold_constants(fn: Lambda, limit: int) -> Lambda:
 
 @define(eq=False)
 class _Folding:
-    """The remaining binds, and the known values.
+    """The binds that remain, and the values of those that are folded.
 
     ``room``: the bytes that may still be folded, since constants stay alive all together.
     ``guarded``: the Python integers whose values the guards so far have checked.
@@ -67,7 +67,7 @@ class _Folding:
     fn: Lambda
     limit: int
     room: int = _TOTAL
-    known: dict[Local, object] = field(factory=dict)
+    values: dict[Local, object] = field(factory=dict)
     kept: list[Bind] = field(factory=list)
     numbers: dict[Local, Const] = field(factory=dict)
     guarded: dict[Local, Const] = field(factory=dict)
@@ -77,7 +77,7 @@ class _Folding:
 
     def run(self) -> Lambda:
         """The program; ``fn`` itself if nothing can be computed."""
-        values, keep, changed = self.known, self.kept.append, False
+        values, keep, changed = self.values, self.kept.append, False
         for original in self.fn.binds:
             bind = original.substitute(self.guarded) if self.guarded else original
             changed = changed or bind is not original
@@ -108,10 +108,10 @@ class _Folding:
 
     def fold(self, bind: Bind) -> bool:
         """Whether ``bind`` was folded into constants."""
-        values = _evaluate_bind(bind, self.known, min(self.limit, self.room))
+        values = _evaluate_bind(bind, self.values, min(self.limit, self.room))
         if values is None:
             return False
-        self.known.update(zip(bind.binders, values, strict=True))
+        self.values.update(zip(bind.binders, values, strict=True))
         self.room -= sum([getattr(value, "nbytes", 0) for value in values])
         if self.updated is None:
             self.updated, self.shared_with_results = (

@@ -186,14 +186,16 @@ class RecordedObject:
     """An object of SciPy that depends on traced values, such as a ``cKDTree``.
 
     The program makes it anew for each of its methods that is called. ``function`` and ``form``:
-    the call that makes it, for the ``operands``. ``found``: the object with known values.
+    the call that makes it, for the ``operands``.
+    ``letir_example``: the object with concrete values.
     """
 
     letir_recorded = True
     __array_ufunc__ = None  # NumPy's and traced values' operators leave the call to this class
 
     def __init__(self, function: str, form: tuple, operands: list, example: Any):
-        self.function, self.form, self.operands, self.found = function, form, operands, example
+        self.function, self.form, self.operands = function, form, operands
+        self.letir_example = example
         self.path = _recorded_class(example)
 
     def __getattr__(self, name: str) -> Any:

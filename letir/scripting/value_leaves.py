@@ -31,7 +31,7 @@ def parameters_for(builder: LetBuilder, name: str, value: Any) -> Any:
         return tuple(parameters_for(builder, f"{name}.{i}", part) for i, part in enumerate(value))
     if type(value) is Sizes:
         # known values stay known
-        return Sizes(builder.param(value.array.type, name), value.known)
+        return Sizes(builder.param(value.array.type, name), value.static_shape)
     return builder.param(value.type, name) if isinstance(value, Value) else value
 
 

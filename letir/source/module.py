@@ -19,7 +19,7 @@ class Module:
         self.imports: dict[str, None] = {"import numpy as np": None}
         self.constants: list[str] = []
         self.functions: list[str] = []
-        self.known: dict = {}  # the key of a function or constant -> its name
+        self.names_by_key: dict = {}  # the key of a function or constant -> its name
 
     def constant(self, array: np.ndarray, name: str | None) -> str:
         """The expression of an array constant.
@@ -29,17 +29,17 @@ class Module:
         if array.size <= _MOST_INLINE:
             return literal_text(array, "    ")
         key = "constant", id(array)  # the program keeps it alive, so the id is unique
-        if key not in self.known:
-            fresh = self.known[key] = self.names.fresh((name or "constant").upper())
+        if key not in self.names_by_key:
+            fresh = self.names_by_key[key] = self.names.fresh((name or "constant").upper())
             self.constants.append(f"{fresh} = {literal_text(array)}\n")
-        return f"{self.known[key]}.copy()"
+        return f"{self.names_by_key[key]}.copy()"
 
     def helper(self, text: str) -> str:
         """The name of a function with this text, which is added once."""
-        result = self.known.get(text)  # by its text, which several binds may share
+        result = self.names_by_key.get(text)  # by its text, which several binds may share
         if result is None:
             (head_name,) = _HEAD.findall(text)[:1]
-            result = self.known[text] = self.names.fresh(head_name)
+            result = self.names_by_key[text] = self.names.fresh(head_name)
             self.functions.append(
                 text.replace(f"def {head_name}(", f"def {result}(", 1).strip() + "\n"
             )
@@ -48,20 +48,20 @@ class Module:
     def imported(self, module: str, name: str) -> str:
         """The name of an imported object."""
         key = "import", module, name
-        if key not in self.known:
-            fresh = self.known[key] = self.names.fresh(name)
+        if key not in self.names_by_key:
+            fresh = self.names_by_key[key] = self.names.fresh(name)
             alias = "" if fresh == name else f" as {fresh}"
             self.imports[f"from {module} import {name}{alias}"] = None
-        return self.known[key]
+        return self.names_by_key[key]
 
     def namedtuple(self, name: str, fields: tuple[str, ...]) -> str:
         """The name of a named tuple with these fields, which is defined once."""
         key = "namedtuple", name, fields
-        if key not in self.known:
+        if key not in self.names_by_key:
             make = self.imported("collections", "namedtuple")
-            fresh = self.known[key] = self.names.fresh(name)
+            fresh = self.names_by_key[key] = self.names.fresh(name)
             self.constants.append(f"{fresh} = {make}({name!r}, {' '.join(fields)!r})\n")
-        return self.known[key]
+        return self.names_by_key[key]
 
     def text(self) -> str:
         """The whole source."""

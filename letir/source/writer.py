@@ -165,7 +165,8 @@ class Writer:
         self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
     ) -> str:
         """The name of a module function that computes ``fn``, shared by equal Lambdas."""
-        module_names, key = self.module.known, (fn, name)  # Lambdas are equal by what they compute
+        module_names = self.module.names_by_key
+        key = (fn, name)  # Lambdas are equal by what they compute
         if key not in module_names:
             inner = Writer(self.module)
             parameter_names = params or [p.name or f"x{i}" for i, p in enumerate(fn.params, 1)]

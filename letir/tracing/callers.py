@@ -314,17 +314,17 @@ class LibraryModule:
         self.module, self.plain = module, type(module)
         self.makers = {name: makers[name] for name in makers if name in vars(module)}
         self.classes = classes or {}
-        self.made: dict[str, Any] = {}
-        self.made_for_traced: dict[str, Callable] = {}
+        self.stand_ins: dict[str, Any] = {}
+        self.stand_ins_for_traced: dict[str, Callable] = {}
         self.watched = {*self.makers, *self.classes, "random"}
         self.recording = self._recording_class()
 
     def stand_in(self, name: str) -> Any:
         """The stand-in for the function with this name."""
-        result = self.made.get(name)
+        result = self.stand_ins.get(name)
         if result is None:
             maker = self.makers.get(name) or self.classes[name]
-            result = self.made[name] = maker(vars(self.module)[name])
+            result = self.stand_ins[name] = maker(vars(self.module)[name])
         return result
 
     def stand_in_for_traced(self, name: str) -> Any:
@@ -332,10 +332,11 @@ class LibraryModule:
 
         For code of packages with C extensions, to which arrays that it makes may go as memory.
         """
-        result = self.made_for_traced.get(name)
+        result = self.stand_ins_for_traced.get(name)
         if result is None:
             original = vars(self.module)[name]
-            result = self.made_for_traced[name] = _if_any_is_traced(original, self.stand_in(name))
+            result = _if_any_is_traced(original, self.stand_in(name))
+            self.stand_ins_for_traced[name] = result
         return result
 
     def watch_calls(self, names: set[str], maker: Callable) -> None:

@@ -22,7 +22,7 @@ def demanded_value(trace: Trace, local: Local) -> Any:
 
     ABSENT if it depends on an argument without a value.
     """
-    needed, todo = set() if local in trace.known else {local}, []
+    needed, todo = set() if local in trace.concrete else {local}, []
     # find the needed binds backwards, compute forwards: linear, without recursion
     for bind in reversed(trace.binds):
         if not needed:
@@ -30,7 +30,7 @@ def demanded_value(trace: Trace, local: Local) -> Any:
         if not needed.isdisjoint(bind.binders):
             needed.difference_update(bind.binders)
             todo.append(bind)
-            needed.update([arg for arg in bind.locals() if arg not in trace.known])
+            needed.update([arg for arg in bind.locals() if arg not in trace.concrete])
     for bind in reversed(todo):
         values = [trace.known_value(a) if type(a) is Local else a.value for a in bind.args]
         if any(value is ABSENT for value in values):
@@ -42,7 +42,7 @@ def demanded_value(trace: Trace, local: Local) -> Any:
         except BaseException:
             trace.failed = bind
             raise
-        trace.known.update(zip(bind.binders, results_tuple(bind.op, out), strict=True))
+        trace.concrete.update(zip(bind.binders, results_tuple(bind.op, out), strict=True))
     return trace.known_value(local)
 
 

@@ -37,7 +37,7 @@ def restore_new_modules(libraries: list[LibraryModule], names_before: set[str]) 
     originals: dict[int, Any] = {}
     for library in libraries:
         space = vars(library.module)
-        for name, stand_in in library.made.items():
+        for name, stand_in in library.stand_ins.items():
             originals[id(stand_in)] = space[name]
     for name, module in list(sys.modules.items()):
         space = getattr(module, "__dict__", None)

@@ -216,7 +216,7 @@ class _ClassStandIn:
         return (self.original,)
 
     def __instancecheck__(self, instance) -> bool:
-        return isinstance(getattr(instance, "found", instance), self.original)
+        return isinstance(getattr(instance, "letir_example", instance), self.original)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.original, name)

@@ -140,7 +140,7 @@ def unwatch_functions(names: Collection[str], maker: Callable) -> None:
                 del library.classes[name]
                 if name not in library.makers:
                     library.watched.discard(name)
-                    library.made.pop(name, None)
+                    library.stand_ins.pop(name, None)
 
 
 def unwatched(names: Collection[str]) -> set[str]:
@@ -156,7 +156,7 @@ def take_lists(function: Any) -> None:
     with _lock:
         for library in _libraries:
             for name in _names_of(function, vars(library.module)):  # absolute is abs, too
-                library.made.pop(name, None)
+                library.stand_ins.pop(name, None)
                 library.makers[name] = maker
                 library.watched.add(name)
         _names_by_original.cache_clear()

@@ -115,7 +115,7 @@ class Trace(ChangesArguments, LetBuilder):
         # outer local -> (outer traced value, parameter here)
         self.lifted: dict[Any, tuple[Value, Local]] = {}
         # in a lazy trace: arguments, and values computed on demand
-        self.known: dict[Local, Any] = {}
+        self.concrete: dict[Local, Any] = {}
         # shared by nested traces: else a checkpoint in a loop would copy the weights at each call
         self._copies: dict[int, tuple] = {} if parent is None else parent._copies
         # id of an array -> (weak reference, frozen copy, local)
@@ -131,7 +131,7 @@ class Trace(ChangesArguments, LetBuilder):
             LATE_BOUND["watch_size_reads"](self)
         self.note_argument(local, argument)
         if self.mode is LAZY:
-            self.known[local] = argument
+            self.concrete[local] = argument
             return self.make_tracer(self, local, ABSENT)
         if isinstance(argument, Value):
             argument = argument.concrete_value()
@@ -302,7 +302,7 @@ class Trace(ChangesArguments, LetBuilder):
         if result is None:
             name = getattr(outer.arg, "name", None)
             result = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
-            self.known[result[1]] = outer  # a lazy trace takes the value from ``outer``
+            self.concrete[result[1]] = outer  # a lazy trace takes the value from ``outer``
         return result[1]
 
     def sized_values(self) -> list[Value]:
@@ -365,9 +365,9 @@ class Trace(ChangesArguments, LetBuilder):
 
     def known_value(self, local: Local) -> Any:
         """The known value of a local, here or in an outer trace."""
-        value = self.known.get(local, ABSENT)
+        value = self.concrete.get(local, ABSENT)
         if isinstance(value, Value):
-            value = self.known[local] = value.concrete_value()
+            value = self.concrete[local] = value.concrete_value()
         return ABSENT if isinstance(value, ShapeDtype) else value
 
     def close(self) -> None:
@@ -377,7 +377,7 @@ class Trace(ChangesArguments, LetBuilder):
             SIZE_READS.set(None)
             self.watches_sizes = False
         # a tracer that outlives its trace, for example in a closure, must not keep arrays alive
-        self.known, self._frozen, self._copies = {}, {}, {}
+        self.concrete, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()
 
 

@@ -93,11 +93,8 @@ class Tracer(PythonProtocols):
 
     def known_value(self) -> Any:
         """The concrete array if it has been computed, else None."""
-        value = (
-            self.emitter.known.get(self.arg, ABSENT)
-            if self.held_value is ABSENT
-            else self.held_value
-        )
+        held = self.held_value
+        value = self.emitter.concrete.get(self.arg, ABSENT) if held is ABSENT else held
         return None if value is ABSENT or isinstance(value, Value | ShapeDtype) else value
 
     def is_argument(self) -> bool:
@@ -128,7 +125,8 @@ class Tracer(PythonProtocols):
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of updating."""
         if self.sharing is not None:  # only arrays have memory
             return False
-        value = self.emitter.known.get(self.arg) if self.held_value is ABSENT else self.held_value
+        held = self.held_value
+        value = self.emitter.concrete.get(self.arg) if held is ABSENT else held
         return not self.shape and not isinstance(value, _NDARRAY)
 
     def listing_text(self) -> str:

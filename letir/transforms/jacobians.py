@@ -161,7 +161,7 @@ class _Request:
 class _Task:
     """The first ``results`` results of ``fn``, to differentiate with respect to ``inputs``."""
 
-    asked: _Request
+    request: _Request
     fn: Lambda
     inputs: list[int]
     results: int
@@ -178,7 +178,7 @@ class _Task:
 
     def check(self) -> None:
         """Raise DTypeError for types without derivatives, ShapeError for unknown sizes."""
-        name = self.asked.name
+        name = self.request.name
         check_inputs(self.fn, self.inputs, name)
         for kind in (*self.rows, *self.columns):
             if not has_static_shape(kind):
@@ -196,9 +196,9 @@ class _Task:
     def check_real(self, avals: list[ArrayType], role: str, remedy: str) -> None:
         """Raise DTypeError for complex types, unless ``holomorphic`` is set."""
         for aval in avals:
-            if aval.dtype.kind == "c" and not self.asked.holomorphic:
+            if aval.dtype.kind == "c" and not self.request.holomorphic:
                 raise DTypeError(
-                    f"{self.asked.name}: {role} is {aval}\n"
+                    f"{self.request.name}: {role} is {aval}\n"
                     f"  pass holomorphic=True if the function is, or {remedy}"
                 )
 

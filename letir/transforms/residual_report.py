@@ -245,8 +245,8 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
         for v, rule_names in readers.items()
     }
     _, again = plain.needed(captured)
-    done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
-    for bind in reversed(plain.known):  # users first, so that names propagate to the inputs
+    done = {(bind.op, bind.source) for bind in parts.primal_binds[parts.lifted :]}
+    for bind in reversed(plain.primal_binds):  # users first, so that names propagate to the inputs
         if id(bind) in again and (bind.op, bind.source) in done:
             # bounded: a long chain would collect all names, and the table shows _MOST only
             through = [name for b in bind.binders for name in names.get(b, ())][: _MOST + 1]

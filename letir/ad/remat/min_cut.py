@@ -47,7 +47,7 @@ def _reads_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     """For each segment, its values that the backward pass or a later segment reads."""
     parts = choice.parts
     _, again = parts.needed(kept)
-    place = {b: i // SEGMENT for i, bind in enumerate(parts.known) for b in bind.binders}
+    place = {b: i // SEGMENT for i, bind in enumerate(parts.primal_binds) for b in bind.binders}
     result: dict[int, dict[Local, None]] = {}
     for local in parts.read:
         if local in place:

@@ -116,9 +116,11 @@ class ResidualChoice:
         self.most = GRADES.get(grade, DEAR) if isinstance(grade, str) else DEAR
         self.inputs = {p for p in parts.captured if p not in parts.producers}
         self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
-        self.graded = [(bind, recomputation_cost(bind)) for bind in parts.known[: parts.lifted]]
+        self.graded = [
+            (bind, recomputation_cost(bind)) for bind in parts.primal_binds[: parts.lifted]
+        ]
         # binds lifted out of ``df`` ran in the backward pass anyway
-        self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]
+        self.graded += [(bind, CHEAP) for bind in parts.primal_binds[parts.lifted :]]
         self.closing = parts.is_raw and not anything  # whether new floating residuals are excluded
         self.captured = set(parts.captured)
 
@@ -215,7 +217,7 @@ class ResidualChoice:
                 uses.setdefault(local, []).append(bind)
         kept = set(needed)
         # in program order, so that a replacement may be replaced in turn
-        for local in (*self.inputs, *[b for bind in parts.known for b in bind.binders]):
+        for local in (*self.inputs, *[b for bind in parts.primal_binds for b in bind.binders]):
             if local not in kept or local in parts.read:
                 continue
             results = {b for bind in uses.get(local, ()) for b in bind.binders} - kept
@@ -246,7 +248,7 @@ class ResidualChoice:
         which ``keeps`` returns True, and the results of binds that must not be recomputed.
         """
         grades = {id(bind): grade for bind, grade in self.graded}
-        lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}
+        lifted = {id(bind) for bind in self.parts.primal_binds[self.parts.lifted :]}
         kept, result, visited = set(kept), set(), set()
         stack = list(self.parts.read)
         while stack:
@@ -267,7 +269,7 @@ class ResidualChoice:
         """The residuals in ``kept`` that are new floating temporaries without a cotangent."""
         if not self.parts.is_raw:
             return []
-        values = [b for bind in self.parts.known for b in bind.binders if b in kept]
+        values = [b for bind in self.parts.primal_binds for b in bind.binders if b in kept]
         return [
             local for local in values if local not in self.captured and carries_derivative(local)
         ]
@@ -291,10 +293,10 @@ def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tupl
 def _translate_kept(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
     """``kept`` with the corresponding sizes and masks of another recording of the gradient."""
     binders_by_call: dict = {}
-    for bind in before.known[before.lifted :]:
+    for bind in before.primal_binds[before.lifted :]:
         binders_by_call.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)
     names: dict[Local, Local] = {}
-    for bind in after.known[after.lifted :]:
+    for bind in after.primal_binds[after.lifted :]:
         args = substitute_args(bind.args, names)
         same = binders_by_call.get((bind.op, args, bind.attrs.token), ())
         names.update(zip(bind.binders, same, strict=False))

@@ -21,13 +21,13 @@ from letir.visitors.substitution import free_locals
 class Halves:
     """The two halves of a Gradient: binds that do not depend on cotangents, and binds that do.
 
-    ``known``: the binds of ``f``, then, from position ``lifted`` on, the binds of ``df`` that read
-    no cotangent. ``linear``: the other binds of ``df``. ``captured``: the residuals, ``read``: the
-    known values that linear binds read, both in program order.
+    ``primal_binds``: the binds of ``f``, then, from position ``lifted`` on, the binds of ``df``
+    that read no cotangent. ``linear``: the other binds of ``df``. ``captured``: the residuals,
+    ``read``: the values of primal binds that linear binds read, both in program order.
     """
 
     gradient: Gradient
-    known: tuple[Bind, ...]
+    primal_binds: tuple[Bind, ...]
     lifted: int
     linear: tuple[Bind, ...]
     results: tuple[Arg, ...]
@@ -152,7 +152,7 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
 
 def _primal_with_residuals(parts: Halves, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with the lifted binds of ``df`` whose results are residuals."""
-    gradient, primal, count = parts.gradient, parts.known, parts.lifted
+    gradient, primal, count = parts.gradient, parts.primal_binds, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
     residuals = [local for bind in primal[count:] for local in bind.binders if local in kept]
     binds = primal[:count]
@@ -168,7 +168,7 @@ class _Recomputing:
     def __init__(self, parts: Halves, primal: Lambda, kept: set[Local]):
         self.parts, self.kept = parts, kept
         self.captures, self.builder = Captures(primal), LetBuilder()
-        self.made: dict[Local, Local] = {}  # value -> recomputed value
+        self.recomputed: dict[Local, Local] = {}  # value -> recomputed value
         self.behind: dict[Local, Local] = {}  # residual -> its barrier, which recomputed binds read
 
     def emit_linear(self, bind: Bind) -> None:
@@ -181,7 +181,7 @@ class _Recomputing:
         if type(arg) is not Local or arg not in self.parts.read:
             return arg
         # recomputed at the first use, so that it takes no memory before
-        if arg not in self.kept and arg not in self.made:
+        if arg not in self.kept and arg not in self.recomputed:
             self.recompute(arg)
         return self.recomputed_value(arg)
 
@@ -189,7 +189,7 @@ class _Recomputing:
         """The residual or recomputed value for ``arg``; a constant unchanged."""
         if type(arg) is not Local:
             return arg
-        return self.captures.capture(arg) if arg in self.kept else self.made[arg]
+        return self.captures.capture(arg) if arg in self.kept else self.recomputed[arg]
 
     def behind_barrier(self, arg: Arg) -> Arg:
         """``recomputed_value(arg)``, a residual behind a barrier.
@@ -210,16 +210,16 @@ class _Recomputing:
         stack, producers = [local], self.parts.producers
         while stack:
             local = stack[-1]
-            if local in self.kept or local in self.made:
+            if local in self.kept or local in self.recomputed:
                 stack.pop()
                 continue
             bind = producers[local]
-            missing = [a for a in bind.locals() if a not in self.kept and a not in self.made]
+            missing = [a for a in bind.locals() if a not in self.kept and a not in self.recomputed]
             if missing:
                 stack += missing
                 continue
             args = tuple([self.behind_barrier(arg) for arg in bind.args])
-            binders = fresh_binders(bind.binders, self.made)
+            binders = fresh_binders(bind.binders, self.recomputed)
             self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
 
     def gradient(self) -> Gradient:

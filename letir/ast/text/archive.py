@@ -174,17 +174,17 @@ class StoredArrays(Sequence):
 
     members: Members
     array_from: Callable[[bytes], np.ndarray]
-    known: dict[int, np.ndarray] = field(factory=dict)
+    loaded: dict[int, np.ndarray] = field(factory=dict)
 
     def __len__(self) -> int:
-        count = len(self.known)
+        count = len(self.loaded)
         while self.members.has(f"constants/{count}.npy"):
             count += 1
         return count
 
     def __getitem__(self, index):
-        if index not in self.known:
+        if index not in self.loaded:
             around = self.members.last
-            self.known[index] = self.array_from(self.members.read(f"constants/{index}.npy"))
+            self.loaded[index] = self.array_from(self.members.read(f"constants/{index}.npy"))
             self.members.last = around  # the text that refers to it
-        return self.known[index]
+        return self.loaded[index]

@@ -45,7 +45,7 @@ def extremum_node(g: Graph, kind: str, names: Sequence[str], dtype: np.dtype) ->
 
 def _known_number(g: Graph, name: str) -> Any:
     """The number that a constant array without axes holds, unless it is nan; else None."""
-    array = g.top.known.get(name)
+    array = g.top.constants.get(name)
     is_number = array is not None and not array.ndim and array == array
     return array if is_number else None
 

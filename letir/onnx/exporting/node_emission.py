@@ -125,7 +125,7 @@ class Emission:
 
     def _constant_draws(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The random numbers of a key that the program holds, as constants of the model."""
-        values = g.top.known
+        values = g.top.constants
         names = g.operands(bind)
         if names and names[0] in values and not all(name in values for name in names):
             raise Unexportable(

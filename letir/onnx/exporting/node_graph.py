@@ -158,7 +158,7 @@ class Graph:
     values: dict[Local, str] = field(factory=dict)
     arrays: dict[Any, str] = field(factory=dict)  # by dtype, shape and bytes
     imaginary: dict[str, str] = field(factory=dict)  # by the name of the real part
-    known: dict[str, np.ndarray] = field(factory=dict)  # the constant arrays, by name
+    constants: dict[str, np.ndarray] = field(factory=dict)  # the constant arrays, by name
     inputs: list[tuple[Local, str]] = field(factory=list)
     makers: dict[Local, Bind] = field(factory=dict)  # the bind that made a value
     unread: set[Local] = field(factory=set)  # values that only guards of errors read
@@ -204,7 +204,7 @@ class Graph:
             name = self.names.new(f"constant_{next(self.names.numbers)}")
             top.initializers.append(onnx_package().numpy_helper.from_array(array, name))
             top.arrays[key] = name
-            top.known[name] = array
+            top.constants[name] = array
             if array.size > 64:
                 return top.arrays.pop(key)  # an id may be reused for another array
         return top.arrays[key]

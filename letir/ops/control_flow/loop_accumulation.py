@@ -23,10 +23,10 @@ _WIDER = 4  # the gates of a recurrent cell are four times as wide as its state
 class _Product:
     """A product ``a.T @ b`` in a loop step: ``a`` has shape (k, m), ``b`` (k, n).
 
-    The first axis may be missing where k is 1. ``made`` is the result.
+    The first axis may be missing where k is 1. ``result`` is their product.
     """
 
-    made: Local
+    result: Local
     a: Arg
     b: Arg
     is_turned: bool  # whether ``a`` has shape (m, k) instead
@@ -34,7 +34,7 @@ class _Product:
     @property
     def is_small(self) -> bool:
         """Whether stacking ``b`` takes little more memory than ``a``, which is stacked anyway."""
-        m, n = self.made.type.shape
+        m, n = self.result.type.shape
         return n <= _WIDER * m
 
     def of_all(self, a: Value, b: Value) -> Value:

@@ -341,7 +341,7 @@ class _SharedCotangents:
         there = {p.b for group, _ in parts.values() for p in group if p.is_small} | rows.keys()
         for i, (products, rest) in parts.items():
             self.products[i] = [p for p in products if p.b in there]
-            rest += [p.made for p in products if p.b not in there]
+            rest += [p.result for p in products if p.b not in there]
             if rest:
                 values = add_terms(Value(loop.builder, local) for local in rest)
                 self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)

@@ -56,7 +56,7 @@ class Sizes:
     """A shape computed by the program: a 1-d integer array, and its sizes as far as known."""
 
     array: Value
-    known: tuple | None = None
+    static_shape: tuple | None = None
 
     @classmethod
     def from_value(cls, x: Value) -> "Sizes":
@@ -65,7 +65,8 @@ class Sizes:
 
     def __getitem__(self, axis: int) -> int | Value:
         """One size: an int where it is known, else a 0-d integer array."""
-        number = None if self.known is None else self.known[axis]  # a number needs no bind
+        sizes = self.static_shape
+        number = None if sizes is None else sizes[axis]  # a number needs no bind
         return number if type(number) is int else self.array[axis]
 
 
@@ -77,7 +78,7 @@ def shape_operands(shape: Any, values: tuple = ()) -> tuple[tuple, tuple | None]
         sizes = None if shape.type is None else shape.shape
         return ((), sizes) if is_static_shape(sizes) else ((size(shape),), sizes)
     if type(shape) is Sizes:
-        return (shape.array,), shape.known
+        return (shape.array,), shape.static_shape
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
     return () if is_static_shape(shape) else (LATE_BOUND["number_array"](shape, values),), shape
 

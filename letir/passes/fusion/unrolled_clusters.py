@@ -159,7 +159,7 @@ class _Clustering:
     """The search for clusters.
 
     ``start``: the position where the open ``cluster`` begins; ``total``: the scalars computed by
-    different clusters; ``known``: (body, kernel) of each, by the body and its lines.
+    different clusters; ``cache``: (body, kernel) of each, by the body and its lines.
     """
 
     fn: Lambda
@@ -170,7 +170,7 @@ class _Clustering:
     cluster: UnrolledCluster = field(factory=UnrolledCluster)
     start: int = 0
     total: int = 0
-    known: dict[tuple, tuple[Lambda, Any]] = field(factory=dict)
+    cache: dict[tuple, tuple[Lambda, Any]] = field(factory=dict)
 
     def run(self) -> list[Bind | UnrolledCluster]:
         """All binds and clusters."""
@@ -238,11 +238,11 @@ class _Clustering:
         """Set the body and kernel of a cluster; equal clusters share them."""
         body = cluster.body()
         key = body, tuple([bind.source for bind in body.binds])
-        if key not in self.known:
-            entry = self.known[key] = body, self.kernel_of(body)
+        if key not in self.cache:
+            entry = self.cache[key] = body, self.kernel_of(body)
             accesses = 0 if entry[1] is None else count_accesses(entry[1][0])
             self.total += max(cluster.work, _WORK_OF_ACCESS * accesses)
-        cluster.shared, cluster.kernel = self.known[key]
+        cluster.shared, cluster.kernel = self.cache[key]
 
 
 def has_long_group(fn: Lambda) -> bool:

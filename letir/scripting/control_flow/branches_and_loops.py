@@ -78,7 +78,7 @@ def _replace_arrays(value, params: dict):
     if isinstance(value, tuple):
         return tuple([_replace_arrays(part, params) for part in value])
     if type(value) is Sizes:
-        return Sizes(params[value.array.arg], value.known)
+        return Sizes(params[value.array.arg], value.static_shape)
     return params[value.arg] if isinstance(value, Value) else value
 
 

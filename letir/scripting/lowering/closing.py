@@ -241,17 +241,17 @@ class _Places:
 
     def __init__(self, params: list[Local], outs: list[Arg]):
         self.count, self.results = len(params), list(outs)
-        self.known: dict = {}
+        self.positions: dict = {}
         for i, arg in enumerate((*params, *outs)):
             if type(arg) is Local:
                 # an operand that is returned is captured as the operand
-                self.known.setdefault(arg, i)
+                self.positions.setdefault(arg, i)
 
     def position(self, local: Local) -> int:
         """The position of the value of ``local``."""
-        result = self.known.get(local)
+        result = self.positions.get(local)
         if result is None:
-            result = self.known[local] = self.count + len(self.results)
+            result = self.positions[local] = self.count + len(self.results)
             self.results.append(local)
         return result
 

@@ -129,7 +129,7 @@ class _Rows:
     g: Lambda
     pairs: dict[Local, Local] = field(factory=dict)
     numbers: dict = field(factory=dict)  # description -> number, for fast comparison
-    known: dict = field(factory=dict)  # ids of a pair of bodies -> their rows
+    compared: dict = field(factory=dict)  # ids of a pair of bodies -> their rows
 
     def run(self) -> Iterator[Row]:
         """The rows, in the order of both programs."""
@@ -181,11 +181,11 @@ class _Rows:
             return
         for name, f, g in zip(body_names(a), *bodies, strict=True):
             key = id(f), id(g)
-            if key not in self.known:
-                rows = _Rows(f, g, numbers=self.numbers, known=self.known)
-                self.known[key] = () if f == g else tuple(rows.run())
-            if self.known[key]:
-                yield name, self.known[key]
+            if key not in self.compared:
+                rows = _Rows(f, g, numbers=self.numbers, compared=self.compared)
+                self.compared[key] = () if f == g else tuple(rows.run())
+            if self.compared[key]:
+                yield name, self.compared[key]
 
     def agree(self, left: tuple[Arg, ...], right: tuple[Arg, ...]) -> bool:
         """Whether operands correspond."""

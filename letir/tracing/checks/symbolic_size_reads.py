@@ -83,7 +83,9 @@ def answer_by_guard(size: Size, compare: Callable[[Any, Any], Any], other: Any) 
 
 def _has_values(trace: Trace, size: Any) -> bool:
     """Whether parameters of a trace that have values determine a size."""
-    shapes = [p.type.shape for p in trace.params if not isinstance(trace.known.get(p), ShapeDtype)]
+    shapes = [
+        p.type.shape for p in trace.params if not isinstance(trace.concrete.get(p), ShapeDtype)
+    ]
     names = {name for shape in shapes for n in shape if type(n) is Size for name in n.names}
     return type(size) is not Size or size.names <= names
 

@@ -134,7 +134,7 @@ class _Binary:
     """A binary operation on pytrees as a function of leaves, with checked results."""
 
     def __init__(self, f: Callable, spec: PyTreeSpec, avals: Sequence[ArrayType], caller: str):
-        self.f, self.spec, self.kinds, self.asked = f, spec, avals, caller
+        self.f, self.spec, self.kinds, self.caller = f, spec, avals, caller
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -142,7 +142,7 @@ class _Binary:
         result, spec = flatten(self.f(a, b))
         if spec != self.spec:
             raise TraceError(
-                f"{self.asked}: the operation returns {Tree(spec)} for two elements that nest as "
+                f"{self.caller}: the operation returns {Tree(spec)} for two elements that nest as "
                 f"{Tree(self.spec)}{at_user()}\n"
                 "  return one element, nested like its arguments"
             )
@@ -152,7 +152,7 @@ class _Binary:
             if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape):
                 error = DTypeError if out.dtype != aval.dtype else ShapeError
                 raise error(
-                    f"{self.asked}: the operation combines two elements of type {aval} into "
+                    f"{self.caller}: the operation combines two elements of type {aval} into "
                     f"{out}, at leaf {i}{at_user()}\n"
                     "  return the type of the elements, so that results can be combined"
                 )

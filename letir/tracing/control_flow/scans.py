@@ -259,7 +259,7 @@ class _Returned:
 
     def __init__(self, f: Callable, carry_spec, x_spec, avals: list[ArrayType], caller: str):
         self.f, self.carry_spec, self.x_spec = f, carry_spec, x_spec
-        self.kinds, self.asked, self.y_spec = avals, caller, None
+        self.kinds, self.caller, self.y_spec = avals, caller, None
 
     def __call__(self, *leaves):
         count = len(self.kinds)
@@ -267,13 +267,13 @@ class _Returned:
         out = self.f(carry, self.x_spec.unflatten(leaves[count:]))
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TraceError(
-                f"{self.asked}: f must return (carry, y), found {out!r}{at_user()}\n"
+                f"{self.caller}: f must return (carry, y), found {out!r}{at_user()}\n"
                 "  return (carry, None) where a step adds nothing to the stacked results"
             )
         handed_on, spec = flatten(out[0])
         if spec != self.carry_spec:
             raise TraceError(
-                f"{self.asked}: the carry that f returns nests as {Tree(spec)}, "
+                f"{self.caller}: the carry that f returns nests as {Tree(spec)}, "
                 f"the carry that it gets as {Tree(self.carry_spec)}{at_user()}\n"
                 "  return the carry nested as init"
             )

@@ -36,20 +36,20 @@ class ArrayAttribute:
     ``hasattr(x, "shape")`` is then as false as for the number itself.
     """
 
-    __slots__ = ("found", "name")
+    __slots__ = ("member", "name")
 
     def __init__(self, name: str, value: Any) -> None:
-        self.name, self.found = name, value
+        self.name, self.member = name, value
 
     def __get__(self, x, owner=None):
         if x is not None and x.type is not None and x.type.weak:
             _refuse_attribute(x, self.name)
-        return self.found.__get__(x, owner)
+        return self.member.__get__(x, owner)
 
     def __set__(self, x, new):
-        if not hasattr(self.found, "__set__"):
+        if not hasattr(self.member, "__set__"):
             raise AttributeError(f"attribute {self.name!r} of numpy.ndarray cannot be set")
-        self.found.__set__(x, new)
+        self.member.__set__(x, new)
 
 
 def _refuse_attribute(x: Any, name: str) -> None:
