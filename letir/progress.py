@@ -28,7 +28,7 @@ _DEBUGGERS = ("bdb", "pdb", "code")  # modules that read lines from the user
 
 @define(eq=False)
 class _Stage:
-    """Long work under way: what it is, and how much of it is done, if that is known."""
+    """A long task under way: its title, and how much of it is done, if that is known."""
 
     title: str
     thread: int

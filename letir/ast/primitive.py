@@ -188,8 +188,8 @@ class Primitive:
     compact: str | None = None
     gives_scalars: bool = False  # a 0-d result is a NumPy scalar; implied by `compact`
     # the cost of recomputing it: "free"; "cheap": one pass, few instructions an element;
-    # "moderate": a few passes, or elements are moved; "dear"; "bodies": that of the dearest bind
-    # in its bodies. The default is "moderate" for elementwise operations.
+    # "moderate": a few passes, or elements are moved; "dear"; "bodies": the cost of the dearest
+    # bind in its bodies. The default is "moderate" for elementwise operations.
     cost: str | None = None
     # work(result, *types, **attrs) is the number of arithmetic operations, from the types of the
     # result and of the operands; None: elementwise operations and reductions, whose number follows

@@ -68,7 +68,7 @@ class SeveralBinds(Exception):
 
 @frozen
 class PythonOperator:
-    """What Python's operator does, where the operation that records it does something else.
+    """The differences of a Python operator from the operation that records it.
 
     ``kinds`` are the names of the operands' Python types, "int", "float" or "complex"; a boolean
     counts as an int. ``y`` is the second operand.

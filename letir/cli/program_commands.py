@@ -256,7 +256,7 @@ def is_onnx(path: str) -> bool:
 
 
 def describe_program(program: Lambda) -> str:
-    """How many parameters, binds and results a program has, as text."""
+    """The numbers of parameters, binds and results of a program, as text."""
     parts = (program.params, "parameter"), (program, "bind"), (program.ret.args, "result")
     return ", ".join(counted_text(*part) for part in parts)
 

@@ -35,7 +35,7 @@ SUM = Partial("add")
 
 @frozen
 class RowRule:
-    """How a bind acts on rows.
+    """The rule by which a bind is computed on blocks of rows.
 
     ``needed``: for each operand the axis along which a block of it is needed, None for the whole
     operand. ``results``: the axis of rows of each result; None for a partial result, which

@@ -26,7 +26,7 @@ _BAR, LINE = 24, 110  # characters
 
 @frozen
 class Effort:
-    """How long the demo trains and measures."""
+    """The lengths of the demo's training and of its measurements."""
 
     epochs: int
     rounds: int  # the number of timing rounds
@@ -148,7 +148,7 @@ def print_progress(out: TextIO, title: str, done: int, total: int, note: str) ->
 
 
 def _command_name() -> str:
-    """How a shell finds ``letir``: by its path if the environment is not activated."""
+    """The command ``letir``, with its path if the environment is not activated."""
     beside = Path(sys.executable).with_name("letir")
     if shutil.which("letir") or not beside.exists():
         return "letir"

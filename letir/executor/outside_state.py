@@ -223,8 +223,8 @@ def _depends_on_numbers(
 ) -> bool:
     """Whether the program of ``f`` depends on numbers that ``f`` changes in ``holders``.
 
-    A second recording is no proof: ``self.n += 1; return x if self.n < 3 else -x`` gives the same
-    program at first. So the function is recorded once more, with these numbers as arguments.
+    A second recording does not prove it: ``self.n += 1; return x if self.n < 3 else -x`` gives the
+    same program at first. So the function is recorded once more, with these numbers as arguments.
     """
     places: list[tuple[Any, Any]] = []
     numbers: list = []

@@ -1,4 +1,4 @@
-"""How many plans an executor makes: calls that would need plans of their own run as Python."""
+"""The limit on an executor's plans: calls beyond it that need new plans run as Python."""
 
 import logging
 from typing import TYPE_CHECKING

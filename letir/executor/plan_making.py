@@ -327,7 +327,7 @@ def is_generator(kind: type) -> bool:
 
 
 def contents_of(holder: Any) -> Any:
-    """What an object holds now, in a form that later changes do not reach."""
+    """A copy of the contents of an object, which does not change when the object does."""
     kind = type(holder)
     if kind is CellType:
         try:
@@ -355,7 +355,7 @@ def contents_of(holder: Any) -> Any:
 
 
 def is_unchanged(holder: Any, before: Any) -> bool:
-    """Whether an object holds what it held before, down to the identity of arrays and objects.
+    """Whether an object still has the contents ``before``: the same arrays, the same objects.
 
     Random generators count as unchanged: other code refuses draws that advance them.
     """

@@ -87,7 +87,7 @@ def _nesting_text(spec: ArgumentSpec) -> str:
 
 
 def _leaf_words(word: str, now: Any, before: Any) -> str:
-    """How one argument differs from the earlier one; of an object its attributes."""
+    """The difference of one argument from the earlier one; of an object, its attributes."""
     states = getattr(now, "value", None), getattr(before, "value", None)
     if hasattr(states[0], "__letir_difference__") and type(states[0]) is type(states[1]):
         return states[0].__letir_difference__(states[1])

@@ -1,4 +1,4 @@
-"""What calls of NumPy and kernels cost on a computer: the numbers by which groups become kernels.
+"""The costs of NumPy calls and kernels on a computer, which decide which groups become kernels.
 
 The numbers are a table for the processor's family, or were measured on this computer by
 ``letir tune``. They are never measured while a program runs, so that two runs of a script compute
@@ -26,7 +26,7 @@ _AVX512 = frozenset(["X86_V4", "AVX512_SKX"])
 
 @frozen
 class MachineCosts:
-    """What decides whether a group becomes a kernel; times in nanoseconds.
+    """The costs by which a group of operations becomes a kernel or not, in nanoseconds.
 
     ``origin``: the processor's family, or the file from which the numbers were read.
     """

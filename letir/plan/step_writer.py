@@ -74,7 +74,7 @@ class StepWriter:
     is_loud: bool = False
     kernels: int = 0
     has_integers: bool = False  # whether there are operators of integer scalars, which may warn
-    has_arrays: bool = False  # whether any step is no operation of Python's numbers
+    has_arrays: bool = False  # whether any step is not an operation of Python numbers
     # state of the step that is being written:
     bind: Any = None
     slots: tuple = ()

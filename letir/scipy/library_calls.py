@@ -174,7 +174,7 @@ def _first_object(items: Any) -> "RecordedObject | None":
 
 
 def _not_recorded(subject: str) -> TraceError:
-    """The error for what is not recorded of an object; ``jit`` calls the function as Python."""
+    """The error for a use of SciPy that is not recorded; ``jit`` runs the function as Python."""
     error = TraceError(
         f"{subject} is not recorded{at_user()}\n"
         "  docs/scipy.md lists what is recorded, and what to write for other functions"

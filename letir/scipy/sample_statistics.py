@@ -55,7 +55,7 @@ def skew(a: Any, axis: int | None = 0, bias: bool = True, **options: Any) -> Any
 def kurtosis(
     a: Any, axis: int | None = 0, fisher: bool = True, bias: bool = True, **options: Any
 ) -> Any:
-    """The kurtosis of the samples; with ``fisher`` minus 3, that of a normal distribution."""
+    """The kurtosis of the samples, with ``fisher`` minus 3: 0 for a normal distribution."""
     a, axis = _floating_samples("kurtosis", a, axis, options)
     n, result = a.shape[axis], _standardised_moment(a, axis, 4)
     if not bias and n > 3:

@@ -188,7 +188,7 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
         function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
         if _replacement(function) is None:
             yield ItemSite, getattr(member, "fget", function)  # of a property
-        else:  # functions in C and classes are no methods, and neither are their stand-ins
+        else:  # functions in C and classes are not methods, nor are their stand-ins
             yield (
                 (lambda h, new, n=name, m=member: MemberSite(owner, n, m, staticmethod(new))),
                 function,

@@ -144,7 +144,7 @@ def unwatch_functions(names: Collection[str], maker: Callable) -> None:
 
 
 def unwatched(names: Collection[str]) -> set[str]:
-    """Those of these names of NumPy's functions that have no stand-in yet."""
+    """The names among these of NumPy's functions that have no stand-in yet."""
     libraries = [lib for lib in _libraries if lib.module.__name__ in ("numpy", "numpy.fft")]
     return set(names).difference(*[library.watched for library in libraries])
 

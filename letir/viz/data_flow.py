@@ -77,7 +77,7 @@ class _Node:
     """A box: a parameter, a bind, a folded group, or the return. ``lines`` are its texts."""
 
     lines: list[str]
-    title: str  # what is shown when it is pointed at
+    title: str  # the tooltip
     kind: str = "box"
     uses: dict[int, None] = field(factory=dict)  # the numbers of the boxes that use it
 

@@ -54,7 +54,7 @@ class Picture(View):
     shapes: str = field(repr=False)
     width: float
     height: float
-    about: str = ""  # what a screen reader says in place of the picture
+    about: str = ""  # the text for screen readers
     dot: str = field(default="", repr=False)  # the same graph for Graphviz, if it is one
 
     def _repr_html_(self):

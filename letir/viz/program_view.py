@@ -41,7 +41,7 @@ def program_html(fn: Lambda) -> str:
 
 
 def program_title(fn: Lambda) -> str:
-    """How many parameters, binds and results a program has, and its trees."""
+    """The numbers of a program's parameters, binds and results, and its trees."""
     counts = (len(fn.params), "parameter"), (len(fn.binds), "bind"), (len(fn.ret.args), "result")
     text = ", ".join([f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts])
     trees = [(word, tree) for word, tree in (("in", fn.in_tree), ("out", fn.out_tree)) if tree]

@@ -53,7 +53,7 @@ def _ordered_by(compare: Callable) -> Callable:
 
 
 def _way_to_decide(least: tuple[str, int] | None) -> str:
-    """What makes a comparison of sizes the same for all values of the names."""
+    """The advice in the error of an undecided comparison: how to make it the same for all sizes."""
     if least is None:
         return "avoid the comparison"
     larger = f"{least[0]}+{least[1]}"

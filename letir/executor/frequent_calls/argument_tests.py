@@ -101,7 +101,7 @@ class TestWriter:
             raise NotPlain
 
     def add_static(self, value: Any, text: str) -> None:
-        """Add the tests of a static argument, which is no leaf of the plan."""
+        """Add the tests of a static argument, which is not a leaf of the plan."""
         kind = type(value)
         if value is None or kind is bool:
             self.tests.append(f"{text} is {value}")

@@ -123,7 +123,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _codes_of(code: CodeType) -> list[CodeType]:
-    """A code object and those of the functions defined in it."""
+    """A code object, and the code objects of all functions defined in it."""
     result = [code]
     for inner_code in result:
         result += [constant for constant in inner_code.co_consts if type(constant) is CodeType]

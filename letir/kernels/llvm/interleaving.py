@@ -1,4 +1,4 @@
-"""How many vectors of elements one step of a vectorised loop computes side by side.
+"""The number of vectors that one step of a vectorised loop computes side by side.
 
 An instruction waits for its operands for several cycles. A processor begins instructions of later
 steps meanwhile, but not of steps that are hundreds of instructions away: in a long loop body, each

@@ -137,7 +137,7 @@ def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
 
 
 def _last_axes(bind: Bind) -> int | None:
-    """How many axes are normalised together, if these are the last ones; else None."""
+    """The number of axes that are normalised together, if they are the last ones; else None."""
     axis, rank = bind.attrs["axis"], bind.args[0].type.ndim
     axes = sorted(i % rank for i in (axis if type(axis) is tuple else (axis,)))
     return len(axes) if axes == list(range(rank - len(axes), rank)) else None

@@ -231,7 +231,7 @@ def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
 
 
 def _checked_names(bind: Bind, result: Any) -> Any:
-    """What a user's rule returned. Raises ExportError unless it has a name for each result."""
+    """The names that a user's rule returned. Raises ExportError unless each result has one."""
     names, count = [result] if type(result) is str else result, len(bind.binders)
     is_row = isinstance(names, list | tuple) and all(type(name) is str for name in names)
     if not is_row or len(names) != count:

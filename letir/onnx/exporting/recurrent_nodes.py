@@ -73,7 +73,7 @@ def _with_constants_outside(bind: Bind) -> tuple[Bind, dict[Local, np.ndarray]]:
 
 
 def _all_templates() -> Sequence[tuple[Cell, tuple[bool, ...], Lambda]]:
-    """What each cell records, with and without biases; of parameters x, states, weights, biases."""
+    """The records of each cell, with and without biases."""
     if not _templates:
         for cell, biased in product(_CELLS, product((True, False), repeat=2)):
             gates = 3 * len(cell.order)

@@ -100,10 +100,10 @@ def state_setter(words: np.ndarray) -> Callable[[Any], None]:
 
 
 def _memory_to_write(classes: tuple[type, type], words: np.ndarray) -> tuple | None:
-    """What puts generators of these classes into the state that words encode; None if unknown.
+    """The place in generators of these classes where their state is; None if unknown.
 
-    (offset in the bit generator, ctypes array, its bytes, offset in the generator of the second
-    normal number or 0, ctypes array)
+    (offset in the bit generator, ctypes array, its bytes as ``words`` encode them, offset in the
+    generator of the second normal number or 0, ctypes array)
     """
     state, place = _memory_of_state(classes, words), _place_of_state(classes)
     if state is None or place is None:

@@ -232,7 +232,7 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
 
 
 def _mirror_counts(half: Value, whole: Value, axis: int) -> Value:
-    """How many elements of the full spectrum each element of its half represents."""
+    """The number of elements of the full spectrum for each element of its half."""
     place = number_along(half, axis) - 1
     is_single = (place == 0) | (2 * place == emit_op("length", (whole,), axis=axis))
     return where(is_single, 1, 2).astype(real(half).dtype)

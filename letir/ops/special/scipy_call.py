@@ -39,7 +39,7 @@ def _scipy_call_impl(xp, *operands, function, arguments, results):
 
 
 def called_by_name(xp: Any, function: str, positional: Sequence, keywords: dict) -> Any:
-    """What a function of SciPy, a method or an attribute of its first argument, returns."""
+    """The result of a function of SciPy, or of a method or attribute of its first argument."""
     part, name = split_name(function)
     if part not in METHODS:
         return by_scipy(xp, part, name)(*positional, **keywords)

@@ -195,7 +195,7 @@ def watch_numpy_random(trace: Any) -> None:
 
 
 def needs_watch(f: Callable, draws: str) -> bool:
-    """Whether a recording of ``f`` watches draws: where they are allowed, only those of values."""
+    """Whether a recording of ``f`` has to watch for draws of random numbers."""
     if draws != DRAW_AT_ONCE:
         return True
     return "numpy.random" in sys.modules and LATE_BOUND["reaches_draws"](f)

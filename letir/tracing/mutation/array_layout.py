@@ -49,7 +49,7 @@ def layout_of(a: Any) -> np.ndarray:
                 f"the memory layout of {a.type} is not known while it is recorded{at_user()}\n"
                 "  trace with concrete arrays, or compute with the elements"
             )
-    if hasattr(trace, "orders"):  # a Variable is no argument of a trace
+    if hasattr(trace, "orders"):  # a Variable is not an argument
         fix_order(trace, a.arg)
     return value
 

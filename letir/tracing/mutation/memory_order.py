@@ -173,7 +173,7 @@ def _transposed_to(value: Any, axes: list[int], source: Local) -> Any:
 def made_in_c_order(result: Any) -> Any:
     """A new array in C order: ``result``, or a copy if its operands have another memory order."""
     trace = result.emitter
-    if result.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is no argument of a trace
+    if result.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is not an argument
         return result
     if trace.in_c_order and _is_in_c_order(trace, result.arg):
         return result
@@ -199,7 +199,7 @@ def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
             f"ravel(order={order!r}) of {a.type}, whose memory order is not known{at_user()}\n"
             "  pass C or F, or trace with concrete arrays"
         )
-    if hasattr(trace, "orders"):  # a Variable is no argument of a trace
+    if hasattr(trace, "orders"):  # a Variable is not an argument
         fix_order(trace, a.arg)
     if order == "A" or in_columns or a.ndim < 2:
         return ravel_in_order(a, "F" if in_columns else "C")

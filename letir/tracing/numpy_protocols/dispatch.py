@@ -196,9 +196,9 @@ def _out_place(prepare) -> int | None:
 def prepare_call(
     func: Any, prepare: Callable[..., Any] | None, args: tuple, kwargs: dict
 ) -> tuple[tuple, dict]:
-    """(operands, attrs) of a NumPy call; errors get the user's line.
+    """(operands, attrs) of a call of NumPy. Errors name the user's line.
 
-    A list of which ``prepare`` reads an attribute of arrays becomes an array.
+    A list becomes an array if ``prepare`` reads an attribute that only arrays have.
     """
     try:
         return prepare(*args, **kwargs)

@@ -64,7 +64,7 @@ def _refuse_attribute(x: Any, name: str) -> None:
 
 
 def has_attribute(x: Any, name: str, /) -> bool:
-    """The stand-in for ``hasattr``: of a traced value, what the value itself would have."""
+    """The stand-in for ``hasattr``: a traced value has the attributes that its value would have."""
     if not issubclass(type(x), PythonProtocols):
         return hasattr(x, name)
     kind = getattr(x.__class__, "original", x.__class__)  # of the stand-in for ``float``
@@ -220,7 +220,7 @@ class PythonProtocols(ArrayValue):
         return super().__getattr__(name)
 
     def known_number(self, needed: str) -> Any:
-        """This number as an ordinary one, with a guard: for results that are no numbers."""
+        """The value as an ordinary number, with a guard: for results that are not numbers."""
         if (value := self.paused()) is not None:
             return value
         number = self.guarded(copy, needed)

@@ -41,7 +41,7 @@ class Subject:
 
 
 def subject_of(value: Any, args: Sequence, kwargs: dict, has_gradient: bool) -> Subject:
-    """What to show for ``value``, see ``explorer``."""
+    """The object to show for ``value``, see ``explorer``."""
     title = getattr(value, "__name__", None) or type(value).__name__.lower()
     title = "program" if isinstance(value, Lambda | Compiled) else title
     if isinstance(value, Compiled):

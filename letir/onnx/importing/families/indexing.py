@@ -193,7 +193,7 @@ def _ngram_counts(
 
 
 def _match_counts(rows: Any, words: list, step: int) -> Any:
-    """How often ``words`` occur in each row, ``step`` apart."""
+    """The number of times that ``words`` occur in each row, ``step`` apart."""
     count = rows.shape[1] - (len(words) - 1) * step
     if count <= 0:
         return np.zeros(rows.shape[:1])
