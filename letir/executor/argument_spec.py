@@ -86,7 +86,7 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
     """A hashable token of a static argument: plans for equal tokens are the same.
 
     Two functions have equal tokens if their code and their captured and global values are equal, as
-    for a lambda that is made anew in each call. Raises DTypeError if these values may change
+    for a lambda that each call makes again. Raises DTypeError if these values may change
     between calls; the executor then calls the Python function. ``outer``: the functions that
     capture this one.
     """

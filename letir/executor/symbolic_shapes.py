@@ -35,8 +35,7 @@ _MOST_TRIED = 8  # with retries for larger sizes
 class NoSymbolicProgram(LetirError):
     """Raised if the function has no program for these symbolic sizes.
 
-    ``least``: for each name the
-    least value from which on there may be such a program.
+    ``least``: for each name, the least value for which there may be such a program.
     """
 
     def __init__(self, reason: str, least: dict[str, int] | None = None) -> None:

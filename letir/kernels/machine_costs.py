@@ -67,7 +67,7 @@ def machine_costs() -> MachineCosts:
     except KeyError:
         _LOG.info("%s: measured on another processor; `letir tune` measures this one", file)
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        _LOG.warning("%s is ignored: %s\n  `letir tune` writes it anew", file, error)
+        _LOG.warning("%s is ignored: %s\n  `letir tune` writes a new one", file, error)
     return family_costs()
 
 
@@ -116,7 +116,7 @@ def save_costs(costs: MachineCosts, path: str) -> None:
         try:
             saved = json.loads(file.read_bytes()[:_MOST_BYTES])
         except ValueError:
-            _LOG.warning("%s was damaged, and is written anew", file)
+            _LOG.warning("%s was damaged; letir writes a new one", file)
     saved = {**(saved if isinstance(saved, dict) else {}), _processor_name(): values}
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{os.getpid()}")

@@ -218,7 +218,7 @@ def _operand_axes(bind: Bind) -> int:
 
 
 def _added_axes(bind: Bind) -> int:
-    """The new axes of ``expand_dims``, or the one of ``stack``, as non-negative numbers."""
+    """The new axes of ``expand_dims`` or ``stack``, as non-negative numbers."""
     axis = bind.attrs["axis"]
     return len(axis) if type(axis) is tuple else 1
 

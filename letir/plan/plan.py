@@ -208,7 +208,7 @@ class Plan:
         return LATE_BOUND["plan_kernels"](self)
 
     def memory(self, **sizes: int) -> Any:
-        """The ``PlanMemory`` of the next call: the most bytes at once, and of which arrays.
+        """The ``PlanMemory`` of the next call: the most bytes at once, and their arrays.
 
         ``sizes``: the values of symbolic sizes by name.
         """

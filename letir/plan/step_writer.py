@@ -291,7 +291,7 @@ class StepWriter:
         self.facts[k] = fact
 
     def note_test(self) -> None:
-        """Note the test of a Python float, and of which operands it shows that they are finite."""
+        """Note the test of a Python float, and the operands that it proves to be finite."""
         self.covered.update([x for x in spreading_operands(self.bind) if x in self.tests])
         self.tests[bind_at(self.table, self.step + 1).binders[0]] = len(self.lines)
 

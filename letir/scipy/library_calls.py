@@ -185,7 +185,7 @@ def _not_recorded(subject: str) -> TraceError:
 class RecordedObject:
     """An object of SciPy that depends on traced values, such as a ``cKDTree``.
 
-    The program makes it anew for each of its methods that is called. ``function`` and ``form``:
+    The program makes a new object for each call of a method. ``function`` and ``form``:
     the call that makes it, for the ``operands``.
     ``letir_example``: the object with concrete values.
     """

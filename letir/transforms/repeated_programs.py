@@ -1,7 +1,7 @@
 """Plans of the programs that transforms make, for functions that are recorded again and again.
 
-A call such as ``grad(f)(x)`` records ``f`` anew, because its path may depend on values. If the same
-binds were recorded before, the transformed program is the same, and so is its plan.
+A call such as ``grad(f)(x)`` records ``f`` again, because its path may depend on values. If the
+same binds were recorded before, the transformed program is the same, and so is its plan.
 """
 
 from collections.abc import Callable

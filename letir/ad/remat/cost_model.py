@@ -1,4 +1,4 @@
-"""The cost model of rematerialisation: what keeping and what recomputing a value costs.
+"""The cost model of rematerialisation: the costs of keeping and of recomputing a value.
 
 ``recomputation_cost(bind)`` is one of four grades. ``nbytes(local)`` is the memory of a value,
 maybe symbolic; ``nominal_bytes(local)`` is always a number, an estimate if sizes are unknown.

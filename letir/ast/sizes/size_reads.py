@@ -16,9 +16,9 @@ class SizeReads:
     """The treatment of comparisons of sizes, such as ``n < 3``, while a program is made.
 
     ``note(place, asked, is_decided)`` is called for comparisons in code outside letir;
-    ``is_decided``: the answer is the same for all values of the names. ``least``: {name: the least
-    value from which on comparisons in letir's own code have one answer}. ``is_guarded``: a
-    comparison whose answer depends on values may be answered for the present values, with a guard.
+    ``is_decided``: the answer is the same for all values of the names. ``least``: {name: the
+    value at and above which comparisons in letir's own code have one answer}. ``is_guarded``: a
+    comparison whose answer depends on values may be answered for the current values, with a guard.
     """
 
     note: Callable[[str, str, bool], None]
@@ -64,7 +64,7 @@ def _package_of_frame(frame) -> str:
 
 
 def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
-    """``compare(size, other)`` for the present values, recorded as a guard.
+    """``compare(size, other)`` for the current values, recorded as a guard.
 
     None if guards are not allowed, the question is letir's own, or there are no values.
     """
@@ -75,8 +75,8 @@ def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
 
 
 def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> tuple[str, int] | None:
-    """The single name in ``apart``, and the least value of it from which on ``compare(apart, 0)``
-    has one answer, which is noted in the reads of sizes. None if there are other names.
+    """The single name in ``apart``, and the value at and above which ``compare(apart, 0)`` has
+    one answer, which is noted in the reads of sizes. None if there are other names.
     """
     match getattr(apart, "terms", ()):
         case (((name,), factor),) | (((name,), factor), ((), _)):

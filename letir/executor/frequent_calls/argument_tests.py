@@ -125,7 +125,7 @@ class TestWriter:
         self.uses_scipy |= outside.uses_scipy
         fixed = getattr(value, "__closure__", ""), getattr(value, "__defaults__", "")
         if type(value) is FunctionType and fixed == (None, None) and not value.__kwdefaults__:
-            # equal functions serve as well: a lambda is made anew in each call
+            # equal functions serve as well: each call may make a new lambda
             self.tests.append(
                 f"type({first}) is {self.name(FunctionType)} and "
                 f"{text}.__code__ is {self.name(value.__code__)} and "
@@ -253,7 +253,7 @@ def tests_of_kind(
     """The tests of the arguments for which the Python function is called.
 
     ``is_brief``: test only the first item of each sequence, because the function takes any
-    arguments. ``takes_objects``: test only the class of what is neither an array nor a number.
+    arguments. ``takes_objects``: test only the class of arguments other than arrays and numbers.
     Raises NotPlain for arguments that have no tests.
     """
     text = TestWriter((), draws_in_python=True)

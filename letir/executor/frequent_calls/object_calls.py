@@ -123,7 +123,7 @@ def object_call(
     """The function ``call(object, *arguments)`` for calls like this one; False if it has none.
 
     It returns ``Miss`` for other arguments, and raises if the call has to be made in another way.
-    ``executor``: the one of the method, which takes ``args``, (state, arrays, *arguments);
+    ``executor``: the executor of the method, which takes ``args``, (state, arrays, *arguments);
     ``quick``: its call that runs the plan.
     """
     version = next((v for v in quick.entry.plans if v.executed is quick.executed), None)

@@ -64,7 +64,7 @@ class _Worker:
             self.start()
 
     def renew(self) -> None:
-        """Start anew in the child of a fork, in which only the caller's thread exists."""
+        """Start again in the child of a fork, which has only the caller's thread."""
         self.lock, self.thread = threading.Lock(), None
         self.resume()
 

@@ -24,7 +24,7 @@ from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least
 from letir.passes.fusion.clustering import MOST_COMPILED
 
 _MOST_RUN = 64  # elements: longer runs take longer to compute than to call
-_WORTH_OF_ONE = 8  # times the work of a group from which on a single operation is a kernel
+_WORTH_OF_ONE = 8  # a single operation needs this many times the work of a group
 
 
 def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "MatrixCall"] | None:

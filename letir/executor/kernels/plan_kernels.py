@@ -108,7 +108,7 @@ class PlanKernel:
 
     @property
     def asm(self) -> str:
-        """The assembly for this computer, compiled anew."""
+        """The assembly for this computer; each read compiles the kernel again."""
         return self.code.assembly()
 
     @property

@@ -32,7 +32,7 @@ _MOST_ARRAYS, _MOST_STORED = 100, 1 << 16
 _MOST_FAILURES = 16  # attempts to find a chain, each without the bind that made the last one fail
 _GAIN = 0.85  # a table may take at most this fraction of NumPy's estimated time
 _DTYPES = tuple(map(np.dtype, "fd"))
-_LEAST_COST = 60  # the least time per bind from which on lowering to a table is tried
+_LEAST_COST = 60  # binds that take less time are not lowered to a table
 
 
 def with_first_tables(fn: Lambda, is_exact: bool = False) -> Lambda:

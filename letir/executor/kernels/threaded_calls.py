@@ -39,7 +39,7 @@ def with_threads(call: Any, body: Lambda) -> Any:
 
 
 def least_size(body: Lambda) -> int:
-    """The elements of the largest array from which on a kernel of ``body`` runs in threads."""
+    """The number of elements at which a kernel of ``body`` starts to use threads."""
     return -(-machine_costs().least_thread_work // work_of_element(body))
 
 
@@ -61,7 +61,7 @@ def is_cut(call: Any) -> bool:
 class ThreadedCall:
     """An elementwise kernel that runs in several threads on large operands.
 
-    ``least``: the number of elements of a result from which on threads are used. ``like``: the
+    ``least``: the fewest elements of a result for which threads are used. ``like``: the
     position of an operand that has the shape of the results, or None. ``new_array(shape, dtype)``
     makes the arrays of results.
     """

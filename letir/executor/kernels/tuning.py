@@ -53,7 +53,7 @@ def tuned_costs() -> MachineCosts:
 
 
 def _with_thresholds(costs: MachineCosts) -> MachineCosts:
-    """Costs with the thresholds from which on kernels and threads save time."""
+    """Costs with the thresholds above which kernels and threads save time."""
     group = _Group.from_function(_arithmetic)
     compilation = group.compile_time()
     x = np.linspace(1.0, 2.0, _MANY)
@@ -107,9 +107,9 @@ def _saves_time(group: _Group, x: np.ndarray) -> bool:
 
 
 def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
-    """The work of a call of this group from which on several threads save time.
+    """The least work of a call of this group for which several threads save time.
 
-    As in ``costs`` if they save none, which other processes on the cores may cause.
+    The value in ``costs`` if they never save time, as when other processes use the cores.
     """
     threaded = ThreadedCall(group.ufunc, 1, 0)
     pays: list[int] = []

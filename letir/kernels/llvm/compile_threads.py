@@ -120,7 +120,7 @@ class _CompileThreads:
             self.start()
 
     def go_on_in_child(self) -> None:
-        """Begin anew after ``hold``, in the child."""
+        """Start again in the child of a fork, after ``hold``."""
         self.release()
         self.renew()
 

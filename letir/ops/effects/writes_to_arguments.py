@@ -80,7 +80,7 @@ def order_of(x: Any) -> "str | tuple":
 
 
 def _guard_order_impl(xp, x, *, order):
-    """Raise GuardError if the memory order of ``x`` is not the one of the trace."""
+    """Raise GuardError if the memory order of ``x`` differs from that in the trace."""
     current = order_of(x)
     # an array with axes of length 1 can be in C and F order at once
     if current != order and not (order == "F" and hasattr(x, "flags") and x.flags.f_contiguous):

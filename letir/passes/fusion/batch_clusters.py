@@ -19,7 +19,7 @@ from letir.passes.fusion.early_gathers import early_gathers
 
 _MOST_BATCHES = 3  # different numbers of items in a program
 _MOST_WORK = 1_200  # scalars that a cluster computes for an item
-_WORTH_OF_ONE = 8  # times the work of a group from which on what NumPy does fast is a kernel
+_WORTH_OF_ONE = 8  # a fast NumPy call needs this many times the work of a group
 _EXPENSIVE = 10  # the work of an expensive operation, in units of a cheap one
 
 

@@ -55,8 +55,8 @@ def _elementwise_makers(fn: Lambda) -> dict[Local, Bind]:
 
 
 def _stored_values(fn: Lambda) -> set[Arg]:
-    """The values that are in memory in any case, because a result or an operation that is no part
-    of a kernel needs them.
+    """The values that are in memory in any case, because they are results or because an operation
+    outside kernels needs them.
     """
     result = set(fn.ret.args)
     for bind in fn.binds:

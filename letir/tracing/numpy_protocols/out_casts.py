@@ -27,7 +27,7 @@ _IN_OUT_DTYPE = frozenset(
         *(np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanquantile, np.nanpercentile),
     ]
 )
-# those of them that compute integers so, too
+# the functions above that do so for integers too
 _INTEGERS_IN_OUT_DTYPE = frozenset([np.einsum, np.ptp, np.round, np.around])
 _DOTS = frozenset([np.dot, np.linalg.multi_dot])
 _SUMS = frozenset([np.sum, np.prod, np.nansum, np.nanprod])

@@ -80,7 +80,7 @@ def _runs_of_step(
             marked.append((_SAME, row))
             continue
         is_change = any(local in homes for local in pool.rows[row][0])
-        if is_change:  # what it replaces stands before it
+        if is_change:  # the row that it replaces stands before it
             while at < len(rows) and rows[at] not in new_rows:
                 marked.append((_REMOVED, rows[at]))
                 at += 1

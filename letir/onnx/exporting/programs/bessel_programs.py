@@ -26,7 +26,7 @@ def _gauss_integral(f, length):
 
 
 def _integration_limit(x, v):
-    """A t from which on exp(-x sinh(t) + v t) is negligible."""
+    """A bound: exp(-x sinh(t) + v t) is negligible for larger t."""
     return np.arcsinh((745 + 50 * np.abs(v)) / x)
 
 
