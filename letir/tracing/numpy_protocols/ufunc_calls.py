@@ -59,7 +59,7 @@ def _call_with_keywords(
     ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords
 ):
     """A call of a ufunc with keywords; its results are written into ``outs``, if given."""
-    order = keywords.get("order") or "K"
+    order: Any = keywords.get("order") or "K"
     np.empty(0).copy(order)  # or NumPy's errors
     if "casting" in keywords:
         np.can_cast(bool, bool, keywords["casting"])
