@@ -63,7 +63,7 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
         else:
             new = trace.apply(op, operands, op.complete(attrs))
         new = mark_as_array(new)
-        return PRIMITIVES["copy"](new, "F") if _is_in_columns(new, args, kwargs) else new
+        return PRIMITIVES["copy"](new, "F") if _is_in_columns(new, kwargs) else new
     make = functools.partial(function, *unwrap_buffers(args), **unwrap_buffers(kwargs))
     recipe = Recipe(
         make, functools.partial(_record_maker, trace, name, args, kwargs, user_place(3))
@@ -81,28 +81,28 @@ def _record_maker(trace: Trace, name: str, args: tuple, kwargs: dict, place: tup
     trace.source = place[0]
     local = trace.emit(op, tuple(map(trace.enter, operands)), op.complete(attrs))[0]
     local.name = place[1]
-    if _is_in_columns(local.type, args, kwargs):
+    if _is_in_columns(local.type, kwargs):
         local = trace.emit(PRIMITIVES["copy"], (local,), Attrs(order="F"))[0]
     return local
 
 
-def _is_in_columns(aval: Any, args: tuple, kwargs: dict) -> bool:
+def _is_in_columns(aval: Any, kwargs: dict) -> bool:
     """Whether a call asks for an array of ``aval`` in Fortran order."""
-    return len(aval.shape) > 1 and "F" in (*args[2:3], kwargs.get("order"))
+    return len(aval.shape) > 1 and kwargs.get("order") in ("F", "f")
 
 
 def zeros(
     shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """numpy.zeros; traced in a trace."""
-    return _make_array("zeros", np.zeros, shape_from_call(shape), dtype, order)
+    return _make_array("zeros", np.zeros, shape_from_call(shape), dtype, order=order)
 
 
 def ones(
     shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """numpy.ones; traced in a trace."""
-    return _make_array("ones", np.ones, shape_from_call(shape), dtype, order)
+    return _make_array("ones", np.ones, shape_from_call(shape), dtype, order=order)
 
 
 def empty(
@@ -110,7 +110,7 @@ def empty(
 ) -> Any:
     """numpy.empty; zeros in a trace, as programs are deterministic."""
     function = np.empty if _unpaused_trace() is None else np.zeros
-    return _make_array("zeros", function, shape_from_call(shape), dtype, order)
+    return _make_array("zeros", function, shape_from_call(shape), dtype, order=order)
 
 
 def full(

@@ -44,6 +44,8 @@ RIGHT = {
     "a count for average": (lambda x: np.average(x, axis=1, keepdims=1), CUBE),
     "Fortran's order of a ufunc": (lambda x: np.exp(x, order="F"), CUBE[0]),
     "counts of truth values": (np.bincount, CUBE[0, 0] > 0),
+    "the dtype complex64": (lambda x: np.full((2, 3), x, "F"), np.float64(1.5)),
+    "Fortran's order of zeros": (lambda x: np.zeros((2, 3), order="f") + x, np.float64(1.5)),
     "edges for two axes": (
         lambda x, y, edges: np.histogram2d(x, y, [edges, edges[:3]]),
         *(CUBE.ravel(), CUBE.ravel()[::-1], np.linspace(-1.0, 1.0, 5)),
