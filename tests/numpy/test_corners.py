@@ -46,6 +46,8 @@ RIGHT = {
     "counts of truth values": (np.bincount, CUBE[0, 0] > 0),
     "the dtype complex64": (lambda x: np.full((2, 3), x, "F"), np.float64(1.5)),
     "Fortran's order of zeros": (lambda x: np.zeros((2, 3), order="f") + x, np.float64(1.5)),
+    "a mask in a list": (lambda x: np.add(x, x, out=x + 0, where=[0, 1, 2]), CUBE),
+    "a mask in a list of a maximum": (lambda x: np.max(x, where=[0, 1, 2], initial=0), CUBE),
     "edges for two axes": (
         lambda x, y, edges: np.histogram2d(x, y, [edges, edges[:3]]),
         *(CUBE.ravel(), CUBE.ravel()[::-1], np.linspace(-1.0, 1.0, 5)),
@@ -94,6 +96,7 @@ RAISE = {
     "floating places": (np.add.reduceat, CUBE, np.array([0.0, 1.5])),
     "an unknown order": (lambda x: np.exp(x, order="x"), CUBE),
     "no casting rule": (lambda x: np.exp(x, casting=None), CUBE),
+    "a floating mask": (lambda x, m: np.copyto(x + 0, 1.0, where=m), CUBE, CUBE),
     "edges that decrease": (lambda x, *edges: np.histogram_bin_edges(x, edges), CUBE, 0.5, -1.0),
 }
 

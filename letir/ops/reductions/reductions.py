@@ -18,7 +18,7 @@ from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
-from letir.ops.shape.shape_and_creation import as_flag, broadcast_to, size
+from letir.ops.shape.shape_and_creation import as_flag, as_mask, broadcast_to, size
 from letir.ops.shape.transpose import int_or_tuple, normalize_axes
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
@@ -66,7 +66,7 @@ def reduction_prepare(
     where: Any = True,
 ) -> tuple[tuple, dict[str, Any]]:
     """np.sum and np.prod: the operands are the array, and the mask if there is one."""
-    operands = (a,) if where is True or where is NO_VALUE else (a, where)
+    operands = (a,) if where is True or where is NO_VALUE else (a, as_mask(where))
     return operands, {
         "axis": reduced_axis(a, axis),
         "dtype": None if dtype is None or dtype is NO_VALUE else np.dtype(dtype),

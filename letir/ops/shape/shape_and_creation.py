@@ -126,6 +126,18 @@ def as_flag(value: Any) -> bool:
         ) from None
 
 
+def as_mask(value: Any) -> Any:
+    """A mask such as ``where``, an array of booleans or a list, of whose numbers NumPy makes one.
+
+    Raises NumPy's TypeError for an array of another dtype.
+    """
+    value = LATE_BOUND["stack_traced"](value)
+    if isinstance(value, list | tuple):
+        return np.array(value, bool)
+    np.empty(0, getattr(value, "dtype", bool)).astype(bool, casting="safe")
+    return value
+
+
 def runtime_shape(shape: tuple | None, sizes: tuple) -> tuple:
     """The shape at run time: the value of the operand ``sizes`` if given, else the attribute."""
     return tuple(int(n) for n in sizes[0]) if sizes else shape

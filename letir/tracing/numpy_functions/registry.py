@@ -17,7 +17,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
 from letir.ops.define.records import promotion_type
-from letir.ops.shape.shape_and_creation import shape_from_call
+from letir.ops.shape.shape_and_creation import as_mask, shape_from_call
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES, refuse_scalar
@@ -84,7 +84,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
             "  write casting='unsafe' if the loss is intended"
         )
     new = dst.at[...].set(stack_traced(src))
-    dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
+    dst.replace(new if where is True else PRIMITIVES["where"](as_mask(where), new, dst))
 
 
 def promote_operand(x: Any) -> Any:

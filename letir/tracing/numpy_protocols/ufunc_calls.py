@@ -15,6 +15,7 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
+from letir.ops.shape.shape_and_creation import as_mask
 from letir.tracing.mutation.memory_order import in_memory_order
 from letir.tracing.numpy_functions.registry import into_ordinary_array, promote_operand
 from letir.tracing.numpy_protocols.dispatch import (
@@ -69,6 +70,7 @@ def _call_with_keywords(
     if ufunc.signature:
         return _called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
     if where is not True:
+        where = where if isinstance(where, Value | np.ndarray) else as_mask(where)
         inputs = _operands_in_domain(ufunc, op, inputs, where)
     results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
