@@ -301,8 +301,9 @@ class LibraryModule:
     """A module of a library, and for each of its functions the maker of the function's stand-in.
 
     ``classes``: makers for classes that have a stand-in only where they are called, as in
-    ``np.float64(x)``. ``plain`` and ``recording``: the class of the module object outside of
-    recordings and during recordings.
+    ``np.float64(x)``. ``wrappers``: makers of functions that call the function, or its stand-in,
+    during some recordings, where it is called. ``plain`` and ``recording``: the class of the module
+    object outside of recordings and during recordings.
     """
 
     def __init__(
@@ -314,6 +315,8 @@ class LibraryModule:
         self.module, self.plain = module, type(module)
         self.makers = {name: makers[name] for name in makers if name in vars(module)}
         self.classes = classes or {}
+        self.wrappers: dict[str, Callable] = {}
+        self.wrapped: dict[str, Callable] = {}
         self.stand_ins: dict[str, Any] = {}
         self.stand_ins_for_traced: dict[str, Callable] = {}
         self.watched = {*self.makers, *self.classes, "random"}
@@ -326,6 +329,14 @@ class LibraryModule:
             maker = self.makers.get(name) or self.classes[name]
             result = self.stand_ins[name] = maker(vars(self.module)[name])
         return result
+
+    def wrapped_function(self, name: str) -> Any:
+        """What ``wrappers`` make of the function with this name, or of its stand-in."""
+        if name not in self.wrapped:
+            has_stand_in = name in self.makers or name in self.classes
+            function = self.stand_in(name) if has_stand_in else vars(self.module)[name]
+            self.wrapped[name] = self.wrappers[name](function)
+        return self.wrapped[name]
 
     def stand_in_for_traced(self, name: str) -> Any:
         """The stand-in that calls the original unless one of its arguments is traced.
@@ -346,7 +357,7 @@ class LibraryModule:
 
     def _recording_class(self) -> type:
         get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
-        watched = self.watched
+        watched, wrappers = self.watched, self.wrappers
 
         def __getattribute__(module, name):
             if name in watched:
@@ -354,6 +365,8 @@ class LibraryModule:
                 if active is not None and active.intercepts:
                     frame = sys._getframe(1)
                     if is_read_by_user(frame, name) and active_trace() is not None:
+                        if name in wrappers and is_called_at_once(frame):
+                            return self.wrapped_function(name)
                         if name in makers or (name in classes and is_called_at_once(frame)):
                             return self.stand_in(name)
                         if name == "random":

@@ -132,15 +132,24 @@ def watch_functions(names: Collection[str], maker: Callable) -> None:
             library.watch_calls(functions, maker)
 
 
-def unwatch_functions(names: Collection[str], maker: Callable) -> None:
-    """Take away the stand-ins that ``watch_functions`` gave with this maker."""
+def wrap_functions(names: Collection[str], wrapper: Callable) -> None:
+    """Replace NumPy's functions of these names, where they are called, by what ``wrapper`` makes
+    of them or of their stand-ins.
+    """
     for library in _libraries:
-        for name in names:
-            if library.classes.get(name) is maker:
-                del library.classes[name]
-                if name not in library.makers:
-                    library.watched.discard(name)
-                    library.stand_ins.pop(name, None)
+        if library.module.__name__ == "numpy":
+            library.wrapped.clear()
+            library.wrappers.update(dict.fromkeys(names, wrapper))
+            library.watched.update(names)
+
+
+def unwrap_functions() -> None:
+    """Undo ``wrap_functions``."""
+    for library in _libraries:
+        own = library.wrappers.keys() - library.makers.keys() - library.classes.keys()
+        library.watched.difference_update(own)
+        library.wrappers.clear()
+        library.wrapped.clear()
 
 
 def unwatched(names: Collection[str]) -> set[str]:

@@ -36,7 +36,7 @@ from letir.tracing.numpy_protocols.array_methods import (
 )
 from letir.tracing.refusals import RecordAgain, called_text, of_outside_state
 from letir.tracing.source_locations import instruction_at
-from letir.tracing.stand_ins import unwatch_functions, watch_functions
+from letir.tracing.stand_ins import unwrap_functions, wrap_functions
 from letir.tracing.trace_state import ACTIVE, Trace
 
 _lock = new_lock(threading.RLock)
@@ -113,7 +113,7 @@ def start_owning(f: Callable, trace: Trace, started: list) -> None:
         forget_lookups()
         for slot, _, new in array_slots():
             slot.value = new
-        watch_functions(_functions(), _owning_function)
+        wrap_functions(_functions(), _owning_function)
 
 
 def end_owning(started: list) -> None:
@@ -127,7 +127,7 @@ def end_owning(started: list) -> None:
             if not STAY_IN_PLACE:
                 METHODS.update(_originals())
                 forget_lookups()
-            unwatch_functions(_functions(), _owning_function)
+            unwrap_functions()
         _under_way.discard(id(started))
 
 
@@ -163,7 +163,7 @@ def _shares_memory(result: np.ndarray, operand: Any) -> bool:
 
 
 def _owning_function(original: Callable) -> Callable:
-    """The stand-in for a function of NumPy."""
+    """A function of NumPy's, or its stand-in, with new arrays as buffers."""
 
     @functools.wraps(original, updated=())
     def function(*args, **kwargs):
