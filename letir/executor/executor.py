@@ -250,7 +250,7 @@ class Executor(Generic[P, R]):
             del args, kwargs, leaves, marked, arrays
             raise
         if version is None:  # a recursive call while recording, or a plan that raised
-            if entry.runs_python and key is not None and not entry.gone:
+            if entry.runs_python and key is not None and not entry.is_evicted:
                 self.keys[key] = entry, None, None, None, None
             return run_python_function(self, args, kwargs)
         LATEST.graph = version.executed
@@ -324,7 +324,7 @@ class Executor(Generic[P, R]):
 
     def remember_key(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, so that the next call finds it at once."""
-        if entry.gone or self.options.profile or needs_log(version):
+        if entry.is_evicted or self.options.profile or needs_log(version):
             return
         if entry.runs_python:
             self.keys[key] = entry, None, None, None, None

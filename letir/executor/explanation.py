@@ -300,12 +300,12 @@ class _Measured:
 class _Clock:
     """Observes every bind of a run, bodies included, and takes the time since the previous one."""
 
-    found: dict[int, _Measured] = field(factory=dict)  # by the id of a bind
+    measured: dict[int, _Measured] = field(factory=dict)  # by the id of a bind
     last: float = field(factory=time.perf_counter)
 
     def __call__(self, bind: Bind, results: tuple) -> None:
         seconds = time.perf_counter() - self.last
-        measured = self.found.setdefault(id(bind), _Measured())
+        measured = self.measured.setdefault(id(bind), _Measured())
         measured.calls += 1
         measured.seconds += seconds
         measured.bytes = max(measured.bytes, sum(map(_new_bytes, results)))
@@ -318,7 +318,7 @@ def _timed_run(fn: Lambda, leaves: list) -> dict[int, _Measured]:
     arrays = [leaf.array if isinstance(leaf, Value) else leaf for leaf in leaves]
     clock = _Clock()
     Evaluator(array_module(arrays), clock).call(fn, arrays)
-    return clock.found
+    return clock.measured
 
 
 def _new_bytes(result) -> int:

@@ -31,7 +31,7 @@ class Entry:
     key: Any  # hashable
     plans: tuple = ()
     used: int = 0  # the number of the last call that used it
-    gone: bool = False  # evicted from the cache
+    is_evicted: bool = False  # from the cache
     runs_python: bool = False  # calls run the Python function, as most would need another plan
     flight: _RunningCompile | None = None
     lock: threading.Lock = field(factory=new_lock, repr=False)  # held for a few lines only
@@ -89,7 +89,7 @@ class PlanCache:
         waiting threads. Returns False if this thread is adding one already (a recursive call).
         """
         with entry.lock:
-            if entry.plans is not expected or entry.gone:
+            if entry.plans is not expected or entry.is_evicted:
                 return True
             flight, mine = entry.flight, entry.flight is None
             if mine:
@@ -126,7 +126,7 @@ class PlanCache:
                     self.last_failure = 0, 0
             with entry.lock:
                 entry.plans, entry.flight = plans, None
-                entry.gone = not plans
+                entry.is_evicted = not plans
             if plans:
                 self._make_room(entry)
             else:
@@ -163,7 +163,7 @@ class PlanCache:
         with entry.lock:
             if entry.flight is not None:
                 return False
-            entry.gone = True
+            entry.is_evicted = True
         with self.lock:
             result = self.entries.get(entry.key) is entry
             if result:

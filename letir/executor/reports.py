@@ -225,7 +225,7 @@ class GradientState:
 def gradient_states(version: Any) -> tuple[GradientState, ...]:
     """The gradient executors of a plan for Variables that have run; () for other plans."""
     return tuple(
-        GradientState(graph.f, backward.program, mask, requires, tuple(backward.made.values()))
+        GradientState(graph.f, backward.program, mask, requires, tuple(backward.plans.values()))
         for graph in getattr(version, "graphs", ())
         for (mask, requires), backward in list(graph.backwards.items())
     )

@@ -179,7 +179,7 @@ def _negated_condition(bind: Bind, facts: ValueFacts) -> Bind | None:
     condition, x, y = bind.args
     if facts.op_of(condition) is not logical_not:
         return None
-    (c,) = facts.made[condition].args
+    (c,) = facts.producers[condition].args
     is_same = c.type is condition.type and facts.has_order_of_copy(c)
     return replace_operation(bind, where, c, y, x) if is_same else None
 

@@ -22,10 +22,10 @@ from letir.ast.types import Size
 class DeadResultElimination:
     """The elimination in one program. Shared bodies are processed once.
 
-    ``made`` maps (id of a body, choice of results) to (the body, its new form).
+    ``cache`` maps (id of a body, choice of results) to (the body, its new form).
     """
 
-    made: dict = field(factory=dict)
+    cache: dict = field(factory=dict)
 
     def prune_program(self, fn: Lambda, needed: tuple[int, ...] | None = None) -> Lambda:
         """``fn`` without the binds that its results (or only those at ``needed``) do not need."""
@@ -46,9 +46,9 @@ class DeadResultElimination:
     def prune_body(self, body: Lambda, needed: tuple[int, ...] | None = None) -> Lambda:
         """The result of ``prune_program``, cached by body and choice of results."""
         key = id(body), needed
-        if key not in self.made:
-            self.made[key] = body, self.prune_program(body, needed)
-        return self.made[key][1]
+        if key not in self.cache:
+            self.cache[key] = body, self.prune_program(body, needed)
+        return self.cache[key][1]
 
     def prune_bind(self, bind: Bind, live: set[Local]) -> Bind:
         """``bind`` without dead results, and without the operands that only these need."""
@@ -77,13 +77,13 @@ class DeadResultElimination:
     def used_params(self, body: Lambda) -> tuple[int, ...]:
         """The positions of the parameters that a body uses, in order of first use."""
         key = id(body), "reads"
-        if key not in self.made:
+        if key not in self.cache:
             places = {param: i for i, param in enumerate(body.params)}
             terms: tuple[Bind | Ret, ...] = (*body.binds, body.ret)
             used = (arg for term in terms for arg in term.args)
             params = dict.fromkeys(places[a] for a in used if type(a) is Local and a in places)
-            self.made[key] = body, tuple(params)
-        return self.made[key][1]
+            self.cache[key] = body, tuple(params)
+        return self.cache[key][1]
 
     def refit_bind(
         self,
@@ -109,10 +109,10 @@ class DeadResultElimination:
         if stay == tuple(range(len(body.params))):
             return body
         key = id(body), "params", stay
-        if key not in self.made:
+        if key not in self.cache:
             params = [body.params[i] for i in stay]
-            self.made[key] = body, Lambda(params, body.binds, body.ret, None, body.out_tree)
-        return self.made[key][1]
+            self.cache[key] = body, Lambda(params, body.binds, body.ret, None, body.out_tree)
+        return self.cache[key][1]
 
     def prune_loop(
         self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, needed: list[int]

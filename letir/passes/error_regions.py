@@ -98,7 +98,7 @@ class _Region:
 
     names: dict[Local, Arg] = field(factory=dict)
     operands: list[Local] = field(factory=list)
-    made: list[Local] = field(factory=list)  # the binders of the joined binds
+    binders: list[Local] = field(factory=list)  # the binders of the joined binds
     binds: list[Bind] = field(factory=list)
     inside: Counter = field(factory=Counter)  # the uses of locals by the joined binds
 
@@ -110,7 +110,7 @@ class _Region:
                 self.operands.append(arg)
         self.inside.update(bind.args)
         args = substitute_args(bind.args, self.names)
-        self.made += bind.binders
+        self.binders += bind.binders
         if bind.op.role != "error_region":
             self.append(bind, args, self.names, bind)
             return
@@ -129,7 +129,7 @@ class _Region:
 
     def region_bind(self, first: Bind, uses: Counter) -> Bind:
         """The region with the modes of ``first``, whose results are those used outside of it."""
-        results = [local for local in self.made if uses[local] > self.inside[local]]
+        results = [local for local in self.binders if uses[local] > self.inside[local]]
         params = tuple([self.names[operand] for operand in self.operands])
         ret = Ret(tuple([self.names[local] for local in results]))
         attrs = Attrs({**first.attrs, "body": Lambda(params, tuple(self.binds), ret)})

@@ -73,9 +73,9 @@ def propagate_shapes(fn: Lambda) -> Lambda:
 
 @define(eq=False)
 class _Propagation:
-    """The propagation in one program; ``made``: bodies by id and types of their operands."""
+    """The propagation in one program; ``cache``: bodies by id and types of their operands."""
 
-    made: dict = field(factory=dict)
+    cache: dict = field(factory=dict)
 
     def program(self, fn: Lambda) -> Lambda:
         """``propagate_shapes`` of ``fn``."""
@@ -111,9 +111,9 @@ class _Propagation:
                 for old, new in zip(params, types, strict=True)
             ]
         key = id(body), tuple(params)
-        if key not in self.made:
-            self.made[key] = body, self.program(_retype_body(body, params))
-        return self.made[key][1]
+        if key not in self.cache:
+            self.cache[key] = body, self.program(_retype_body(body, params))
+        return self.cache[key][1]
 
 
 def _retype_body(body: Lambda, types: list) -> Lambda:

@@ -169,13 +169,13 @@ def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
 class _Timeline:
     """Draws a timeline. ``lines``: the lines of code that make most bytes, then "other lines"."""
 
-    found: MemoryTimeline
+    timeline: MemoryTimeline
     lines: list[str] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         sizes: Counter[str] = Counter()
-        at_peak = set(map(id, self.found.at_peak()))
-        for array in self.found.arrays:  # lines of the peak first
+        at_peak = set(map(id, self.timeline.at_peak()))
+        for array in self.timeline.arrays:  # lines of the peak first
             sizes[_place_of(array.bind)] += array.bytes * (1 + 1000 * (id(array) in at_peak))
         self.lines = [line for line, _ in sizes.most_common(_MOST_LINES)]
         if len(sizes) > _MOST_LINES:
@@ -183,7 +183,7 @@ class _Timeline:
 
     def title(self) -> str:
         """The peak in one line."""
-        timeline = self.found
+        timeline = self.timeline
         if timeline.peak_at < 0:
             return "peak: 0 B, there are no steps"
         about = "" if timeline.is_exact else "about "
@@ -200,18 +200,18 @@ class _Timeline:
 
     def columns(self) -> int:
         """The number of columns of the picture."""
-        return min(len(self.found.live), _MOST_STEPS)
+        return min(len(self.timeline.live), _MOST_STEPS)
 
     def column_of(self, step: int) -> int:
         """The column that shows a step."""
-        return min(step, len(self.found.live) - 1) * self.columns() // len(self.found.live)
+        return min(step, len(self.timeline.live) - 1) * self.columns() // len(self.timeline.live)
 
     def heights(self) -> list[list[int]]:
         """For each column, the bytes of each line, and last those of temporary arrays.
 
         A column for several steps shows the one with the most bytes.
         """
-        timeline, columns = self.found, self.columns()
+        timeline, columns = self.timeline, self.columns()
         shown = [0] * columns  # the step that each column shows
         for step, live in enumerate(timeline.live):
             column = self.column_of(step)
@@ -236,7 +236,7 @@ class _Timeline:
 
     def shapes(self) -> Iterator[str]:
         """The picture of the memory."""
-        timeline, top = self.found, max(self.found.peak, 1)
+        timeline, top = self.timeline, max(self.timeline.peak, 1)
         bottom, wide = _TOP + _HEIGHT, _WIDTH / max(self.columns(), 1)
         for part in (0, 0.25, 0.5, 0.75, 1):
             y = bottom - part * _HEIGHT
@@ -259,11 +259,13 @@ class _Timeline:
     def steps(self, y: float, width: float) -> Iterator[str]:
         """The first and the last step below the picture."""
         yield text_shape(_LEFT, y + 14, "step 1", "q")
-        yield text_shape(_LEFT + width, y + 14, f"{len(self.found.live):,}", "q", end="end")
+        yield text_shape(_LEFT + width, y + 14, f"{len(self.timeline.live):,}", "q", end="end")
 
     def legend(self, y: float) -> Iterator[str]:
         """The colour of each line of code."""
-        codes = {_place_of(array.bind): code_of(array.bind.source) for array in self.found.arrays}
+        codes = {
+            _place_of(array.bind): code_of(array.bind.source) for array in self.timeline.arrays
+        }
         for i, line in enumerate(self.lines):
             yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
             text = f"{line}  {codes.get(line, '')}".rstrip()
@@ -271,7 +273,7 @@ class _Timeline:
 
     def range_shapes(self, shown: Sequence[LiveArray]) -> Iterator[str]:
         """The picture of the live ranges, with the names of the arrays at the right."""
-        count = max(len(self.found.steps), 1)
+        count = max(len(self.timeline.steps), 1)
         wide, bottom = _RANGES / count, _TOP + _ROW * len(shown)
         for i, array in enumerate(shown):
             y, x = _TOP + _ROW * i, _LEFT + array.first * wide
@@ -292,7 +294,7 @@ class _Timeline:
         """Draw the picture of the memory on the axes of matplotlib."""
         heights = [(0,) * (len(self.lines) + 1), *self.heights()]
         rows = [[row[color] for row in heights] for color in range(len(self.lines) + 1)]
-        count = len(self.found.live)
+        count = len(self.timeline.live)
         ends = [count * n / max(len(heights) - 1, 1) for n in range(len(heights))]
         labels = [*self.lines, *(["inside a step"] if any(rows[-1]) else [])]
         axes.stackplot(ends, *rows[: len(labels)], step="pre", labels=labels)
@@ -304,7 +306,7 @@ class _Timeline:
     def draw_ranges(self, axes: Any, shown: Sequence[LiveArray]) -> None:
         """Draw the picture of the live ranges on the axes of matplotlib."""
         first = [array.first for array in shown]
-        ends = [min(array.last + 1, len(self.found.steps)) for array in shown]
+        ends = [min(array.last + 1, len(self.timeline.steps)) for array in shown]
         colors = [f"C{self.color(array.bind)}" for array in shown]
         widths = [end - start for start, end in zip(first, ends, strict=True)]
         places = range(len(shown))
@@ -320,7 +322,7 @@ class _Timeline:
 
     def text(self, at_peak: Sequence[tuple[int, int, str, str, str]]) -> str:
         """The picture as text: a bar for each column, and the arrays at the peak."""
-        timeline, count = self.found, len(self.found.live)
+        timeline, count = self.timeline, len(self.timeline.live)
         columns, top = min(count, _COLUMNS), max(timeline.peak, 1)
         most = [0] * columns
         for step, live in enumerate(timeline.live):

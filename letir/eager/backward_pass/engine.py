@@ -46,7 +46,7 @@ class _Everything:
 
 class Backward(Direct):
     """One backward pass: ``run(seeds)`` puts the gradients of leaves and of the edges in ``wanted``
-    into ``found``.
+    into ``gradients``.
 
     ``records``: whether the gradients get a history; ``keeps``: whether nodes keep their saved
     values for another pass; ``needed``: the edges that lead to ``wanted``, None for all edges.
@@ -61,7 +61,7 @@ class Backward(Direct):
         self.needs_all = needed is None
         self.needed = _Everything() if needed is None else needed
         self.wanted = frozenset(wanted)
-        self.found: dict[GradEdge, object] = {}
+        self.gradients: dict[GradEdge, object] = {}
         self.cotangents = {}
         # node with several results -> the edges of its results, None where there is no gradient
         self.parts: dict[TapeNode, list] = {}
@@ -79,7 +79,7 @@ class Backward(Direct):
         # only leaves have cotangents left: nodes have consumed the others
         for leaf in tuple(self.cotangents):
             self.finish_cotangent(leaf)
-        return self.found
+        return self.gradients
 
     def step(self, step: _Node) -> None:
         """Run one node; an exception gets a note that names it.
@@ -95,7 +95,7 @@ class Backward(Direct):
                 return
             ct = self.cotangents.pop(step)
             if step in self.wanted:
-                self.found[step] = ct
+                self.gradients[step] = ct
             for position in form.watched:
                 if step[position] is not None and step[position].notes is not None:
                     check_unchanged(step[position], step)
@@ -196,7 +196,7 @@ class Backward(Direct):
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on
                 notes.grad = add_gradient(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
-            self.found[origin] = ct
+            self.gradients[origin] = ct
         return ct
 
     # ---- hooks ----

@@ -29,7 +29,7 @@ class _ParallelBackward(Backward):
     def __init__(self, workers: int, *args):
         super().__init__(*args)
         self.workers = workers
-        self.made = threading.local()  # .by_step: contributions of the node that the thread runs
+        self.of_thread = threading.local()  # .by_step: contributions of the node that it runs
         self.contributions: dict[GradEdge, list] = defaultdict(list)  # (position, gradient) pairs
 
     def run(self, seeds) -> dict[GradEdge, object]:
@@ -109,7 +109,7 @@ class _ParallelBackward(Backward):
     def run_node(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one node in a worker thread, and return its contributions."""
         contributions: list[tuple[GradEdge, object]] = []
-        self.made.by_step = contributions
+        self.of_thread.by_step = contributions
         results = [part for part in self.parts.get(step, [step]) if part is not None]
         # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
@@ -121,7 +121,7 @@ class _ParallelBackward(Backward):
     def contribute(self, origin: Any, ct: Any) -> None:
         """Collect a contribution of this thread's current node."""
         if ct is not None:
-            self.made.by_step.append((origin, ct))
+            self.of_thread.by_step.append((origin, ct))
 
     def sum_contributions(self, origin: GradEdge) -> None:
         """Sum the contributions to a value in the order of a single-threaded pass."""
@@ -140,7 +140,7 @@ class _ParallelBackward(Backward):
             self.sum_contributions(origin)
         for origin in tuple(self.cotangents):
             self.finish_cotangent(origin)
-        return self.found
+        return self.gradients
 
 
 def make_engine(workers: int, *args: Any) -> Backward:

@@ -39,7 +39,7 @@ class BackwardPrograms:
     results: tuple[int, ...]
     making: "GraphCompiler"
     missing: tuple = ()  # required of rules: the operands without a rule, here none
-    made: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
+    plans: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
     locks: dict = field(factory=dict, repr=False)  # by key: plans of other keys are made meanwhile
 
     def run(self, values: list, records: bool) -> tuple:
@@ -52,12 +52,12 @@ class BackwardPrograms:
 
     def plan(self, requires: tuple | None) -> Any:
         """The callable that runs the gradient program, made once."""
-        result = self.made.get(requires)
+        result = self.plans.get(requires)
         if result is None:
             with self.locks.setdefault(requires, new_lock(threading.RLock)):
-                result = self.made.get(requires)
+                result = self.plans.get(requires)
                 if result is None:
-                    result = self.made[requires] = self.making.plan(self.program, requires)
+                    result = self.plans[requires] = self.making.plan(self.program, requires)
         return result
 
 
@@ -108,7 +108,7 @@ class DifferentiableGraph:
         return self.bind.attrs["f_real_outputs"]
 
     def __str__(self):
-        count = sum(len(backward.made) for backward in self.backwards.values())
+        count = sum(len(backward.plans) for backward in self.backwards.values())
         return (
             f"differentiable graph of {len(self.f)} binds, "
             f"gradient program of {len(self.df)} steps, {count} of its plans made"

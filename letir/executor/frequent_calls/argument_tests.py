@@ -41,7 +41,7 @@ class TestWriter:
         self.symbols: dict[Size, str] = {}  # a variable for each symbolic size
         self.tests: list[str] = []
         self.leaves: list = []
-        self.found: list[str] = []
+        self.leaf_texts: list[str] = []
         self.count = 0  # of positional arguments
         self.is_brief = False  # whether one item stands for all items of a sequence
         self.uses_scipy = False  # whether a function among the arguments calls SciPy
@@ -197,7 +197,7 @@ class TestWriter:
     def add_leaf(self, value: Any, text: str) -> None:
         """Add a leaf of the plan."""
         self.leaves.append(value)
-        self.found.append(text)
+        self.leaf_texts.append(text)
         if len(self.leaves) > _MOST_LEAVES:
             raise NotPlain
 
@@ -207,7 +207,7 @@ class TestWriter:
         if self.count:
             lines.append(f" {''.join([f'a{i}, ' for i in range(self.count)])}= args")
         lines += [f" if not ({test}): return None" for test in self.tests]
-        lines += [f" return [{', '.join(self.found)}]"]
+        lines += [f" return [{', '.join(self.leaf_texts)}]"]
         return define_function("match", "\n".join(lines), self.names)
 
 

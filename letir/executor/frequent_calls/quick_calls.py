@@ -227,10 +227,11 @@ def call_of_plan(
     nest = functools.partial(results, names=names)
 
     leaves = [
-        (text, type(x) is np.ndarray) for text, x in zip(tests.found, tests.leaves, strict=True)
+        (text, type(x) is np.ndarray)
+        for text, x in zip(tests.leaf_texts, tests.leaves, strict=True)
     ]
     conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
-    expressions, values = list(tests.found), list(tests.leaves)
+    expressions, values = list(tests.leaf_texts), list(tests.leaves)
     for generator in version.generators:  # which the function captures
         if len(expressions) not in version.drawing:
             return None

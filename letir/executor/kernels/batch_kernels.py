@@ -94,7 +94,7 @@ class BatchCall:
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
     def __init__(self, lowered: BatchKernel, body: Lambda):
-        self.made, self.ufunc = lowered, ufunc_of(lowered.kernel, lowered.signature)
+        self.lowered, self.ufunc = lowered, ufunc_of(lowered.kernel, lowered.signature)
         self.kinds = [param.type for param in body.params]
         self.ordered = [not _is_shared_factor(param, body) for param in body.params]
         self.results = [arg.type for arg in body.ret.args]
@@ -107,7 +107,7 @@ class BatchCall:
 
     def sizes_of(self, first: int, end: int) -> np.ndarray:
         """The kernel's operand that says which items to compute."""
-        return np.array([first, end, *self.made.lengths], np.int64)
+        return np.array([first, end, *self.lowered.lengths], np.int64)
 
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
@@ -117,7 +117,7 @@ class BatchCall:
         ]
         result = [
             self.new_result(start, kind, operands)
-            for start, kind in zip(self.made.starts, self.results, strict=True)
+            for start, kind in zip(self.lowered.starts, self.results, strict=True)
         ]
         flat = [y.reshape(-1) for y in result]
         threads = threads_of_call() if self.cut else 1
@@ -135,7 +135,7 @@ class BatchCall:
             raise LayoutError
         if np.shape(x) != aval.shape:
             raise KernelError("operands of other sizes")
-        if aval.size > _MOST_COPIED * self.made.n and not x.flags.c_contiguous:
+        if aval.size > _MOST_COPIED * self.lowered.n and not x.flags.c_contiguous:
             raise KernelError("a copy would take longer than the group")
         try:
             return np.ascontiguousarray(x, aval.dtype).reshape(-1)
@@ -154,13 +154,13 @@ class BatchCall:
     def run(self, inputs: list, results: list) -> bool:
         """Compute all items; returns whether an index was out of bounds."""
         outside = np.zeros(1, np.bool_)
-        scratch = [np.empty(size, dtype) for size, dtype in self.made.scratch]
+        scratch = [np.empty(size, dtype) for size, dtype in self.lowered.scratch]
         self.ufunc(*inputs, self.sizes, *scratch, out=(*results, outside))
         return bool(outside[0])
 
     def run_cut(self, inputs: list, results: list, threads: int) -> bool:
         """``run`` in several threads."""
-        n = self.made.n
+        n = self.lowered.n
         places = places_of(n, chunk_count(n, n, threads))
         outside = np.zeros((len(places), 1), np.bool_)
 

@@ -101,8 +101,8 @@ class Products:
     ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
     ``order``. ``new_array(shape, dtype)`` makes the array of the result. ``is_free``: the result
     may have any memory order. ``like``: for each operand the einsum whose result, in the order that
-    NumPy gives it, determines the operand's memory order; None if there is none. ``found.order``:
-    the axes of this thread's latest result in NumPy's order.
+    NumPy gives it, determines the operand's memory order; None if there is none.
+    ``thread_local.order``: the axes of this thread's latest result in NumPy's order.
     """
 
     einsum: Callable
@@ -116,7 +116,7 @@ class Products:
     new_array: Callable = np.empty
     is_free: bool = False
     like: "tuple[Products | None, Products | None]" = (None, None)
-    found: Any = field(factory=threading.local)
+    thread_local: Any = field(factory=threading.local)
 
     @property
     def batch(self) -> str:
@@ -154,12 +154,12 @@ class Products:
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
             result = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
-            self.found.order = _axis_order(result)
+            self.thread_local.order = _axis_order(result)
             return result
         batch, left, right, inner = self.batch, self.left, self.right, self.inner
         order = self.order(*map(_numpys_order, (x, y), self.like))
         if self.is_free:
-            self.found.order, order = tuple([self.out.index(c) for c in order]), self.out
+            self.thread_local.order, order = tuple([self.out.index(c) for c in order]), self.out
         a, b = (x, self.a), (y, self.b)
         if order.index(left) > order.index(right):  # rows of the product are rows in memory
             left, right, a, b = right, left, b, a
@@ -190,7 +190,7 @@ class Products:
 
 def _numpys_order(x: np.ndarray, like: Products | None) -> tuple[int, ...]:
     """The axes of an operand in the memory order that it has in NumPy."""
-    return _axis_order(x) if like is None else getattr(like.found, "order", _axis_order(x))
+    return _axis_order(x) if like is None else getattr(like.thread_local, "order", _axis_order(x))
 
 
 def _multiply_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

@@ -121,7 +121,7 @@ class RowCall:
     def __init__(
         self, lowered: RowKernel, shapes: list[tuple[int, ...]], cut: RowCut | None = None
     ):
-        self.made, self.cut = lowered, cut
+        self.lowered, self.cut = lowered, cut
         self.begun: Callable | None = begin_ufunc(lowered.kernel, lowered.signature)
         self.operands, self.shapes = lowered.operands, shapes
         self.columns, self.scratch = lowered.space.columns, lowered.scratch
@@ -167,7 +167,7 @@ class RowCall:
         """The keywords of the ufunc: arrays for the results, unless NumPy makes them."""
         if self.new_array is np.empty:
             return {}
-        lowered = self.made
+        lowered = self.lowered
         arrays = [array for array in lowered.kernel.arrays if array.is_written]
         pairs = zip(lowered.results, arrays, strict=True)
         return {"out": tuple([self.new_array(lowered.shape_of(k), a.dtype) for k, a in pairs])}

@@ -107,7 +107,7 @@ class _BatchLowering(Unrolling):
     item: Any = None
     offset: Any = None
     outside: Any = None
-    made: tuple[Local, ...] = ()  # the results of the bind that is being lowered, for one item
+    binders: tuple[Local, ...] = ()  # the results of the bind that is being lowered, for one item
     known_indices: dict[tuple[int, int], Operand] = field(factory=dict)
 
     def batch_kernel(self) -> BatchKernel:
@@ -262,22 +262,22 @@ class _BatchLowering(Unrolling):
             self.scatter(bind)
         elif kind == "item":
             super().add(self.for_item(bind))
-            for binder, local in zip(bind.binders, self.made, strict=True):
+            for binder, local in zip(bind.binders, self.binders, strict=True):
                 self.places[binder] = self.places.pop(local)
         else:
             raise NoKernel
 
     def for_item(self, bind: Bind) -> Bind:
-        """The bind for one item; its results are ``made``."""
+        """The bind for one item; its results are ``binders``."""
         attrs, kinds = resize_bind(bind, self.n, 1)
-        self.made = tuple([Local(aval) for aval in kinds])
+        self.binders = tuple([Local(aval) for aval in kinds])
         names: dict[Arg, Arg] = {}
         for arg in bind.args:
             if type(arg) is not Const and is_batch(arg.type, self.n):
                 names[arg] = Local(arg.type.with_shape((1, *arg.type.shape[1:])))
                 self.places[names[arg]] = self.places[arg]
         args = tuple([arg if type(arg) is Const else names.get(arg, arg) for arg in bind.args])
-        result = Bind(self.made, bind.op, args, attrs, bind.source)
+        result = Bind(self.binders, bind.op, args, attrs, bind.source)
         return axes_sum_of(result) if is_sum_to_shape(bind) else result
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:

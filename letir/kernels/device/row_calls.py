@@ -27,27 +27,27 @@ class RowsCall:
     ``shapes``: the shapes of the results.
     """
 
-    made: RowKernel
+    lowered: RowKernel
     shapes: list[tuple[int, ...]]
 
     @cached_property
     def launcher(self) -> Launcher:
-        return Launcher(self.made.kernel)
+        return Launcher(self.lowered.kernel)
 
     @cached_property
     def lead(self) -> tuple[int, ...]:
         """The lengths of the axes along which there is one matrix for each index."""
-        return self.made.space.shape[: self.made.space.lead]
+        return self.lowered.space.shape[: self.lowered.space.lead]
 
     @cached_property
     def rows(self) -> int:
         """The number of rows of a matrix."""
-        return self.made.space.rows
+        return self.lowered.space.rows
 
     @cached_property
     def part(self) -> int:
         """The number of rows of one part, a divisor of the number of all rows."""
-        if "column" not in self.made.results:
+        if "column" not in self.lowered.results:
             return 1
         most = max(1, min(_MOST_ROWS, self.rows * math.prod(self.lead) // _ENOUGH_PARTS))
         return max([n for n in range(1, most + 1) if self.rows % n == 0], default=1)
@@ -55,7 +55,7 @@ class RowsCall:
     @cached_property
     def only_row(self) -> "OnlyRow | None":
         """How the only row is cut into parts."""
-        result = self.made
+        result = self.lowered
         cut = result.row_combines and not any(result.combines) and not result.scratch
         warps = math.prod(self.lead) * self.rows
         return OnlyRow(result, self.launcher) if cut and warps == 1 else None
@@ -63,12 +63,12 @@ class RowsCall:
     def __call__(self, xp: Any, *operands: Any) -> Any:
         if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
             raise KernelError("results in another memory order")
-        kernel, columns = self.made.kernel, self.made.space.columns
+        kernel, columns = self.lowered.kernel, self.lowered.space.columns
         axes = (*self.lead, self.rows // self.part)
         if not math.prod(axes) * columns:
             raise KernelError("an empty reduction")
         values = []
-        for (n, _, shape), array in zip(self.made.operands, kernel.arrays, strict=False):
+        for (n, _, shape), array in zip(self.lowered.operands, kernel.arrays, strict=False):
             x = device_value(xp, operands[n], array)
             values.append(x if isinstance(x, np.generic) else x.reshape(shape))
         if columns > _LONG and math.prod(axes) < _FEW_PARTS:
@@ -77,19 +77,19 @@ class RowsCall:
             return self.reshape_results(self.only_row.results(xp, values))
         arguments = [
             self.argument(x, kind)
-            for x, (_, kind, _) in zip(values, self.made.operands, strict=True)
+            for x, (_, kind, _) in zip(values, self.lowered.operands, strict=True)
         ]
-        for dtype in self.made.scratch:
+        for dtype in self.lowered.scratch:
             arguments.append(self.argument(xp.empty((*axes, columns), dtype), "part column"))
         outputs = []
-        for array, kind in zip(kernel.arrays[len(arguments) :], self.made.results, strict=True):
+        for array, kind in zip(kernel.arrays[len(arguments) :], self.lowered.results, strict=True):
             is_part = kind in ("column", "single")
             shape = axes if is_part else (*self.lead, self.rows)
             shape = (*shape, columns) if kind in ("full", "column") else shape
             outputs.append(xp.empty(shape, array.dtype))
             arguments.append(self.argument(outputs[-1], f"part {kind}" if is_part else kind))
         self.launcher.launch(xp, axes, arguments, {"m": self.part, "n": columns})
-        pairs = zip(outputs, self.made.combines, strict=True)
+        pairs = zip(outputs, self.lowered.combines, strict=True)
         return self.reshape_results([self.combine_parts(xp, x, name) for x, name in pairs])
 
     def reshape_results(self, results: list) -> Any:
@@ -124,42 +124,42 @@ class OnlyRow:
     No value depends on a reduction, so each part gives its own totals, and CuPy reduces these.
     """
 
-    made: RowKernel
+    lowered: RowKernel
     launcher: Launcher
 
     @property
     def width(self) -> int:
         """The columns of a part; the last one takes the rest."""
-        parts = min(4 * _ENOUGH_PARTS, self.made.space.columns // _PART)
-        return self.made.space.columns // parts
+        parts = min(4 * _ENOUGH_PARTS, self.lowered.space.columns // _PART)
+        return self.lowered.space.columns // parts
 
     def results(self, xp: Any, values: list) -> list:
         """The results for these operands."""
-        columns, width = self.made.space.columns, self.width
+        columns, width = self.lowered.space.columns, self.width
         parts = columns // width
         rest = columns - parts * width
-        outputs, arrays = [], self.made.kernel.arrays
-        for array, kind in zip(arrays[len(values) :], self.made.results, strict=True):
+        outputs, arrays = [], self.lowered.kernel.arrays
+        for array, kind in zip(arrays[len(values) :], self.lowered.results, strict=True):
             shape = (columns,) if kind in ("full", "column") else (parts + bool(rest),)
             outputs.append(xp.empty(shape, array.dtype))
-        kinds = [kind for _, kind, _ in self.made.operands]
+        kinds = [kind for _, kind, _ in self.lowered.operands]
         for first, count, size in ((0, parts, width), (parts, 1, rest)):
             arguments = [
                 _cut_argument(x, kind, first, width) for x, kind in zip(values, kinds, strict=True)
             ]
-            for y, kind in zip(outputs, self.made.results, strict=True):
+            for y, kind in zip(outputs, self.lowered.results, strict=True):
                 arguments.append(_cut_argument(y, kind, first, width, is_result=True))
             self.launcher.launch(xp, (count if size else 0,), arguments, {"m": 1, "n": size})
         return [
             self.combine_parts(xp, name, y) if name else y if kind in ("full", "column") else y[:1]
             for name, kind, y in zip(
-                self.made.row_combines, self.made.results, outputs, strict=True
+                self.lowered.row_combines, self.lowered.results, outputs, strict=True
             )
         ]
 
     def combine_parts(self, xp: Any, name: str, parts: Any) -> Any:
         """The reduction of all parts; a mean weighs the last part by its own length."""
-        columns, width = self.made.space.columns, self.width
+        columns, width = self.lowered.space.columns, self.width
         rest = columns % width
         if name != "mean" or not rest:
             return getattr(xp, name)(parts).astype(parts.dtype, copy=False)

@@ -22,24 +22,24 @@ class StackCall:
     CuPy reduces the results of all parts again. ``shapes``: the shapes of the results.
     """
 
-    made: RowKernel
+    lowered: RowKernel
     shapes: list[tuple[int, ...]]
 
     @cached_property
     def launcher(self) -> Launcher:
-        return Launcher(self.made.kernel)
+        return Launcher(self.lowered.kernel)
 
     @cached_property
     def part(self) -> int:
         """The number of matrices of one part, a divisor of the number of all matrices."""
-        stack = self.made.space.stack
+        stack = self.lowered.space.stack
         most = max(1, min(_MOST_MATRICES, stack // _ENOUGH_PARTS))
         return max([n for n in range(1, most + 1) if stack % n == 0], default=1)
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
         if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
             raise KernelError("results in another memory order")
-        lowered, space, arrays = self.made, self.made.space, self.made.kernel.arrays
+        lowered, space, arrays = self.lowered, self.lowered.space, self.lowered.kernel.arrays
         parts = space.stack // self.part
         arguments = []
         for (n, kind, shape), array in zip(lowered.operands, arrays, strict=False):
@@ -67,7 +67,7 @@ class StackCall:
         """The argument for an operand, or for a result with an entry for each matrix."""
         if isinstance(x, np.generic):
             return Argument(x)
-        is_stack = self.made.space.axes_of(kind).startswith("l")
+        is_stack = self.lowered.space.axes_of(kind).startswith("l")
         return Argument(x, (x.strides[0] * self.part if is_stack else 0,), x.strides)
 
 

@@ -25,14 +25,14 @@ class Compilation:
     def __init__(self, task: Callable[[], Any]):
         self.task: Callable[[], Any] | None = task
         self.ended = threading.Event()
-        self.found: Any = None
+        self.value: Any = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
         """Run the task, in one of the threads."""
         assert self.task is not None, "a task runs once"
         try:
-            self.found = self.task()
+            self.value = self.task()
         except BaseException as error:
             self.error = error
         self.task = None
@@ -43,7 +43,7 @@ class Compilation:
         self.ended.wait()
         if self.error is not None:
             raise self.error
-        return self.found
+        return self.value
 
 
 class _CompileThreads:

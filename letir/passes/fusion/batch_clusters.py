@@ -30,7 +30,7 @@ class BatchCluster:
     n: int
     members: list[int] = field(factory=list)
     copies: dict[Local, Bind] = field(factory=dict)
-    made: set[Local] = field(factory=set)
+    binders: set[Local] = field(factory=set)
     after: set[Local] = field(factory=set)  # values outside that depend on the cluster
     work: int = 0
 
@@ -89,18 +89,18 @@ class _Search:
             if not kind:
                 if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
                     cluster = self.open_cluster()
-                elif not (cluster.made.isdisjoint(read) and cluster.after.isdisjoint(read)):
+                elif not (cluster.binders.isdisjoint(read) and cluster.after.isdisjoint(read)):
                     cluster.after.update(bind.binders)
                 continue
             own = self.work_of(bind) if kind == "item" else 0
             # a table, or an array to which parts are added, must be in memory
             first = bind.args[0] if kind == "gather" or adds_to_operand(bind) else None
-            is_late = not cluster.after.isdisjoint(read) or first in cluster.made
+            is_late = not cluster.after.isdisjoint(read) or first in cluster.binders
             if is_late or cluster.work + own > _MOST_WORK:
                 cluster = self.open_cluster()
             cluster.members.append(position)
             cluster.work += own
-            cluster.made.update(bind.binders)
+            cluster.binders.update(bind.binders)
             if kind == "scatter":
                 cluster.after.update(bind.binders)
 

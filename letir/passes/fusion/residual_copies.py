@@ -135,17 +135,18 @@ def _is_large(value: Arg) -> bool:
 class _Recomputation:
     """The search for values to compute again.
 
-    ``groups``: the groups that are needed so far, by the position of their bind. ``made``: value ->
-    the position of its group. ``users``: value -> the positions of binds that read it. ``last``:
-    the last position at which an array that owns memory is read, through views too; ``roots``: view
-    -> that array. ``kernels``: position -> whether the bind becomes a kernel.
+    ``groups``: the groups that are needed so far, by the position of their bind.
+    ``positions``: value -> the position of its group. ``users``: value -> the positions of binds
+    that read it. ``last``: the last position at which an array that owns memory is read, through
+    views too; ``roots``: view -> that array. ``kernels``: position -> whether the bind becomes a
+    kernel.
     """
 
     fn: Lambda
     is_kernel: Callable[[Bind], bool]
     fits: Callable[[Bind, Bind, set], bool]
     groups: dict[int, _Group] = field(factory=dict)
-    made: dict[Arg, int] = field(factory=dict)
+    positions: dict[Arg, int] = field(factory=dict)
     users: dict[Arg, set[int]] = field(factory=dict)
     roots: dict[Arg, Arg] = field(factory=dict)
     last: dict[Arg, int] = field(factory=dict)
@@ -159,7 +160,7 @@ class _Recomputation:
             if bind.op.role != "fused":
                 continue
             for value in dict.fromkeys(bind.locals()):
-                if value in self.made and _is_large(value) and self.becomes_kernel(position):
+                if value in self.positions and _is_large(value) and self.becomes_kernel(position):
                     copied |= self.copy_if_it_pays(value, position)
         return copied
 
@@ -178,7 +179,7 @@ class _Recomputation:
         return self.kernels[position]
 
     def find_uses(self) -> None:
-        """Fill ``made``, ``users``, ``last`` and ``roots``."""
+        """Fill ``positions``, ``users``, ``last`` and ``roots``."""
         end = len(self.fn.binds)
         terms: tuple[Any, ...] = (*self.fn.binds, self.fn.ret)
         for position, bind in enumerate(terms):
@@ -189,12 +190,12 @@ class _Recomputation:
                 for binder in bind.binders:
                     self.roots[binder] = self.roots.get(bind.args[0], bind.args[0])
             if position < end and (bind.op.role == "fused" or bind.op.elementwise):
-                self.made.update(dict.fromkeys(bind.binders, position))
+                self.positions.update(dict.fromkeys(bind.binders, position))
         self.last.update(dict.fromkeys(self.fn.params, end))  # the caller keeps them
 
     def copy_if_it_pays(self, value: Local, position: int) -> bool:
         """Let the group at ``position`` compute one of its operands if that pays."""
-        group, source = self.group_at(position), self.group_at(self.made[value])
+        group, source = self.group_at(position), self.group_at(self.positions[value])
         chain = source.cheap_chain(source.results[value])
         if not chain:
             return False

@@ -121,7 +121,7 @@ class _Search:
     owners: dict[Local, RowCluster] = field(factory=dict)
     kinds: dict[Arg, str] = field(factory=dict)
     levels: dict[Local, int] = field(factory=dict)
-    made: dict[Local, int] = field(factory=dict)
+    positions: dict[Local, int] = field(factory=dict)
     readers: dict[Local, tuple[RowCluster, int]] = field(factory=dict)
     copies: dict[Arg, Bind] = field(factory=dict)
     clusters: list[RowCluster] = field(factory=list)
@@ -140,7 +140,7 @@ class _Search:
                 self.note_operands(cluster, bind)
                 self.owners[bind.binders[0]] = cluster
             for binder in bind.binders:
-                self.made[binder] = position
+                self.positions[binder] = position
         return [candidate for candidate in self.clusters if candidate.into is None]
 
     # ---- one bind ----
@@ -194,7 +194,7 @@ class _Search:
         late = [
             arg
             for arg in operands
-            if arg.type.shape == group[0].shape and self.made.get(arg, -1) > start
+            if arg.type.shape == group[0].shape and self.positions.get(arg, -1) > start
         ]
         count = sum([len(cluster.members) for cluster in group])
         most = _MOST_MEMBERS if math.prod(group[0].shape) < _LARGE else _MOST_OF_LARGE
@@ -287,7 +287,7 @@ class _Search:
         for arg in _locals_among([copies[x].args[0] if x in copies else x for x in bind.args]):
             owner = self.cluster_of(arg)
             if owner is not cluster:
-                cluster.operands[arg] = self.made.get(arg, -1)
+                cluster.operands[arg] = self.positions.get(arg, -1)
                 self.readers[arg] = cluster, self.clock
                 if owner is not None:
                     owner.is_read = True

@@ -43,7 +43,7 @@ class UnrolledCluster:
     """
 
     binds: list[Bind] = field(factory=list)
-    made: dict[Local, Bind] = field(factory=dict)
+    producers: dict[Local, Bind] = field(factory=dict)
     inside: dict[Local, int] = field(factory=dict)  # uses by binds of the cluster
     works: list[int] = field(factory=list)  # the work of each bind
     work: int = 0
@@ -74,27 +74,27 @@ class UnrolledCluster:
             if type(arg) is Local:
                 self.inside[arg] = self.inside.get(arg, 0) + 1
         for binder in bind.binders:
-            self.made[binder] = bind
+            self.producers[binder] = bind
 
     def finish(self, uses: dict[Local, int]) -> bool:
         """Find operands and outputs; False if there are too many, or if a kernel would return an
         output in another form than NumPy (a scalar, an array, a view).
         """
-        needed = [b for b in self.made if uses.get(b, 0) > self.inside.get(b, 0)]
+        needed = [b for b in self.producers if uses.get(b, 0) > self.inside.get(b, 0)]
         outside: dict[int, Bind] = {}
         for binder in needed:  # grows: binds after the kernel append their operands
-            bind = self.made[binder]
+            bind = self.producers[binder]
             if self.is_given_as_by_numpy(bind, binder):
                 self.outputs.append(binder)
             elif bind.op.memory == "view" or (binder.type.weak and bind.op.moves_elements):
                 outside[id(bind)] = bind
-                read = [a for a in bind.args if type(a) is Local and a in self.made]
+                read = [a for a in bind.args if type(a) is Local and a in self.producers]
                 needed += [a for a in read if a not in needed]
             else:
                 return False
         self.after = [bind for bind in self.binds if id(bind) in outside]
         self.outputs = list(dict.fromkeys(self.outputs))
-        self.operands = [arg for arg in self.inside if arg not in self.made]
+        self.operands = [arg for arg in self.inside if arg not in self.producers]
         stored = sum([_size_of(output.type) or 0 for output in self.outputs])
         arrays = len(self.operands) + len(self.outputs)
         return bool(self.outputs) and arrays <= self.most_arrays and stored <= self.most_stored
@@ -123,7 +123,7 @@ class UnrolledCluster:
             and all(
                 type(arg) is not Local
                 or arg.type.weak
-                or (arg in self.made and self.is_given_as_by_numpy(self.made[arg], arg))
+                or (arg in self.producers and self.is_given_as_by_numpy(self.producers[arg], arg))
                 for arg in bind.args
             )
         )
@@ -131,7 +131,7 @@ class UnrolledCluster:
     def body(self) -> Lambda:
         """The cluster as a separate program."""
         names = {operand: Local(operand.type, operand.name) for operand in self.operands}
-        inner = {**names, **{b: Local(b.type, b.name) for b in self.made}}
+        inner = {**names, **{b: Local(b.type, b.name) for b in self.producers}}
         binds = []
         for bind in self.binds:
             args = tuple([inner[a] if type(a) is Local else a for a in bind.args])
@@ -180,7 +180,7 @@ class _Clustering:
             work = _work_of(bind) if not is_full and self.has_form(bind) else None
             if work is None or work > _MOST_WORK:
                 is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
-                makers = self.cluster.made
+                makers = self.cluster.producers
                 if is_effect or any(arg in makers for arg in bind.args if type(arg) is Local):
                     self.close_cluster()
                 self.units.append(bind)
@@ -266,7 +266,7 @@ def _with_windows(cluster: UnrolledCluster) -> tuple[list[Bind], UnrolledCluster
     reads: dict[Local, list[Bind | None]] = {}
     for bind in cluster.binds:
         for n, arg in enumerate(bind.args):
-            if type(arg) is Local and arg not in cluster.made:
+            if type(arg) is Local and arg not in cluster.producers:
                 reads.setdefault(arg, []).append(bind if n == 0 else None)
     views: list[Bind] = []
     moved: dict[Arg | None, tuple[Local, int]] = {}

@@ -81,7 +81,7 @@ class _Unroller:
     keeps: Callable[[Bind], bool]
     builder: LetBuilder = field(factory=LetBuilder)
     names: dict = field(factory=dict)
-    made: dict = field(factory=dict)  # integer local -> the bind that computes it
+    producers: dict = field(factory=dict)  # integer local -> the bind that computes it
     is_changed: bool = False
 
     def bind(self, bind: Bind) -> None:
@@ -94,7 +94,7 @@ class _Unroller:
         results = _LOOPS[bind.op.bodies.loop](self, bind) if is_unrolled else None
         if results is None:
             if _may_be_known(bind) and _is_one_integer(bind.binders[0]):
-                self.made[bind.binders[0]] = bind
+                self.producers[bind.binders[0]] = bind
             self.builder.binds.append(bind)
             return
         self.is_changed = True
@@ -109,12 +109,12 @@ class _Unroller:
         """The value of an operand that is a known integer, else None."""
         if type(arg) is Const:
             return int(arg.value)
-        bind = self.made.get(arg)
+        bind = self.producers.get(arg)
         return int(bind.attrs["value"]) if bind is not None and bind.op.role == "constant" else None
 
     def is_rest(self, arg: Arg) -> bool:
         """Whether an operand is known to be less than ``_BLOCK``: the rest of an unrolled loop."""
-        bind = self.made.get(arg)
+        bind = self.producers.get(arg)
         if bind is None or bind.op.result_below is None:
             return False
         return self.known_integer(bind.args[bind.op.result_below]) == _BLOCK
@@ -122,7 +122,7 @@ class _Unroller:
     def emit_number(self, op: Primitive, *args: Arg) -> Local:
         """The result of an operation on numbers."""
         (result,) = self.builder.emit(op, args)
-        self.made[result] = self.builder.binds[-1]
+        self.producers[result] = self.builder.binds[-1]
         return result
 
     def as_int64(self, arg: Arg) -> Arg:

@@ -104,7 +104,7 @@ def _drop_inverse_pair(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     (y,), (inner,) = bind.binders, bind.args
     if facts.op_of(inner) is not bind.op:
         return None
-    x = facts.made[inner].args[0]
+    x = facts.producers[inner].args[0]
     if facts.may_be_replaced(y, x):
         return x
     # the result must be a new array: one operation makes it
@@ -141,7 +141,7 @@ def _negated_operand(arg: Arg, bind: Bind, facts: ValueFacts) -> Arg | None:
     """The value whose negative is an operand of ``bind``."""
     if facts.op_of(arg) is not neg:
         return None
-    (x,) = facts.made[arg].args
+    (x,) = facts.producers[arg].args
     # the negative of an integer may change when its width changes
     is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
     return x if is_same and facts.has_order_of_copy(x) else None
@@ -172,10 +172,10 @@ def _without_sign(bind: Bind, facts: ValueFacts) -> Bind | None:
     """abs(-x) = abs(x), abs(conj(z)) = abs(z), square(-x) = square(x)."""
     (arg,) = bind.args
     if facts.op_of(arg) is conj and bind.op is abs_:
-        return replace_operation(bind, abs_, *facts.made[arg].args)
+        return replace_operation(bind, abs_, *facts.producers[arg].args)
     if facts.op_of(arg) is not neg:
         return None
-    (x,) = facts.made[arg].args
+    (x,) = facts.producers[arg].args
     kinds = "if" if bind.op is square else "ifc"  # unsigned integers wrap around in -x
     return replace_operation(bind, bind.op, x) if x.type.dtype.kind in kinds else None
 

@@ -93,7 +93,7 @@ def _may_stand_for(y: Local, x: Arg, facts: ValueFacts) -> bool:
 def _stacked_part(bind: Bind, facts: ValueFacts) -> Arg | None:
     """x of stack(..., x, ...)[i]."""
     (y,), item = bind.binders, bind.attrs["item"]
-    packed = facts.made.get(bind.args[0]) if facts.op_of(bind.args[0]) is stack else None
+    packed = facts.producers.get(bind.args[0]) if facts.op_of(bind.args[0]) is stack else None
     if packed is None or type(item) is not int or packed.attrs["axis"] != 0:
         return None
     if not -len(packed.args) <= item < len(packed.args):
@@ -111,7 +111,7 @@ def _unpacked_split(
     if type(whole) is not Local or whole.type is None:
         return [bind]
     (axis,) = normalize_axes(bind.attrs["axis"], whole.type.ndim)
-    packed = facts.made.get(whole) if facts.op_of(whole) is concatenate else None
+    packed = facts.producers.get(whole) if facts.op_of(whole) is concatenate else None
     # parts along another axis are not contiguous
     if (
         packed is not None
@@ -166,7 +166,7 @@ def _part_as_index(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind
 def _packed_again(bind: Bind, facts: ValueFacts) -> Arg | None:
     """x of concatenate(split(x)), and of stack(x[0], x[1], ...)."""
     (y,) = bind.binders
-    first = facts.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+    first = facts.producers.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
     if first is None or first.op is not (split if bind.op is concatenate else index):
         return None
     x = first.args[0]
@@ -191,7 +191,7 @@ def _is_stack_of(bind: Bind, first: Bind, facts: ValueFacts) -> bool:
     if bind.attrs["axis"] != 0 or len(bind.args) != x.type.shape[0]:
         return False
     for i, arg in enumerate(bind.args):
-        row = facts.made.get(arg) if type(arg) is Local else None
+        row = facts.producers.get(arg) if type(arg) is Local else None
         if row is None or row.op is not index or row.args != first.args[:1]:
             return False
         if type(row.attrs["item"]) is not int or row.attrs["item"] != i:

@@ -186,13 +186,13 @@ class _Emission:
     batches: list[_Batch]
     builder: LetBuilder = field(factory=LetBuilder)
     done: set[int] = field(factory=set)  # ids of binds that are emitted or replaced
-    made: dict[Arg, Bind] = field(factory=dict)  # view -> its bind
+    producers: dict[Arg, Bind] = field(factory=dict)  # view -> its bind
 
     def binds(self) -> list[Bind]:
         """All binds in their order."""
         anchors = {batch.anchor: batch for batch in self.batches}
         self.done.update(id(bind) for batch in self.batches for bind in batch.members)
-        self.made = {bind.binders[0]: bind for bind in self.fn.binds if _may_move(bind)}
+        self.producers = {bind.binders[0]: bind for bind in self.fn.binds if _may_move(bind)}
         for position, bind in enumerate(self.fn.binds):
             if position in anchors:
                 self.emit_product(anchors[position], bind)
@@ -222,8 +222,8 @@ class _Emission:
     def emit_views(self, arg: Arg) -> None:
         """Emit the views from which a factor is made, if they come later."""
         chain = []
-        while arg in self.made and id(self.made[arg]) not in self.done:
-            chain.append(self.made[arg])
+        while arg in self.producers and id(self.producers[arg]) not in self.done:
+            chain.append(self.producers[arg])
             arg = chain[-1].args[0]
         for bind in reversed(chain):
             self.builder.binds.append(bind)

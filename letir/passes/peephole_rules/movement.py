@@ -36,7 +36,7 @@ def _producer_of_first(bind: Bind, op: Primitive, facts: ValueFacts) -> Bind | N
     operand.
     """
     x = bind.args[0]
-    result = facts.made.get(x) if type(x) is Local and x.type is not None else None
+    result = facts.producers.get(x) if type(x) is Local and x.type is not None else None
     if result is None or result.op is not op or type(result.args[0]) is not Local:
         return None
     return result if result.args[0].type is not None else None
@@ -284,7 +284,7 @@ _ALL = slice(None)
 def _write_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Write new values into all elements of an argument, without a copy of it in between."""
     x, new = bind.args
-    inner = facts.made.get(new)
+    inner = facts.producers.get(new)
     if inner is None or inner.op.name != "index_set":
         return None
     entries = inner.attrs["item"]

@@ -67,7 +67,7 @@ def _nested_choice(bind: Bind, facts: ValueFacts) -> Bind | None:
 
 def _inner_choice(condition: Local, branch: Arg, i: int, facts: ValueFacts) -> Arg | None:
     """The selected value of a branch that is a ``where`` with the same condition."""
-    inner = facts.made.get(branch) if facts.op_of(branch) is where else None
+    inner = facts.producers.get(branch) if facts.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
         return None
     chosen = inner.args[1 + i]
@@ -85,7 +85,7 @@ def _double_not(bind: Bind, facts: ValueFacts) -> Arg | Bind | None:
     (y,), (inner,) = bind.binders, bind.args
     if facts.op_of(inner) is not logical_not:
         return None
-    (x,) = facts.made[inner].args
+    (x,) = facts.producers[inner].args
     if x.type is y.type:
         return x if facts.may_be_replaced(y, x) else None
     return (
@@ -152,7 +152,7 @@ def _single_size(bind: Bind, facts: ValueFacts) -> Bind | None:
     x, axis = bind.args[0], bind.attrs["item"]
     if facts.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
         return None
-    aval = facts.made[x].args[0].type
+    aval = facts.producers[x].args[0].type
     n = None if aval is None else aval.shape[axis]
     return array_instead(bind, np.int64(n)) if type(n) is int else None
 

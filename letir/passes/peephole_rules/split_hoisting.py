@@ -34,7 +34,7 @@ class _Specs:
     """The values to be computed in parts: {local: (sections, axis counted from the end)}."""
 
     fn: Lambda
-    found: dict = field(factory=dict)
+    specs: dict = field(factory=dict)
     # locals that are read by a bind that is not elementwise
     whole: set = field(factory=set)
 
@@ -50,16 +50,16 @@ class _Specs:
                 spec = bind.attrs["sections"], axis if axis < 0 else axis - aval.ndim
                 operands = bind.args
             else:
-                spec = self.found.get(bind.binders[0]) if bind.binders else None
+                spec = self.specs.get(bind.binders[0]) if bind.binders else None
                 operands = () if spec is None else bind.args
             for arg in operands:
                 if type(arg) is not Local or counts.get(arg) != 1 or arg not in makers:
                     continue
                 if self.is_split(arg, makers[arg], spec):
-                    self.found[arg] = spec
+                    self.specs[arg] = spec
             if not bind.op.elementwise:
                 self.whole.update(bind.locals())
-        return self.found
+        return self.specs
 
     def is_movable(self, bind: Bind) -> bool:
         """Whether a split makes few large parts that are read by elementwise operations."""

@@ -199,7 +199,7 @@ class _Rows:
     """Builds concatenated factors, and reuses a factor that several products share."""
 
     vectors: dict[Local, Bind]  # a column or a row -> how it is made of a vector
-    made: dict = field(factory=dict)
+    emitted: dict = field(factory=dict)
 
     def side_by_side(self, factors: tuple[Local, ...], axis: int, builder: LetBuilder) -> Local:
         """The matrices concatenated along ``axis``."""
@@ -212,17 +212,17 @@ class _Rows:
                 builder.binds.append(self.vectors.pop(factor))
         if len(factors) == 1:
             return factors[0]
-        if (axis, factors) not in self.made:
+        if (axis, factors) not in self.emitted:
             attrs = concatenate.complete({"axis": axis, "dtype": None})
-            (self.made[axis, factors],) = builder.emit(concatenate, factors, attrs)
-        return self.made[axis, factors]
+            (self.emitted[axis, factors],) = builder.emit(concatenate, factors, attrs)
+        return self.emitted[axis, factors]
 
     def stacked(self, vectors: tuple, builder: LetBuilder) -> Local:
         """The matrix whose rows are these vectors."""
-        if vectors not in self.made:
+        if vectors not in self.emitted:
             attrs = stack.complete({"axis": 0})
-            (self.made[vectors],) = builder.emit(stack, vectors, attrs)
-        return self.made[vectors]
+            (self.emitted[vectors],) = builder.emit(stack, vectors, attrs)
+        return self.emitted[vectors]
 
 
 @define(eq=False)

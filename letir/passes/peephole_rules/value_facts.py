@@ -72,11 +72,11 @@ def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Lo
 class ValueFacts:
     """The facts known about values while a pass rewrites ``fn`` bind by bind.
 
-    ``made``: the binds so far, by their binders. ``sizes``: shapes available as values.
+    ``producers``: the binds so far, by their binders. ``sizes``: shapes available as values.
     """
 
     fn: Lambda
-    made: dict[Arg, Bind] = field(factory=dict)
+    producers: dict[Arg, Bind] = field(factory=dict)
     current: Bind | None = None  # the current bind of ``fn``, in its original form
     contiguous: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
@@ -89,11 +89,11 @@ class ValueFacts:
     def note(self, bind: Bind) -> None:
         """Advance to the next bind."""
         for binder in bind.binders:
-            self.made[binder] = bind
+            self.producers[binder] = bind
 
     def forget(self) -> None:
         """Forget all binds so far, after arguments have changed."""
-        self.made.clear()
+        self.producers.clear()
         self.sources.clear()
         self.sizes.clear()
 
@@ -104,7 +104,7 @@ class ValueFacts:
         if arg.type is None:
             return False
         if len(arg.type.shape) < 2:  # new memory is compact, and a reshape of it to a row
-            bind = self.made.get(arg)
+            bind = self.producers.get(arg)
             of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
             return bind is not None and _is_new(of or bind.op)
         result = self.contiguous.get(arg)
@@ -123,7 +123,7 @@ class ValueFacts:
             if len(visited) == _MOST_OPERANDS or x in self.contiguous:
                 return False
             visited.add(x)
-            above = self.operands_that_decide(self.made.get(x))
+            above = self.operands_that_decide(self.producers.get(x))
             if above is None:
                 return False
             pending += above
@@ -166,11 +166,11 @@ class ValueFacts:
         """
         if type(arg) is Const or (arg.type is not None and len(arg.type.shape) < 2):
             return True
-        bind = self.made.get(arg)
+        bind = self.producers.get(arg)
         for _ in range(_MOST_VIEWS):
             if bind is None or not _is_view(bind.op) or bind.op.write_through == "read_only":
                 break
-            bind = self.made.get(bind.args[0])
+            bind = self.producers.get(bind.args[0])
         return bind is not None and _is_new(bind.op)
 
     def is_before(self, x: Local, y: Local) -> bool:
@@ -182,14 +182,14 @@ class ValueFacts:
 
     def op_of(self, arg: Arg) -> Primitive | None:
         """The operation that makes a value; None for parameters and constants."""
-        bind = self.made.get(arg) if type(arg) is Local else None
+        bind = self.producers.get(arg) if type(arg) is Local else None
         return None if bind is None else bind.op
 
     def number(self, arg: Arg) -> Any:
         """The known number that a value, or each of its elements, equals; None otherwise."""
         if type(arg) is Const:
             return arg.value
-        bind = self.made.get(arg)
+        bind = self.producers.get(arg)
         if bind is None or bind.op.name not in _UNIFORM:  # nearly always
             return None
         return self.uniform_number(bind)
@@ -197,7 +197,7 @@ class ValueFacts:
     def uniform_number(self, bind: Bind | None) -> Any:
         """The known number that all elements of a result equal, None otherwise."""
         while bind is not None and bind.op in (broadcast_to, expand_dims, reshape):
-            bind = self.made.get(bind.args[0])
+            bind = self.producers.get(bind.args[0])
         if bind is None:
             return None
         if bind.op is zeros or bind.op is ones:
@@ -240,13 +240,13 @@ class ValueFacts:
         if source is not None:
             return self.new_memory_may_be_replaced(y, x)
         # a copy of an argument with several axes may have another memory order
-        return x not in self.made and len(x.type.shape) == 1 and not self.may_be_result(y)
+        return x not in self.producers and len(x.type.shape) == 1 and not self.may_be_result(y)
 
     def source_of(self, x: Local) -> Bind | None:
         """The bind that made the new memory in which updates gave ``x``; None if there is none."""
         updates: list[Local] = []
         while x not in self.sources:
-            bind = self.made.get(x)
+            bind = self.producers.get(x)
             if bind is None or bind.op.update is None or type(bind.args[0]) is not Local:
                 self.sources[x] = bind if bind is not None and _is_new(bind.op) else None
                 break

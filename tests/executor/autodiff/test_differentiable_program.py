@@ -91,7 +91,7 @@ def test_the_gradient_program_is_made_once_at_the_first_backward():
 
     (graph,) = f.graphs
     (backward,) = graph.backwards.values()
-    assert 1 == len(backward.made)
+    assert 1 == len(backward.plans)
 
 
 def test_no_gradient_program_is_made_before_backward():

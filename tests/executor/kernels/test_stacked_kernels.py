@@ -26,7 +26,7 @@ def calls(f, *args) -> list[RowCall]:
     """The calls on stacks of matrices in the plan of a function."""
     binds = lt.compile(lt.trace(f, *args)).plan.binds
     found = [bind.op.impl.call for bind in binds if bind.op.role == "kernel"]
-    return [one for one in found if isinstance(one, RowCall) and one.made.space.is_stacked]
+    return [one for one in found if isinstance(one, RowCall) and one.lowered.space.is_stacked]
 
 
 def several(x, y, z):
@@ -44,7 +44,7 @@ def distances(centres, x):
 def test_sums_along_the_first_axis_join_the_kernel_of_their_operand():
     (call,) = calls(several, X, Y, Z)
 
-    assert "(l,m),(l,n),(m,n)->(m,n),(m,n),(m,n),(m,n),(n),(l,m),(l,n)" == call.made.signature
+    assert "(l,m),(l,n),(m,n)->(m,n),(m,n),(m,n),(m,n),(n),(l,m),(l,n)" == call.lowered.signature
     for a, b in zip(several(X, Y, Z), lt.jit(several)(X, Y, Z), strict=True):
         assert_close(a, b, rtol=1e-12)
         assert a.dtype == b.dtype
