@@ -3,6 +3,7 @@
 ``dask.array``, extended by parameters of NumPy's functions that operations pass and Dask lacks.
 """
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -58,6 +59,12 @@ def _split(x: Any, sections: Any, axis: int = 0) -> list:
 def _count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """``np.count_nonzero`` with ``keepdims``."""
     return da.sum(da.asarray(x).astype(bool), axis=axis, keepdims=keepdims, dtype=np.intp)
+
+
+def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool = False) -> Any:
+    """``np.isclose``, whose tolerances may be arrays; Dask's own would call itself forever."""
+    compare = functools.partial(np.isclose, equal_nan=equal_nan)
+    return da.core.elemwise(compare, x, y, rtol, atol, dtype=bool)
 
 
 def _full(shape: Any, value: Any, dtype: Any = None, **_options: Any) -> Any:
@@ -173,6 +180,7 @@ class _DaskFunctions:
     stack = staticmethod(_stack)
     split = staticmethod(_split)
     count_nonzero = staticmethod(_count_nonzero)
+    isclose = staticmethod(_isclose)
     full = staticmethod(_full)
     take = staticmethod(_take)
     searchsorted = staticmethod(_searchsorted)

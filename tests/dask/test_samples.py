@@ -8,11 +8,12 @@ import dask.array as da
 import numpy as np
 import pytest
 
+import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.dask.row_rules import _RULES
 from letir.errors import LetirError
-from letir.testing import SAMPLES, applied
+from letir.testing import SAMPLES, applied, assert_same
 from tests.each_sample import described, each_sample, samples_of
 
 _MOST_SAMPLES = 6  # of each operation, in the slow tests
@@ -144,3 +145,14 @@ def test_further_samples_give_numpys_values_or_an_error(parts):
                 except Exception as error:
                     error.add_note(described(name, index, sample))
                     raise
+
+
+def test_tolerances_of_a_comparison_may_be_in_blocks():
+    """Dask's own isclose would call itself in each block without an end."""
+    x, tolerance = np.arange(6.0), np.linspace(0.0, 0.5, 6)
+    program = lt.trace(lambda x, y, tolerance: np.isclose(x, y, tolerance, 1e-8), x, x, tolerance)
+    args = x, x + 0.25, tolerance
+
+    found = program(*[da.from_array(arg, chunks=2) for arg in args])
+
+    assert_same(np.isclose(*args), found.compute())
