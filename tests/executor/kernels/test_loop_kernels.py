@@ -12,6 +12,7 @@ from letir.executor.kernels import loop_kernels
 from letir.kernels import loop_groups
 from letir.ops import load_all
 from letir.testing import assert_same
+from tests.executor.kernels.conftest import changed_costs
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
@@ -261,15 +262,15 @@ def test_a_loop_without_steps_returns_its_operands():
     assert_close(np.array([-0.5, -0.5]), f(np.array([1.5, 1.5])) + 0)
 
 
-def test_a_long_loop_with_a_test_continues_where_the_kernel_stopped(monkeypatch, change_costs):
-    change_costs(least_loop_calls=0)
+def test_a_long_loop_with_a_test_continues_where_the_kernel_stopped(monkeypatch):
     monkeypatch.setattr(loop_kernels, "MOST_STEPS", 1000)
     monkeypatch.setattr(loop_groups, "MOST_STEPS", 1000)
 
     def count(n):
         return lt.while_loop(lambda i: i < n, lambda i: i + 1, n * 0)
 
-    f = lt.compile(lt.trace(count, np.int64(3)))
+    with changed_costs(least_loop_calls=0):
+        f = lt.compile(lt.trace(count, np.int64(3)))
 
     assert "while_loop" not in [bind.op.name for bind in f.plan.binds]
     assert f(np.int64(10_500)) == 10_500

@@ -25,6 +25,7 @@ if kernels_setting() == "off":
 from letir.executor.kernels import row_cuts, threaded_calls
 from letir.executor.kernels.kernel_binds import with_kernels
 from letir.kernels import threads
+from tests.executor.kernels.conftest import changed_costs
 from tests.executor.kernels.test_row_kernels import reducing_functions
 
 NUMBERS = (1, 2, 3, 7)
@@ -42,12 +43,13 @@ def _fresh_pool():
 
 
 @pytest.fixture
-def _small_chunks(monkeypatch, change_costs):
+def _small_chunks(monkeypatch):
     """Every kernel is cut, into chunks of single places."""
-    change_costs(least_thread_work=1)
     monkeypatch.setattr(threaded_calls, "_LEAST", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK_ROWS", 1)
+    with changed_costs(least_thread_work=1):
+        yield
 
 
 @pytest.fixture

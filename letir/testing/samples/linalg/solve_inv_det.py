@@ -156,6 +156,7 @@ EIGEN = {
             rough(POSITIVE.astype(FLOAT32), np.diag(np.arange(1, 4, dtype=FLOAT32)), lower=True),
         ],
         program_derivative="matrices of repeated numbers have none",
+        named_rows="it takes one matrix, or one pair",
     ),
     "eigvalsh": exempt(
         [
