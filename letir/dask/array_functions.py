@@ -67,6 +67,14 @@ def _isclose(x: Any, y: Any, rtol: Any, atol: Any, equal_nan: bool = False) -> A
     return da.core.elemwise(compare, x, y, rtol, atol, dtype=bool)
 
 
+def _einsum(subscripts: str, *operands: Any, **options: Any) -> Any:
+    """``np.einsum`` without diagonals, whose elements may be in any block."""
+    letters = subscripts.replace(" ", "").partition("->")[0].split(",")
+    if any(len(set(axes)) < len(axes.replace("...", "")) for axes in letters):
+        raise NotImplementedError("einsum along a diagonal")
+    return da.einsum(subscripts, *operands, **options)
+
+
 def _full(shape: Any, value: Any, dtype: Any = None, **_options: Any) -> Any:
     """``np.full``, of a value that may be an array without axes."""
     value = da.asarray(value)
@@ -106,6 +114,11 @@ def _singular_values(
     return da.linalg.svd(x)[1]
 
 
+def _cholesky(x: Any, upper: bool = False) -> Any:
+    """``np.linalg.cholesky``: by default the lower factor, where Dask gives the upper one."""
+    return da.linalg.cholesky(x, lower=not upper)
+
+
 def _no_qr(*_args: Any, **_options: Any) -> Any:
     """Refuses ``np.linalg.qr``, whose factors Dask computes with other signs."""
     raise NotImplementedError("the signs of its factors would depend on the blocks")
@@ -140,6 +153,7 @@ class _LinearAlgebra:
 
     svd = staticmethod(_singular_values)
     qr = staticmethod(_no_qr)
+    cholesky = staticmethod(_cholesky)
 
     def __getattr__(self, name: str) -> Any:
         return _function_of_dask(da.linalg, name)
@@ -181,6 +195,7 @@ class _DaskFunctions:
     split = staticmethod(_split)
     count_nonzero = staticmethod(_count_nonzero)
     isclose = staticmethod(_isclose)
+    einsum = staticmethod(_einsum)
     full = staticmethod(_full)
     take = staticmethod(_take)
     searchsorted = staticmethod(_searchsorted)

@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.dask.row_rules import _RULES
 from letir.errors import LetirError
-from letir.testing import SAMPLES, applied, assert_same
+from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.each_sample import described, each_sample, samples_of
 
 _MOST_SAMPLES = 6  # of each operation, in the slow tests
@@ -156,3 +156,14 @@ def test_tolerances_of_a_comparison_may_be_in_blocks():
     found = program(*[da.from_array(arg, chunks=2) for arg in args])
 
     assert_same(np.isclose(*args), found.compute())
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_a_cholesky_factor_in_blocks_is_the_one_of_numpy(upper):
+    """Dask's own is the upper one by default."""
+    matrix = np.array([[4.0, 1.0, 0.5], [1.0, 5.0, -1.0], [0.5, -1.0, 6.0]])
+    program = lt.trace(lambda x: np.linalg.cholesky(x, upper=upper), matrix)
+
+    found = program(da.from_array(matrix, chunks=1))
+
+    assert_close(np.linalg.cholesky(matrix, upper=upper), found.compute())

@@ -41,7 +41,9 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
         full: list = [(0, 0)] * ndim
         for axis, pair in numbers.items():
             full[axis] = pair if isinstance(pair, list | tuple) or np.ndim(pair) else (pair, pair)
-        numbers = full or ((0, 0),)
+        numbers = full
+    if not ndim:
+        return ()
     values: list = []
     places = np.broadcast_to(np.array(_places_of(numbers, convert, values)), (ndim, 2)).tolist()
     return tuple([tuple([values[i] for i in pair]) for pair in places])
