@@ -33,6 +33,7 @@ REFUSED = {
     "nextafter": "there is no access to the bits of numbers",
     "odeint": "there are no differential equations",
     **dict.fromkeys(["scipy_call", "scipy_solve"], "there are no functions of SciPy"),
+    "generalized_eigh": "there are no eigenvalues of pairs",
 }
 TOLERANCES = {np.float64: 1e-12, np.float32: 1e-5, np.float16: 1e-2}
 

@@ -105,6 +105,6 @@ generalized_eigh: Primitive = define(
     results=lambda *, lower: 2,
     batch=LoopOverExamples(lambda: generalized_eigh),
     source=_eigh_source,
-    onnx=never("ONNX has no eigenvalues"),
+    onnx=never("ONNX has no eigenvalues of pairs of matrices"),
     raises=True,
 )
