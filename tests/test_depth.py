@@ -216,7 +216,7 @@ LAWS = {
     "html": lambda f: len(f._repr_html_()) < 100_000,
     "graph": lambda f: len(lt.viz.graph(f)._repr_html_()) < 200_000,
     "memory": lambda f: len(lt.viz.memory(lt.compile(f, optimize=False))._repr_html_()) < 200_000,
-    "explorer": lambda f: len(lt.viz.explorer(f).html) < 5_000_000,
+    "explorer": lambda f: len(lt.viz.explorer(f).html) < 500_000 + 300 * len(f),  # has all binds
     "html of a gradient": lambda f: len(lt.differentiate(f)._repr_html_()) < 300_000,
     "html of a comparison": lambda f: len(lt.diff(f, lt.grad(f))._repr_html_()) < 200_000,
     "line_of": lambda f: line_of(f, f.binds[-1]).startswith(f"%{len(f)}: float64[] = sub("),
