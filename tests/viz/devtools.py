@@ -7,10 +7,12 @@ beside the browser itself.
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ os.dup2(read, 3)
 os.dup2(write, 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
+_PATIENCE = 300  # seconds, after which the browser is taken to hang
 KEYS = {  # name -> (code of the key, text that it types)
     "ArrowDown": (40, ""),
     "ArrowUp": (38, ""),
@@ -79,6 +82,7 @@ class Browser:
 
     def _receive(self) -> dict:
         while b"\0" not in self._bytes:
+            assert select.select([self._read], [], [], _PATIENCE)[0], "the browser does not answer"
             more = os.read(self._read, 1 << 20)
             assert more, "the browser has closed its pipe"
             self._bytes += more
@@ -137,8 +141,9 @@ class Page:
         path.write_text(html, encoding="utf-8")
         self.url = path.as_uri()
         self.send("Page.navigate", url=self.url)
-        wait = "new Promise(r => document.readyState === 'complete' && document.title ? r(1) : "
-        self.run(f"{wait}addEventListener('load', () => r(1)))")
+        # asked again and again: a listener may come after the event that it waits for
+        while self.run("[document.URL, document.readyState].join()") != f"{self.url},complete":
+            time.sleep(0.01)
 
     def send(self, method: str, **params: Any) -> dict:
         """The result of a command to this tab."""

@@ -42,11 +42,12 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
         for axis, pair in numbers.items():
             full[axis] = pair if isinstance(pair, list | tuple) or np.ndim(pair) else (pair, pair)
         numbers = full
-    if not ndim:
-        return ()
     values: list = []
-    places = np.broadcast_to(np.array(_places_of(numbers, convert, values)), (ndim, 2)).tolist()
-    return tuple([tuple([values[i] for i in pair]) for pair in places])
+    places = np.array(_places_of(numbers, convert, values))
+    if not ndim and not places.size:
+        return ()
+    pairs = np.broadcast_to(places, (ndim, 2)).tolist()
+    return tuple([tuple([values[i] for i in pair]) for pair in pairs])
 
 
 def _places_of(numbers: Any, convert, values: list) -> Any:
