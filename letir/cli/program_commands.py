@@ -35,8 +35,8 @@ from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
-from letir.executor.kernels.tuning import tuned_costs
-from letir.kernels.machine_costs import costs_file, save_costs
+from letir.executor.kernels.tuning import save_costs, tuned_costs
+from letir.kernels.machine_costs import costs_file
 from letir.passes.pipeline import run_pipeline
 from letir.viz.terminal_colors import print_program
 

@@ -10,7 +10,6 @@ import logging
 import os
 import platform
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,9 +60,7 @@ def machine_costs() -> MachineCosts:
     if file is None or not os.path.isfile(file):
         return family_costs()
     try:
-        with open(file, "rb") as opened:
-            values = json.loads(opened.read(_MOST_BYTES))[_processor_name()]
-        return costs_from_values(values, f"this computer, {file}")
+        return costs_from_values(saved_values(file)[processor_name()], f"this computer, {file}")
     except KeyError:
         _LOG.info("%s: measured on another processor; `letir tune` measures this one", file)
     except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -95,6 +92,15 @@ def costs_file() -> str | None:
     return os.path.join(home, "letir", "costs.json")
 
 
+def saved_values(file: str) -> dict[str, Any]:
+    """The values in a file of costs, by processor. Raises OSError or ValueError."""
+    with open(file, "rb") as opened:
+        result = json.loads(opened.read(_MOST_BYTES))
+    if type(result) is not dict:
+        raise ValueError("it has no values by processor")
+    return result
+
+
 def costs_from_values(values: dict[str, Any], origin: str) -> MachineCosts:
     """Costs with these values. Raises ValueError for names and values that costs do not have."""
     kinds = {x.name: x.type for x in fields(MachineCosts) if x.name != "origin"}
@@ -107,26 +113,8 @@ def costs_from_values(values: dict[str, Any], origin: str) -> MachineCosts:
     return evolve(family_costs(), origin=origin, **values)
 
 
-def save_costs(costs: MachineCosts, path: str) -> None:
-    """Write the costs of this processor to a file, beside those of others. Raises OSError."""
-    file, values = Path(path), asdict(costs)
-    del values["origin"]
-    saved = {}
-    if file.is_file():
-        try:
-            saved = json.loads(file.read_bytes()[:_MOST_BYTES])
-        except ValueError:
-            _LOG.warning("%s was damaged; letir writes a new one", file)
-    saved = {**(saved if isinstance(saved, dict) else {}), _processor_name(): values}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f"{file.name}.{os.getpid()}")
-    part.write_text(json.dumps(saved, indent=2) + "\n")
-    os.replace(part, file)  # so that no process reads half a file
-    machine_costs.cache_clear()
-
-
 @cache
-def _processor_name() -> str:
+def processor_name() -> str:
     """The name of this computer's processor, such as ``AMD EPYC 7713``."""
     try:
         with open("/proc/cpuinfo") as opened:

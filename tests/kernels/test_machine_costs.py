@@ -10,12 +10,12 @@ from attrs import evolve
 import letir as lt
 from letir.cli import main
 from letir.executor.kernels import tuning
+from letir.executor.kernels.tuning import save_costs
 from letir.kernels.machine_costs import (
     MachineCosts,
     costs_from_values,
     family_costs,
     machine_costs,
-    save_costs,
 )
 
 X = np.linspace(0.1, 1.0, 20_000)

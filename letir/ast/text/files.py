@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -68,7 +69,8 @@ def save_programs(
         "programs": list(programs),
         "about": dict(about or {}),
     }
-    _write_archive(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
+    with replacing(Path(path)) as stream:
+        _write_members(stream, {HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
 @with_progress_bar("loading")
@@ -165,12 +167,16 @@ def array_from(content: bytes) -> np.ndarray:
         raise ParseError(f"the .npy is damaged: {error}") from None
 
 
-def _write_archive(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
-    """Write the zip beside ``path``, then rename it: a reader never sees a partial file."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside ``path`` to write, which replaces it at the end.
+
+    So a reader never sees a partial file. If writing fails, the file at ``path`` stays as it was.
+    """
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as stream:
-            _write_members(stream, texts, arrays)
+            yield stream
         os.replace(beside, path)
     except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
         beside.unlink(missing_ok=True)

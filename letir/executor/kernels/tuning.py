@@ -1,24 +1,37 @@
 """``tuned_costs``: what calls of NumPy and kernels cost on this computer, measured now."""
 
+import json
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from letir.ast.terms import Lambda
+from letir.ast.text.files import replacing
 from letir.executor.default_pipeline import has_compiler
 from letir.executor.kernels.threaded_calls import ThreadedCall, work_of_element
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm.compile_threads import begin_compilation
 from letir.kernels.llvm.machine_code import MachineCode, ufunc_of
-from letir.kernels.machine_costs import MachineCosts, costs_from_values, family_costs
+from letir.kernels.loop_language import Kernel
+from letir.kernels.machine_costs import (
+    MachineCosts,
+    costs_from_values,
+    family_costs,
+    machine_costs,
+    processor_name,
+    saved_values,
+)
 from letir.kernels.threads import get_num_threads
 from letir.passes.fusion.fusing import fuse
 from letir.tracing.entry import trace
 
+_LOG = logging.getLogger("letir")
 _ROUNDS = 7  # of which the fastest counts
 _SECONDS = 2e-3  # of a round, at least
 _FEW, _MANY = 1 << 10, 1 << 14  # elements of arrays that stay in the processor's cache
@@ -52,6 +65,21 @@ def tuned_costs() -> MachineCosts:
     return _with_thresholds(costs) if has_compiler() else costs
 
 
+def save_costs(costs: MachineCosts, path: str) -> None:
+    """Write the costs of this processor to a file, beside those of others. Raises OSError."""
+    file, values = Path(path), asdict(costs)
+    del values["origin"]
+    try:
+        saved = saved_values(path) if file.is_file() else {}
+    except ValueError:
+        _LOG.warning("%s was damaged; letir writes a new one", file)
+        saved = {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as stream:
+        stream.write(json.dumps({**saved, processor_name(): values}, indent=2).encode() + b"\n")
+    machine_costs.cache_clear()
+
+
 def _with_thresholds(costs: MachineCosts) -> MachineCosts:
     """Costs with the thresholds above which kernels and threads save time."""
     group = _Group.from_function(_arithmetic)
@@ -77,22 +105,24 @@ def _arithmetic(x: np.ndarray) -> np.ndarray:
 
 @frozen
 class _Group:
-    """A function of one array, the body of a group that computes it, and the kernel."""
+    """A function of one array, the body of a group that computes it, and its kernel."""
 
     function: Callable
     body: Lambda
-    ufunc: Any
+    kernel: Kernel
+    ufunc: np.ufunc
 
     @classmethod
     def from_function(cls, function: Callable) -> "_Group":
         program = trace(function, np.ones(2))
         bind, *_ = fuse(program).binds
         body = bind.attrs["body"] if bind.op.role == "fused" else program
-        return cls(function, body, ufunc_of(kernel_of(body)))
+        kernel = kernel_of(body)
+        return cls(function, body, kernel, ufunc_of(kernel))
 
     def compile_time(self) -> float:
         """The nanoseconds of LLVM for this group, without the cache on disk."""
-        code = MachineCode(kernel_of(self.body))
+        code = MachineCode(self.kernel)
         task = partial(code.emit_code, code.llvm)
         return _nanoseconds(lambda: begin_compilation(task).result(), time.process_time)
 
