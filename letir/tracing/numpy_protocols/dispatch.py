@@ -21,13 +21,13 @@ from letir.ast.symbolic_sizes import has_sizes
 from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
+from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
 from letir.tracing.operands import stack_traced, traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import NOT_COMPUTED
 
-_WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal])
 # functions that return 0-d arrays where others return scalars
 _WHERE, _MEAN = np.where, np.mean  # bound once: attributes of modules are slow in recordings
 _METHODS = frozenset(
@@ -154,7 +154,7 @@ def _operand(x: Any) -> Any:
 
 def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
     """The result of a NumPy function that several operations compute."""
-    if func in _WRITERS and not isinstance(args[0], Value):
+    if func in WRITES and not isinstance(args[0], Value):
         raise into_ordinary_array()
     plain = PLAIN.get(func)
     if plain is None:
