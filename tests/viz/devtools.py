@@ -142,7 +142,9 @@ class Page:
         self.url = path.as_uri()
         self.send("Page.navigate", url=self.url)
         # asked again and again: a listener may come after the event that it waits for
+        end = time.monotonic() + _PATIENCE
         while self.run("[document.URL, document.readyState].join()") != f"{self.url},complete":
+            assert time.monotonic() < end, "the page does not load"
             time.sleep(0.01)
 
     def send(self, method: str, **params: Any) -> dict:
