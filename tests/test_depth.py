@@ -8,7 +8,6 @@ import copy
 import gc
 import pickle
 import sys
-import threading
 import time
 from functools import partial
 
@@ -42,8 +41,8 @@ from letir.visitors.substitution import (
     to_dag,
 )
 from letir.visitors.usedef import use_counts
+from tests.hazards.small_stack import on_a_small_stack
 
-SMALL_STACK = 256 * 1024
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)
 
@@ -56,20 +55,6 @@ def chain(length: int) -> Lambda:
         for i in range(length):
             y = y - x if i % 2 else y * x
         return builder.build([y])
-
-
-def on_a_small_stack(act):
-    """The result of ``act()`` in a thread with a stack of 256 KiB."""
-    answers = []
-    before = threading.stack_size(SMALL_STACK)
-    try:
-        thread = threading.Thread(target=lambda: answers.append(act()))
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(before)
-    (answer,) = answers
-    return answer
 
 
 @pytest.fixture(scope="module", params=[2_500, pytest.param(1_000_000, marks=pytest.mark.slow)])
@@ -337,11 +322,6 @@ TRACING_LAWS = {
     "custom_jvp": lambda n: np.isfinite(lt.grad(custom(n))(ONE)),
     "grad of guards": lambda n: np.isfinite(lt.grad(partial(guarded_loop, length=n))(ONE)),
 }
-
-
-def test_the_recursion_limit_is_the_default():
-    """[A3] The laws below assume it."""
-    assert sys.getrecursionlimit() <= 1100  # includes pytest's own frames
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())

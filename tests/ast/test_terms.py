@@ -3,7 +3,6 @@
 import copy
 import gc
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -15,8 +14,7 @@ from letir.ast.terms import Const, Lambda, Let, Local, Ret, Source
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Undef
-
-SMALL_STACK = 256 * 1024
+from tests.hazards.small_stack import on_a_small_stack
 
 
 @pytest.fixture(scope="module")
@@ -24,20 +22,6 @@ def deep() -> Lambda:
     """A chain of 30,000 binds: the small stack has 8 bytes for each."""
     lines = [f"  %{i}: float64[3] = mul(%{i - 1}, %0)  # deep.py:{i}\n" for i in range(1, 30_001)]
     return parse(f"lambda %0: float64[3] {{\n{''.join(lines)}  return %30000\n}}")
-
-
-def on_a_small_stack(act):
-    """The result of ``act()`` in a thread with a stack of 256 KiB."""
-    answers = []
-    before = threading.stack_size(SMALL_STACK)
-    try:
-        thread = threading.Thread(target=lambda: answers.append(act()))
-        thread.start()
-        thread.join()
-    finally:
-        threading.stack_size(before)
-    (answer,) = answers
-    return answer
 
 
 def test_the_body_of_a_lambda_is_a_let_of_its_first_bind():
