@@ -39,7 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other an
 
 # A busy machine is not a counterexample, so no test has a deadline. By default every run draws
 # the same examples; `make fuzz` draws others, from the seed that it prints.
-settings.register_profile("letir", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("letir", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
 

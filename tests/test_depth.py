@@ -365,7 +365,7 @@ def test_the_cursor_walks_a_long_program_without_stack(deep):
     assert len(deep) == on_a_small_stack(walked)
 
 
-@pytest.mark.parametrize("length", [200_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [50_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_a_long_program_is_built_written_parsed_checked_run_differentiated_and_freed(length):
     """[A3] A gradient of about as many binds as well; test_linear_time counts lines."""
 

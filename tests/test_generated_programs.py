@@ -34,7 +34,7 @@ def assert_alike(expected, found, source: str):
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_a_replay_gives_the_results_of_the_function_or_a_guard_error(seed):
     f, first, second = program(seed), arguments(seed), arguments(seed + 1)
     expected, error = outcome(f, first)
@@ -55,7 +55,7 @@ def test_a_replay_gives_the_results_of_the_function_or_a_guard_error(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=150)
+@settings(max_examples=80)
 def test_a_jitted_function_gives_the_results_of_the_function(seed):
     f, jitted = program(seed), lt.jit(program(seed))
     for args in (arguments(seed), arguments(seed + 1), arguments(seed)):
@@ -68,7 +68,7 @@ def test_a_jitted_function_gives_the_results_of_the_function(seed):
 
 
 @given(SEEDS)
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_gradient_agrees_with_differences(seed):
     f, args = program(seed), arguments(seed)
 

@@ -688,7 +688,7 @@ ARGUMENTS = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(ARGUMENTS, ARGUMENTS), min_size=1, max_size=6))
 def test_jit_agrees_with_the_function_for_all_arguments(calls):
     def f(x, y):

@@ -22,7 +22,7 @@ from tests.executor.kernels import test_plan_kernels as plan_tests
 from tests.executor.kernels import test_row_kernels as row_tests
 from tests.executor.kernels import test_unrolled_kernels as chain_tests
 
-FEW = settings(max_examples=50, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 everything_pays = fixtures.everything_pays
 
 

@@ -15,7 +15,7 @@ from letir.ast.text.parser import parse
 from letir.errors import DTypeError
 from letir.testing import assert_close, assert_same, check_grads, functions
 
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 ANY = functions()
 SMOOTH = functions(smooth=True)

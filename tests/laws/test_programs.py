@@ -42,7 +42,7 @@ from letir.testing import SAMPLES, assert_close, assert_same, programs
 from letir.testing.gradient_checks import is_inexact, pair_sum, random_direction, step_along
 from letir.transforms.transposition import transposed_program
 
-QUICK = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 STEP = 1e-6
 

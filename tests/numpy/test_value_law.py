@@ -16,7 +16,7 @@ from letir.testing import assert_same
 from tests.each_sample import in_one_test
 from tests.numpy.value_cases import EXPRESSIONS, INPUTS
 
-SAMPLE = 73  # one of so many inputs without the marker "slow"
+SAMPLE = 151  # one of so many inputs without the marker "slow"
 
 
 def traced(f, make):

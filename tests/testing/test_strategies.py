@@ -18,7 +18,7 @@ from tests.each_sample import each_of
 
 PARTS = {"index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip"}
 GENERATE = settings(
-    max_examples=600,
+    max_examples=300,
     deadline=None,
     database=None,
     derandomize=True,
@@ -27,7 +27,7 @@ GENERATE = settings(
 )
 
 
-def drawn(strategy, count: int = 600) -> list:
+def drawn(strategy, count: int = 300) -> list:
     """Examples of a strategy."""
     found: list = []
 

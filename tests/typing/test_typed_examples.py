@@ -1,27 +1,28 @@
 """The public API under mypy: what must pass passes, what must fail fails where it says."""
 
-import getpass
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+# with what `make lint` has found out about letir and NumPy, and as for a user with strict options
+OPTIONS = {"quick": [], "strict": ["--strict-optional", "--follow-imports=silent"]}
 
 
-@pytest.fixture(scope="module")
-def errors():
+@pytest.fixture(scope="module", params=["quick", pytest.param("strict", marks=pytest.mark.slow)])
+def errors(request, tmp_path_factory):
     """(file, line) -> the codes of mypy's errors on the examples, with strict optional types."""
     names = [str(HERE / name) for name in ("examples_that_pass.py", "examples_that_fail.py")]
-    # mypy keeps what it has found out about letir and NumPy from run to run
-    cache = Path(tempfile.gettempdir()) / f"letir-tests-mypy-{getpass.getuser()}"
-    options = ["--strict-optional", "--follow-imports=silent", f"--cache-dir={cache}"]
+    options = OPTIONS[request.param]
+    if options:  # those of the lint are not valid with other options
+        options = [*options, f"--cache-dir={tmp_path_factory.mktemp('mypy')}"]
     # in a separate process, where few objects slow the garbage collector down
     command = [sys.executable, "-m", "mypy", *options, *names]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not result.stderr
     found: dict[tuple[str, int], set[str]] = {}
     for name, line, code in re.findall(r"(\w+\.py):(\d+): error: .*\[([\w-]+)\]", result.stdout):

@@ -330,7 +330,7 @@ def test_npy_arrays_of_any_byte_order_and_memory_order_are_read(dtype):
     assert found.dtype.isnative and found.flags.f_contiguous
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_damaged_file_loads_or_is_a_parse_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp()

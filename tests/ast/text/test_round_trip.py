@@ -20,7 +20,7 @@ from letir.errors import ParseError
 from tests.each_sample import in_one_test
 
 INDEX = PRIMITIVES["index"]  # its attribute ``item`` takes any value
-MANY = settings(max_examples=200, deadline=None)
+MANY = settings(max_examples=100, deadline=None)
 SOME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 

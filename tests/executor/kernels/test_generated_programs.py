@@ -24,7 +24,7 @@ if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
 
 load_all()
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 REAL = [np.dtype(name) for name in ("bool", "int64", "float32", "float64", "complex128")]
 

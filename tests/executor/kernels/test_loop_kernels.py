@@ -359,7 +359,7 @@ def loops(draw):
     return f, (a, b, dtype(0.25), X[: steps * width].reshape(steps, width).astype(dtype))
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(loops())
 def test_generated_loops_compute_the_same_with_kernels(everything_pays, case):
     f, args = case
@@ -368,7 +368,7 @@ def test_generated_loops_compute_the_same_with_kernels(everything_pays, case):
         assert_close(lt.run_forward(fn, *args), lt.compile(fn)(*args), rtol=1e-4)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(loops())
 def test_generated_loops_compute_the_same_bits_with_exact_kernels(everything_pays, case):
     f, args = case
@@ -377,7 +377,7 @@ def test_generated_loops_compute_the_same_bits_with_exact_kernels(everything_pay
         assert_same(lt.run_forward(fn, *args), lt.compile(fn, exact=True)(*args))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(loops())
 def test_gradients_of_generated_loops_are_the_same_with_kernels(everything_pays, case):
     f, args = case

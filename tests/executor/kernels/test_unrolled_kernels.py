@@ -142,7 +142,7 @@ def test_a_result_does_not_share_memory_with_the_next_call():
     assert np.array_equal(kept, first)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_generated_programs_compute_the_same_with_kernels(everything_pays, case):
     fn, args = case
@@ -156,7 +156,7 @@ def test_generated_programs_compute_the_same_with_kernels(everything_pays, case)
         np.testing.assert_allclose(y, x, rtol=1e-4, atol=1e-9)  # some are float32 inside
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_generated_programs_compute_the_same_bits_with_exact_kernels(everything_pays, case):
     fn, args = case

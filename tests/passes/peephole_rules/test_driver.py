@@ -25,7 +25,7 @@ from tests.passes.exactness import (
     special,
 )
 
-SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SIGNED, FLOAT = "bhiq", "efd"
 INT, REAL = SIGNED + "BHIQ", SIGNED + "BHIQefd"
 NUMBERS = REAL + "FD"

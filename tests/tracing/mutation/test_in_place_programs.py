@@ -13,7 +13,7 @@ from letir.errors import TraceError
 from letir.testing import assert_close, assert_same
 from tests.tracing.mutation.in_place_programs import argument, possible, programs, run
 
-QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)
 
 
