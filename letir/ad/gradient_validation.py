@@ -16,7 +16,10 @@ def check_gradient(gradient: Gradient) -> Gradient:
     f, df, real = gradient.f, gradient.df, gradient.f_real_outputs
     inputs, outputs = len(f.params), len(f.ret.args)
     if type(real) is not int or not 0 <= real <= outputs:
-        raise ShapeError(f"f_real_outputs is {_short_repr(real)}, f has {outputs} results")
+        raise ShapeError(
+            f"f_real_outputs must be an int from 0 to {outputs}, the number of results of f, "
+            f"found {_short_repr(real)}"
+        )
     _check_positions("df_input_vjps", gradient.df_input_vjps, outputs)
     _check_positions("df_input_captured_inputs", gradient.df_input_captured_inputs, inputs)
     _check_positions("df_input_captured_outputs", gradient.df_input_captured_outputs, outputs)
@@ -27,15 +30,22 @@ def check_gradient(gradient: Gradient) -> Gradient:
         *map(f.ret.args.__getitem__, gradient.df_input_captured_outputs),
     ]
     if len(read) != len(df.params):
-        raise ShapeError(f"df has {len(df.params)} parameters, its fields list {len(read)} values")
+        raise ShapeError(
+            f"df has {len(df.params)} parameters, but the fields of the Gradient list "
+            f"{len(read)} values for them"
+        )
     if len(df.ret.args) != len(gradient.df_output_vjps):
         count = len(gradient.df_output_vjps)
-        raise ShapeError(f"df has {len(df.ret.args)} results for {count} arguments of f")
+        raise ShapeError(
+            f"df has {len(df.ret.args)} results, but df_output_vjps lists {count} arguments of f"
+        )
     for i, (arg, param) in enumerate(zip(read, df.params, strict=True)):
         _check_type(f"parameter {i} of df", arg, param)
     tree: Any = gradient.out_tree
     if tree is not None and (tree.statics or tree.arrays != real):
-        raise ShapeError(f"the results are nested as {tree}, f_real_outputs is {real}")
+        raise ShapeError(
+            f"the results are nested as {tree}, which does not hold f_real_outputs = {real} arrays"
+        )
     return gradient
 
 
@@ -53,12 +63,12 @@ def _check_positions(name: str, positions: Sequence, count: int) -> None:
 def _check_type(role: str, arg: Arg, param: Local) -> None:
     """Raise ShapeError unless a parameter of df has dtype and shape of the value in f."""
     if type(arg) is not Local:
-        raise ShapeError(f"{role} stands for a value of f, which is the number {arg!r}")
+        raise ShapeError(f"{role} stands for a result of f that is the constant {arg!r}")
     actual, expected = arg.type, param.type
     if actual is None or expected is None:
         return
     if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
-        raise ShapeError(f"{role} is {expected}, the value in f is {actual}")
+        raise ShapeError(f"{role} has the type {expected}, but its value in f has {actual}")
 
 
 def _short_repr(value: Any) -> str:

@@ -234,8 +234,8 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
     change = origin.notes.changed
     if change is not None and change.order > step.order:
         raise TraceError(
-            f"backward of {step.form.op.name} needs a value of type {origin.type} "
-            f"that was changed in place since, at {change.source}{node_line(step)}\n"
+            f"backward of {step.form.op.name} needs a value of type {origin.type} that was "
+            f"later changed in place, at {change.source}{node_line(step)}\n"
             "  write x = x + y there, which makes a new array, or change a copy"
         )
 
@@ -243,6 +243,7 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
 def freed_error(step: TapeNode) -> TraceError:
     """The error for a second backward pass over a node whose saved values were freed."""
     return TraceError(
-        f"backward of {step.form.op.name} a second time: its values were freed after the first"
-        f"{node_line(step)}\n  write backward(retain_graph=True) the first time"
+        f"backward of {step.form.op.name} for the second time: "
+        f"the first backward pass freed the values that it needs"
+        f"{node_line(step)}\n  call backward(retain_graph=True) the first time"
     )

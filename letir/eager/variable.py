@@ -141,7 +141,7 @@ class Variable(ArrayValue):
         if type_of(array) is not self.type:
             raise error_at_user_line(
                 DTypeError(
-                    f"data of type {type_of(array)}, expected {self.type}\n"
+                    f"data must keep the type {self.type}, found {type_of(array)}\n"
                     "  convert it with .astype, or make a new Variable"
                 )
             )
@@ -200,7 +200,7 @@ class Variable(ArrayValue):
         if value is not None and (value.type is not self.type or not self.requires_grad):
             raise error_at_user_line(
                 DTypeError(
-                    f"a gradient of type {value.type} of a {self.type}\n"
+                    f"the gradient of a Variable of type {self.type} has type {value.type}\n"
                     "  a gradient has the type of its Variable: convert it with .astype"
                 )
             )

@@ -112,12 +112,12 @@ def jit(
     if not isinstance(max_plans, int) or max_plans < 1:
         raise DTypeError(
             f"jit: max_plans must be an int from 1, found {max_plans!r}\n"
-            "  pass the number of kinds of arguments whose plans are kept"
+            "  pass the number of argument types whose plans are kept"
         )
     if profile < 0:
         raise DTypeError(
             f"jit: profile must be an int from 0, found {profile}\n"
-            "  pass how many calls of each kind run the recorded program"
+            "  pass how many calls with arguments of the same types run the unoptimised program"
         )
     expect_kernels("jit", kernels)
     options = Options(

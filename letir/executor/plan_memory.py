@@ -273,8 +273,8 @@ class SimulatedRun:
         missing = sorted(names - self.sizes.keys())
         if missing:
             raise ShapeError(
-                f"memory: the plan is for all sizes, and {', '.join(missing)} is not given\n"
-                f"  pass it: plan.memory({missing[0]}=100)"
+                "memory: the plan has symbolic sizes, and no number was given for "
+                f"{', '.join(missing)}\n  pass one: plan.memory({missing[0]}=100)"
             )
         sizes = self.sizes
         return tuple([n.evaluate(sizes) if type(n) is Size else n for n in aval.shape])

@@ -116,8 +116,8 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) 
         f"{executor_name(executor.f)} was compiled {counters['compiles']} times, and "
         f"{counters['misses']} of {counters['invocations']} calls had no plan, this one because "
         f"{reason}{sizes}\n"
-        f"  this call {calls}; make what differs an array that the program computes with, or call\n"
-        "  the function without jit; letir.explain(f, ...) tells more",
+        f"  this call {calls}; pass what differs as an array, or call the function without jit;\n"
+        "  letir.explain(f, ...) has the details",
         RuntimeWarning,
         stacklevel=_frames_of_letir(),
     )

@@ -91,7 +91,7 @@ class StaticArguments:
             if self.f.in_tree is None and count != len(self.f.params):
                 raise ShapeError(
                     f"expected {len(self.f.params)} inputs, but got {count}\n"
-                    "  the function takes other arguments, see its signature"
+                    "  print the program to see its parameters"
                 )
             return
         try:

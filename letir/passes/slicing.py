@@ -78,7 +78,8 @@ class _Values:
             return selector
         if not -len(results) <= as_size(selector) < len(results):
             raise ScopeError(
-                f"slice: there is no result {selector} among {len(results)}\n  count results from 0"
+                f"slice: there is no result {selector}: the program has {len(results)}\n"
+                "  count results from 0"
             )
         return results[as_size(selector)]
 
@@ -90,8 +91,8 @@ class _Values:
         if fitting:
             which = ", ".join(self.numbers[local] for local in fitting)
             raise ScopeError(
-                f"slice: {name!r} names {len(fitting)} values: say which of {which}\n"
-                "  pass the Local itself"
+                f"slice: {len(fitting)} values are called {name!r}: {which}\n"
+                "  pass the number of one of them, or the Local itself"
             )
         # numbers are left out: any two of them are close
         close = difflib.get_close_matches(name, [n for n in self.by_name if n[0] != "%"])

@@ -36,7 +36,9 @@ def _metric_function(name: str, metric: Any) -> Any:
         metric = getattr(metric, "__name__", "")
     result = _METRICS.get(metric)
     if result is None:
-        raise refusal_error(name, f"of the metrics only {', '.join(_METRICS)}, found {metric!r}")
+        raise refusal_error(
+            name, f"the metric must be one of {', '.join(_METRICS)}, found {metric!r}"
+        )
     return result
 
 
@@ -101,7 +103,7 @@ def _of_vectors(name: str) -> Any:
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) > 1 or kwargs.get("w") is not None or (args and name != "minkowski"):
-            raise refusal_error(name, "without weights")
+            raise refusal_error(name, "leave out the weights")
         return _METRICS[name](_as_rows(u), _as_rows(v), *args, **kwargs)
 
     distance.__name__ = distance.__qualname__ = name

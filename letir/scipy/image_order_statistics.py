@@ -120,7 +120,9 @@ def map_coordinates(
     if order not in (0, 1):
         raise refusal_error("ndimage.map_coordinates", _NO_SPLINES)
     if mode not in ("constant", "nearest", "grid-wrap"):
-        raise refusal_error("ndimage.map_coordinates", f"mode {mode!r}; pass mode='nearest'")
+        raise refusal_error(
+            "ndimage.map_coordinates", f"mode={mode!r} is not supported; pass mode='nearest'"
+        )
     x = traced_or_array(input)
     places = [in_double(traced_or_array(c)) for c in coordinates]
     if len(places) != x.ndim:

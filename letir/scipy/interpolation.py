@@ -66,7 +66,9 @@ def _as_known_array(x: Any) -> Any:
 def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
     """The value of a PPoly, or of its derivative ``nu``, by Horner's rule in each piece."""
     if not isinstance(self, find_in_scipy("interpolate", "PPoly")) or is_traced(nu):
-        raise refusal_error(type(self).__name__, "convert it to a PPoly, at known orders")
+        raise refusal_error(
+            type(self).__name__, "convert it to a PPoly, and pass an order nu that is not traced"
+        )
     coefficients, breaks = getattr(*_coefficient_place(self)), self.x
     if nu > 0 and isinstance(coefficients, Value):
         for _ in range(nu):
@@ -76,7 +78,9 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
         other = self.derivative(nu)
         coefficients, breaks = other.c, other.x
     if breaks[-1] < breaks[0] or (nu < 0 and isinstance(coefficients, Value)):
-        raise refusal_error(type(self).__name__, "breakpoints must increase, nu be 0 or more")
+        raise refusal_error(
+            type(self).__name__, "the breakpoints must increase, and nu must not be negative"
+        )
     wide = np.flatnonzero(breaks[1:] > breaks[:-1])
     starts, last = breaks[wide], breaks[wide[-1] + 1]
     x = traced_or_array(x).astype(float)
@@ -119,7 +123,7 @@ def _value_of_spline(plain: Callable, self, x, nu=0, extrapolate=None):
 def _value_of_smooth_spline(plain: Callable, self, x, nu=0, ext=None):
     """The value of a UnivariateSpline, extrapolated by its first and last pieces (``ext=0``)."""
     if (self.ext if ext is None else ext) not in (0, "extrapolate"):
-        raise refusal_error(type(self).__name__, "only ext=0, which extrapolates")
+        raise refusal_error(type(self).__name__, "pass ext=0, which extrapolates")
     knots, coefficients, degree = self._eval_args
     spline = find_in_scipy("interpolate", "BSpline")
     size = len(knots) - degree - 1
@@ -130,7 +134,10 @@ def _make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot"
     """A CubicSpline through traced values, whose coefficients are linear in them."""
     y = traced_or_array(y)
     if is_traced(x) or not isinstance(bc_type, str) or bc_type == "periodic":
-        raise refusal_error("CubicSpline", "knots are known, bc_type is a name, not 'periodic'")
+        raise refusal_error(
+            "CubicSpline",
+            "x must not be traced, and bc_type must be a name other than 'periodic'",
+        )
     plain(self, x, np.zeros(y.shape), axis, bc_type, extrapolate)
     of_units = type(self)(x, np.eye(y.shape[axis]), 0, bc_type)
     rows = np.moveaxis(y, axis, 0).astype(float)
@@ -143,7 +150,7 @@ def _make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot"
 def _value_of_interpolator(plain: Callable, self, x):
     """The value of an ``interp1d`` at traced points."""
     if not isinstance(self, find_in_scipy("interpolate", "interp1d")):
-        raise refusal_error(type(self).__name__, "take a spline or interp1d")
+        raise refusal_error(type(self).__name__, "use a spline or interp1d")
     x = traced_or_array(x).astype(float)
     points, looked_up = x.reshape(-1), copy.copy(self)
     for name in ("x", "_y"):

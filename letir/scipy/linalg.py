@@ -138,7 +138,7 @@ def lu_solve(
     if not is_traced(factors, pivots, b):
         return original(lu_and_piv, b, trans, overwrite_b, check_finite)
     if is_traced(pivots):
-        raise refusal_error("lu_solve", "the pivots depend on values: numpy.linalg.solve")
+        raise refusal_error("lu_solve", "the pivots depend on values; use numpy.linalg.solve")
     order = np.arange(len(pivots))
     for i, j in enumerate(pivots):
         order[[i, j]] = order[[j, i]]
@@ -212,4 +212,4 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 @drop_in("linalg")
 def logm(A: Any) -> NoReturn:
     """Raise MissingRule: SciPy's error estimate draws random numbers, so it cannot be recorded."""
-    raise refusal_error("logm", "write it by the eigenvalues, numpy.linalg.eigh")
+    raise refusal_error("logm", "compute it from the eigenvalues, with numpy.linalg.eigh")

@@ -30,13 +30,17 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         x = traced_or_array(bound.arguments.pop(signal))
         others = bound.arguments
         if is_traced(*others.values()) or any(others.get(n) is not None for n in _NOT_LINEAR):
-            raise refusal_error(name, f"only {signal} may be traced, without {_NOT_LINEAR}")
+            raise refusal_error(
+                name, f"only {signal} may be traced; leave out {' and '.join(_NOT_LINEAR)}"
+            )
         bound.apply_defaults()
         options = {key: value for key, value in bound.arguments.items() if key != signal}
         (axis,) = normalize_axes(options.pop("axis"), x.ndim)
         if x.shape[axis] > _LONGEST:
             raise refusal_error(
-                name, f"its matrix for {x.shape[axis]} samples is large; at most {_LONGEST} samples"
+                name,
+                f"it is computed by a matrix, which would be too large for {x.shape[axis]} "
+                f"samples; pass at most {_LONGEST}",
             )
         return _apply_as_matrix(
             lambda signals: original(**{signal: signals}, axis=0, **options), x, axis

@@ -29,7 +29,9 @@ def logsumexp(
     """
     a = _as_floating(a)
     if a.dtype.kind == "c":
-        raise refusal_error("logsumexp", "complex numbers; write log(sum(exp(a)))")
+        raise refusal_error(
+            "logsumexp", "complex numbers are not supported; write log(sum(exp(a)))"
+        )
     if b is None and not return_sign:
         return as_scalar(PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims))
     if b is not None:
@@ -54,7 +56,7 @@ def _apply_along(name: str, x, axis):
     """Call the record ``name`` along ``axis``: an int, a tuple, or None for all axes."""
     x = _as_floating(x)
     if x.dtype.kind == "c":
-        raise refusal_error(name, "complex numbers")
+        raise refusal_error(name, "complex numbers are not supported")
     return PRIMITIVES[name](x, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 

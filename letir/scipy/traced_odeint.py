@@ -125,7 +125,9 @@ def solve_ivp(
     tolerances = {"rtol": options.pop("rtol", 1e-3), "atol": options.pop("atol", 1e-6)}
     if options or dense_output or events is not None or type(method) is not str:
         raise refusal_error(
-            "solve_ivp", "only rtol and atol, without events, dense_output and methods of your own"
+            "solve_ivp",
+            "of the options only rtol and atol are supported, "
+            "no events, dense_output or methods of your own",
         )
     if t_eval is None:
         raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")

@@ -204,14 +204,14 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
     first = out if not has_aux else out[0]
     if first is None:
         raise ShapeError(
-            "grad needs a function that returns one scalar, the function returned None\n"
+            "grad needs a function that returns one scalar, but the function returned None\n"
             "  end it with return"
         )
     if first is not LEAF:
         nesting = Tree.from_pytree(out).text
         raise ShapeError(
             f"grad needs a function that returns one scalar, found {nesting}\n"
-            "  for further results see has_aux"
+            "  return the scalar first, and pass has_aux=True for a further result"
         )
     nested = (out, gradients) if with_value else (gradients, out[1]) if has_aux else gradients
     tree = Tree.from_pytree(nested)
@@ -242,7 +242,7 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
         return
     if aval.shape != () and any(type(n) is not int or n != 1 for n in aval.shape):
         raise ShapeError(
-            f"grad needs a scalar, the function returns {aval}\n  sum it, or use letir.vjp"
+            f"grad needs a scalar, but the function returns {aval}\n  sum it, or use letir.vjp"
         )
     if aval.dtype.kind == "c" and not holomorphic:
         raise DTypeError(

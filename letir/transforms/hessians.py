@@ -220,7 +220,7 @@ def _product_function(f: Callable, product: Callable, program: Callable) -> Call
     def product_of(*args):
         if len(args) % 2:
             raise ShapeError(
-                f"{len(args)} arguments are given, one tangent is needed for each primal\n"
+                f"found {len(args)} arguments, expected as many tangents as primals\n"
                 "  pass the arguments of the function, then a tangent for each of them"
             )
         half = len(args) // 2

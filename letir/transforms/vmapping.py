@@ -198,7 +198,7 @@ def _common_size(sizes: dict[str, int | Size], axis_size):
     if not sizes:
         raise ShapeError(
             "vmap: no argument is mapped, so the size of the batch is not known\n  "
-            "pass axis_size, or in_axes"
+            "pass axis_size, or name a mapped axis in in_axes"
         )
     if len(set(sizes.values())) > 1:
         listed = "".join(f"\n  {line}" for line in sizes)

@@ -127,7 +127,7 @@ def test_backward_refuses_a_saved_value_that_was_changed_and_names_both_lines(ch
         del part
         y += 1.0
 
-    with pytest.raises(lt.TraceError, match=r"(?s)changed in place since, at .*test_changes.*\n"):
+    with pytest.raises(lt.TraceError, match=r"(?s)later changed in place, at .*test_changes.*\n"):
         z.sum().backward()
 
 

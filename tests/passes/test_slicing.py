@@ -91,7 +91,7 @@ def test_a_slice_keeps_guards_up_to_the_last_value_it_needs():
 @pytest.mark.parametrize(
     ("results", "message"),
     [
-        (2, "no result 2 among 2"),
+        (2, "no result 2: the program has 2"),
         ("hh", "no value is called 'hh'\n  did you mean h"),
         ("%99", "no value is called '%99'"),
         (lt.Local(), "is not a value of this program"),
@@ -114,7 +114,7 @@ def test_an_ambiguous_name_is_an_error_that_lists_the_candidates():
         y = y + 1
         return y
 
-    with pytest.raises(lt.ScopeError, match=r"'y' names 2 values: say which of %1, %2"):
+    with pytest.raises(lt.ScopeError, match=r"2 values are called 'y': %1, %2"):
         lt.slice(lt.trace(twice, 1.0 * X), "y")
 
 

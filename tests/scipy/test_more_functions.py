@@ -146,7 +146,7 @@ def test_a_matrix_that_is_not_a_distance_matrix_is_scipys_error():
 REFUSED = {
     "cdist": (lambda d, x: d.cdist(x, x, out=np.zeros((5, 5))), "leave out `out`"),
     "pdist": (lambda d, x: d.pdist(x, out=np.zeros(10)), "leave out `out`"),
-    "cosine": (lambda d, x: d.cosine(x[0], x[1], w=np.ones(3)), "without weights"),
+    "cosine": (lambda d, x: d.cosine(x[0], x[1], w=np.ones(3)), "leave out the weights"),
 }
 
 

@@ -58,7 +58,9 @@ def test_wrong_arguments_are_scipys_error(name):
 
 
 def test_a_correlation_with_a_larger_array_is_refused_with_the_reason():
-    with pytest.raises(lt.MissingRule, match="'valid' with a second array that is the larger one"):
+    with pytest.raises(
+        lt.MissingRule, match="in mode 'valid', the first array must be the larger one"
+    ):
         lt.trace(lambda a: letir.scipy.signal.correlate(a[:3], a, "valid"), V)
 
 

@@ -268,7 +268,7 @@ def test_gradients_have_the_dtype_of_their_argument(dtype):
             lambda x: x * 2.0,
             X,
             lt.ShapeError,
-            r"grad needs a scalar, the function returns float64\[3\]",
+            r"grad needs a scalar, but the function returns float64\[3\]",
         ),
         (lambda x: (x.sum(), x), X, lt.ShapeError, "one scalar"),
         (lambda x: (x > 0).sum(), X, lt.DTypeError, "has no derivative"),

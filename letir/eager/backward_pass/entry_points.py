@@ -82,7 +82,7 @@ def gradients(
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
             raise error_at_user_line(
                 TraceError(
-                    f"gradients: input {i} is not a Variable that requires grad\n"
+                    f"gradients: input {i} must be a Variable that requires grad\n"
                     "  make it with letir.Variable(array, requires_grad=True)"
                 )
             )
@@ -139,8 +139,8 @@ def _output_cotangents(
     if cotangents and len(cotangents) != len(outputs):
         raise error_at_user_line(
             ShapeError(
-                f"{len(outputs)} outputs need as many gradients, not {len(cotangents)}\n"
-                "  pass a list with one for each output, None for a scalar"
+                f"backward: {len(outputs)} outputs, but {len(cotangents)} gradients\n"
+                "  pass a list with one gradient for each output, None for a scalar"
             )
         )
     result = []
@@ -148,7 +148,8 @@ def _output_cotangents(
         if not isinstance(output, Recorder.variable) or not output.requires_grad:
             raise error_at_user_line(
                 TraceError(
-                    f"backward of {output!r}: it does not require grad, nothing was recorded\n"
+                    f"backward of {output!r}, which does not require grad: "
+                    "nothing was recorded\n"
                     "  give the Variables that it depends on requires_grad=True, outside no_grad()"
                 )
             )
@@ -163,7 +164,7 @@ def _output_cotangent(output, ct, records: bool):
             raise error_at_user_line(
                 ShapeError(
                     f"backward of {output.type}, which is not a real scalar, needs a gradient\n"
-                    "  pass one of this type, or sum it first"
+                    "  pass a gradient of this type, or sum the output first"
                 )
             )
         ct = array_module([output.array]).ones_like(output.array)[()]  # the dtype of the output

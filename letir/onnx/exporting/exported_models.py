@@ -97,13 +97,18 @@ def _check_overrides(overrides: Mapping[str, Any]) -> None:
     for name, rule in overrides.items():
         if record_of(name) is None:
             close = difflib.get_close_matches(str(name), PRIMITIVES.keys(), 1, 0.75)
-            hint = f"did you mean {close[0]!r}?" if close else "print the program for their names"
+            hint = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else "print the program: it shows the names of its operations"
+            )
             raise ExportError(
                 f"export: overrides names {name!r}, which is not an operation\n  {hint}"
             )
         if not callable(rule):
             raise ExportError(
-                f"export: the override of {name} is {rule!r}\n  pass a function rule(graph, bind)"
+                f"export: the override of {name} must be a function, found {rule!r}\n"
+                "  pass a function rule(graph, bind)"
             )
 
 
@@ -174,7 +179,9 @@ def _with_sizes(array: Any, name: str, axes: Any) -> Any:
     if not axes:
         return array
     if not hasattr(array, "shape"):
-        raise ExportError(f"export: dynamic_axes of {name}, which is not an array")
+        raise ExportError(
+            f"export: dynamic_axes names {name}, which is not an array\n  leave it out"
+        )
     if not isinstance(axes, Mapping):
         axes = {axis: f"{name}_{axis}".replace(".", "_") for axis in axes}
     shape = list(array.shape)
@@ -182,8 +189,9 @@ def _with_sizes(array: Any, name: str, axes: Any) -> Any:
         is_axis = type(axis) is int and -len(shape) <= axis < len(shape)
         if not is_axis or type(size) is not str:
             raise ExportError(
-                f"export: dynamic_axes has {axis!r}: {size!r} for {name} of shape {array.shape}\n"
-                "  give axes of the array names, as in {0: 'batch'}"
+                f"export: dynamic_axes gives {name}, of shape {array.shape}, the entry "
+                f"{axis!r}: {size!r}\n"
+                "  map axes of the array to names, as in {0: 'batch'}"
             )
         shape[axis] = size
     return ShapeDtype(tuple(shape), array.dtype)

@@ -29,7 +29,10 @@ def output_names_of(
     result = _checked_names("output_names", option, len(fn.ret.args))
     both = sorted(set(result) & set(input_names))
     if both:
-        raise ExportError(f"export: {', '.join(both)} would name an input and an output")
+        raise ExportError(
+            f"export: {', '.join(both)} would name an input and an output\n"
+            "  choose other output_names"
+        )
     return result
 
 
@@ -73,7 +76,7 @@ def _checked_names(option: str, chosen: Sequence[str], count: int) -> list[str]:
     result = list(chosen)
     if len(result) != count or len(set(result)) != count or not all(map(_is_name, result)):
         raise ExportError(
-            f"export: {option} are {count} different names, found {result!r}\n"
+            f"export: {option} must be {count} different names, found {result!r}\n"
             "  give one name for each array, in their order"
         )
     return result

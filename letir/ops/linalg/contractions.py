@@ -55,8 +55,9 @@ def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
     if sizes[0] != sizes[1]:
         raise ShapeError(
-            f"tensordot: shapes {x.shape} and {y.shape} differ along the axes {axes}\n"
-            "  name axes of equal sizes"
+            f"tensordot: shapes {x.shape} and {y.shape} have different sizes along the axes "
+            f"{axes}\n"
+            "  sum over axes of equal sizes"
         )
     return of_x, of_y
 

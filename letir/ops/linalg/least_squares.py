@@ -47,7 +47,7 @@ def _lstsq_aval(a, b, *, rcond, full_rank):
     lead, m, n = matrix_shape("lstsq", a)
     if lead or b.ndim not in (1, 2) or b.shape[0] != m:
         raise MatrixError(
-            f"lstsq: {a.shape} and {b.shape} are not a least-squares problem\n"
+            f"lstsq: arrays of shapes {a.shape} and {b.shape} are not a least-squares problem\n"
             "  pass a of shape (m, n) and b of shape (m,) or (m, k)"
         )
     dtype = linalg_dtype("lstsq", a, b)

@@ -89,13 +89,14 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
     n = len(sizes)
     if y.ndim < 2 * n or n < 1:
         raise ShapeError(
-            f"fold: {y.shape} lacks axes for the window and the places of {sizes}\n"
+            f"fold: an array of shape {y.shape} has too few axes for windows of an array of "
+            f"sizes {sizes}\n"
             "  pass the result of unfold, or an array of its shape"
         )
     places = output_sizes(sizes, y.shape[:n], stride, padding, dilation)
     if y.shape[-n:] != places:
         raise ShapeError(
-            f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}\n"
+            f"fold: an array of sizes {sizes} has {places} windows, found {y.shape[-n:]}\n"
             "  pass the sizes of the array that was unfolded"
         )
     return y.with_shape((*y.shape[n:-n], *sizes))

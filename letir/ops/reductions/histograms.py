@@ -211,7 +211,7 @@ def _histogramdd_decompose(
     """(the count or weight of each block, the edges along each axis)."""
     if sample.ndim != 2 or sample.shape[1] != len(bins):
         raise ShapeError(
-            f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions\n"
+            f"histogramdd: points of shape {sample.shape} do not fit {len(bins)} dimensions\n"
             "  pass points of shape (N, D), and bins for D dimensions"
         )
     remaining = iter(edges)
@@ -259,7 +259,7 @@ def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None
     ranges = None if range is None else tuple([_range_attribute(limits) for limits in range])
     if len(bins) != count or (ranges is not None and len(ranges) != count):
         raise ShapeError(
-            f"histogramdd: bins and ranges must have an entry for each of {count}\n"
+            f"histogramdd: bins and ranges must have an entry for each of {count} dimensions\n"
             "  pass one entry for each dimension"
         )
     edges = [b for b in bins if _holds_edges(b)]

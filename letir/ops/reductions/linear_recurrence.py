@@ -31,7 +31,10 @@ def _linear_recurrence_impl(xp, a, b):
 def _linear_recurrence_aval(a, b):
     """The shape of ``b``; the coefficients ``a`` have one row fewer."""
     if a.shape[1:] != b.shape[1:] or len(a.shape) != len(b.shape):
-        raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} differ")
+        raise ShapeError(
+            f"linear_recurrence: coefficients of shape {a.shape} do not fit rows of {b.shape}\n"
+            "  all axes but the first must be equal"
+        )
     return ArrayType(np.result_type(a.dtype, b.dtype), b.shape)
 
 

@@ -111,7 +111,10 @@ def _axes_of(x, axes) -> tuple[int, ...]:
     every = range(x.ndim) if axes is None else axes
     result = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
     if len(set(result)) < len(result):
-        raise ShapeError(f"fft: axes {axes} repeat an axis: transform twice\n  name each axis once")
+        raise ShapeError(
+            f"fft: axes {axes} name an axis twice\n"
+            "  name each axis once; call fft again to transform along an axis twice"
+        )
     if not result:
         raise ShapeError(
             f"fft: there are no axes to transform in an array of shape {x.shape}\n"
@@ -129,7 +132,7 @@ def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
         return result
     if len(s) != len(axes):
         raise ShapeError(
-            f"fft: {len(s)} lengths {s} for {len(axes)} axes {axes}\n"
+            f"fft: s has {len(s)} lengths, {s}, for {len(axes)} axes, {axes}\n"
             "  pass one length for each axis"
         )
     return [own if n == -1 else n for own, n in zip(result, s, strict=True)]

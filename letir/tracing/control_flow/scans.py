@@ -134,7 +134,8 @@ def step_count(rows: Sequence, length: Any, caller: str) -> Size | int:
         )
     if type(sizes[0]) is int and sizes[0] < 0:
         raise ShapeError(
-            f"{caller}: length is {sizes[0]}{at_user()}\n  pass the number of steps, from 0"
+            f"{caller}: length must not be negative, found {sizes[0]}{at_user()}\n"
+            "  pass the number of steps"
         )
     return sizes[0]
 

@@ -161,7 +161,7 @@ def test_values_are_freed_as_with_one_thread():
     y = branches(x)
     y.backward(workers=2)
 
-    with pytest.raises(lt.TraceError, match="a second time"):
+    with pytest.raises(lt.TraceError, match="for the second time"):
         y.backward(workers=2)
 
 

@@ -211,12 +211,15 @@ def test_the_path_may_be_bytes(tmp_path):
         ({"args": (X,), "opset": 9}, "opset 9"),
         ({"args": (X,), "input_names": ["a", "b"]}, "input_names"),
         ({"args": (X,), "dynamic_axes": {"z": {0: "n"}}}, "dynamic_axes names z"),
-        ({"args": (X,), "dynamic_axes": {"x": {5: "n"}}}, "dynamic_axes has 5: 'n'"),
-        ({"args": (X,), "dynamic_axes": {"x": {0: 7}}}, "dynamic_axes has 0: 7"),
+        ({"args": (X,), "dynamic_axes": {"x": {5: "n"}}}, "the entry 5: 'n'"),
+        ({"args": (X,), "dynamic_axes": {"x": {0: 7}}}, "the entry 0: 7"),
         ({"args": (X,), "external_data": True}, "pass a path"),
         ({"path": (X,)}, "pass example arguments by name"),
         ({"args": (X,), "overrides": {"tanhh": max}}, "did you mean 'tanh'"),
-        ({"args": (X,), "overrides": {"tanh": 3}}, "the override of tanh is 3"),
+        (
+            {"args": (X,), "overrides": {"tanh": 3}},
+            "the override of tanh must be a function, found 3",
+        ),
         ({"args": (X,), "overrides": {"tanh": lambda g, b: None}}, "returned None, not the name"),
     ],
 )

@@ -155,31 +155,31 @@ WRONG = {
     "Split": (
         "f (float[3, 4] x) => (float[a, b] y, float[c, d] z) <int64[2] s = {1, 1}> "
         "{ y, z = Split(x, s) }",
-        "parts of lengths [1, 1] of an axis with 3 elements",
+        "parts of lengths [1, 1] do not add up to the 3 elements of the axis",
     ),
     "Split into": (
         "f (float[3, 4] x) => (float[a, b] y, float[c, d] z) { y, z = Split<num_outputs = 3>(x) }",
-        "2 results, and num_outputs 3",
+        "the node names 2 results, but num_outputs is 3",
     ),
     "Pad": (FLOATS + "<int64[2] p = {1, 1}> { y = Pad(x, p) }", "2 numbers for 2 axes"),
     "Reshape": (
         FLOATS + "<int64[3] s = {3, 4, 0}> { y = Reshape(x, s) }",
-        "keeps a size that (3, 4) does not have",
+        "keeps the size of an axis that the input of shape (3, 4) does not have",
     ),
     "Constant": (FLOATS + "{ c = Constant() y = Add(x, c) }", "exactly one attribute"),
     "Expand": (
         FLOATS + "<int64[2] s = {3, 5}> { y = Expand(x, s) }",
-        "(3, 4) does not broadcast with (3, 5)",
+        "(3, 4) does not broadcast with the shape (3, 5)",
     ),
     "Range": (
         FLOATS + "<float a = {0}, float b = {4}, float d = {0}> { r = Range(a, b, d) "
         "y = Add(x, r) }",
         "the step is 0",
     ),
-    "Resize": (FLOATS + "{ y = Resize(x) }", "it needs scales or sizes"),
+    "Resize": (FLOATS + "{ y = Resize(x) }", "the node has neither scales nor sizes"),
     "Resize by": (
         FLOATS + "<float[1] s = {2}> { y = Resize(x, , s) }",
-        "scales [2.0] for 2 axes",
+        "the scales [2.0] do not fit 2 axes",
     ),
     "Resize of": (
         FLOATS + '<float[2] s = {2, 2}> { y = Resize<mode = "linear", '
@@ -193,7 +193,7 @@ WRONG = {
     "Resize in": (
         FLOATS + "<float[2] s = {2, 2}> { y = Resize<coordinate_transformation_mode = "
         '"tf_crop_and_resize">(x, , s) }',
-        "needs the region roi",
+        "needs the input roi",
     ),
     "Resize where": (
         'f (float[n, 4] x) => (float[a, b] y) <float[2] s = {2, 2}> { y = Resize<mode = "linear">'
@@ -207,12 +207,12 @@ WRONG = {
     ),
     "SequenceAt": (
         FLOATS + "<int64 i = {2}> { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-        "position 2 in a sequence of 2 elements",
+        "the position 2 is outside of a sequence of 2 elements",
     ),
     "SplitToSequence": (
         FLOATS + "<int64 n = {0}, int64 i = {0}> { s = SplitToSequence(x, n) "
         "y = SequenceAt(s, i) }",
-        "parts of length 0",
+        "the length of the parts must be positive, found 0",
     ),
     "a choice by a size": (
         "f (float[n, 4] x) => (float[n, 4] y) <int64[1] i = {0}, int64[1] k = {5}> "

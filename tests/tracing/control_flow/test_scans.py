@@ -300,7 +300,10 @@ WRONG = {
     "text": (lambda: lt.scan(lambda c, x: (c, x), "a", ONES), "'a' of type str"),
     "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to scan over"),
     "question": (lambda: lt.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, ONES), "truth value"),
-    "negative": (lambda: lt.scan(lambda c, x: (c, x), 0.0, length=-1), "length is -1"),
+    "negative": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, length=-1),
+        "length must not be negative, found -1",
+    ),
     "every": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=0),
         "scan: checkpoint_every must be 1 or more, found 0",

@@ -311,14 +311,14 @@ grad: x is int64[3], which has no derivative
         lambda: lt.grad(lambda x: x * x)(X),
         ShapeError,
         """\
-grad needs a scalar, the function returns float64[3]
+grad needs a scalar, but the function returns float64[3]
   sum it, or use letir.vjp""",
     ),
     "a forgotten return": (
         lambda: lt.grad(lambda x: None)(X),
         ShapeError,
         """\
-grad needs a function that returns one scalar, the function returned None
+grad needs a function that returns one scalar, but the function returned None
   end it with return""",
     ),
     "a truth value": (

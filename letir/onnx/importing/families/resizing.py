@@ -29,7 +29,10 @@ def _source_places(mode: str, n: int, count: int, scale: float, roi: Sequence | 
         return at / scale
     if mode == "tf_crop_and_resize":
         if roi is None:
-            raise ShapeError("Resize: tf_crop_and_resize needs the region roi")
+            raise ShapeError(
+                "Resize: tf_crop_and_resize needs the input roi, the region to resize\n"
+                "  add the input to the node"
+            )
         first, last = float(roi[0]), float(roi[1])
         inner = (last - first) * (n - 1)
         steps = np.full(count, inner / 2) if length == 1 else at * inner / (length - 1)
@@ -140,13 +143,18 @@ def _scales_and_sizes(
     if scales is not None and scales.size:
         factors = [float(s) for s in known_array(scales, "Resize: the scales")]
         if len(factors) != len(axes) or min(factors) <= 0:
-            raise ShapeError(f"Resize: scales {factors} for {len(axes)} axes\n  one positive each")
+            raise ShapeError(
+                f"Resize: the scales {factors} do not fit {len(axes)} axes\n"
+                "  give one positive number for each axis"
+            )
         return factors, [
             n * int(s) if type(n) is Size else math.floor(n * s)
             for n, s in zip(old, factors, strict=True)
         ]
     if sizes is None:
-        raise ShapeError("Resize: it needs scales or sizes")
+        raise ShapeError(
+            "Resize: the node has neither scales nor sizes\n  give it one of these inputs"
+        )
     new = known_sizes(sizes, "Resize: the sizes")
     if any(type(n) is Size for n in [*new, *old]):
         same = [m if m is n or m == n else None for m, n in zip(new, old, strict=True)]

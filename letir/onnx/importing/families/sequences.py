@@ -15,7 +15,10 @@ def _position(position: Any, count: int, most: int) -> int:
     """A position in a sequence, counted from the front."""
     result = known_int(position, "the position in a sequence")
     if not -count <= result <= most:
-        raise ParseError(f"position {result} in a sequence of {count} elements")
+        raise ParseError(
+            f"the position {result} is outside of a sequence of {count} elements\n"
+            "  correct the position in the model"
+        )
     return result + count if result < 0 else result
 
 
@@ -68,13 +71,19 @@ def _split_to_sequence(x: Any, lengths: Any = None, axis: int = 0, keepdims: int
     axis = axis_of(axis, x.ndim)
     n = known_int([x.shape[axis]], "SplitToSequence: the size of the axis")
     if type(n) is int and n > _MOST_PARTS:
-        raise ShapeError(f"SplitToSequence: an axis of {n} elements, at most {_MOST_PARTS}")
+        raise ShapeError(
+            f"SplitToSequence: an axis of {n} elements gives more than {_MOST_PARTS} parts\n"
+            "  give the parts a length"
+        )
     if lengths is None:
         parts = [1] * n
     elif lengths.ndim == 0:
         each = known_int(lengths, "SplitToSequence: the length")
         if each < 1:
-            raise ShapeError(f"SplitToSequence: parts of length {each}")
+            raise ShapeError(
+                f"SplitToSequence: the length of the parts must be positive, found {each}\n"
+                "  correct the input split"
+            )
         parts = [min(each, n - start) for start in range(0, n, each)]
     else:
         parts = known_sizes(lengths, "SplitToSequence: the vector of lengths")
@@ -100,7 +109,10 @@ def _has_element(value: Any = None) -> np.ndarray:
 def _get_element(value: Any) -> Any:
     """OptionalGetElement: the value of an optional."""
     if value is None:
-        raise ParseError("OptionalGetElement: the optional has no value")
+        raise ParseError(
+            "OptionalGetElement: the optional has no value\n"
+            "  test it with OptionalHasElement, or pass an input"
+        )
     return value
 
 

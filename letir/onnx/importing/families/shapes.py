@@ -46,7 +46,8 @@ def _reshape(x: Any, shape_input: Any = None, shape: Any = None, allowzero: int 
         short = [i for i, n in enumerate(sizes) if type(n) is int and n == 0 and i >= x.ndim]
         if short:
             raise ShapeError(
-                f"Reshape: the shape {sizes} keeps a size that {x.shape} does not have"
+                f"Reshape: a 0 in the shape {sizes} keeps the size of an axis that the input of "
+                f"shape {x.shape} does not have\n  the model is damaged, or needs allowzero=1"
             )
         sizes = [x.shape[i] if type(n) is int and n == 0 else n for i, n in enumerate(sizes)]
     return lnp.reshape(x, tuple(sizes)) if not is_shape(x) else x.reshape(sizes)
@@ -108,7 +109,10 @@ def _split(
     if lengths is None:
         count = outputs
         if num_outputs not in (None, outputs):
-            raise ShapeError(f"Split: {outputs} results, and num_outputs {num_outputs}")
+            raise ShapeError(
+                f"Split: the node names {outputs} results, but num_outputs is {num_outputs}\n"
+                "  give both the same number"
+            )
         if type(n) is Size:
             each: Any = (n + (count - 1)) // count
             lengths = [each] * (count - 1) + [n - each * (count - 1)]
@@ -116,7 +120,10 @@ def _split(
             each = -(-n // count)
             lengths = [min(each, max(n - i * each, 0)) for i in range(count)]
     elif all(type(k) is int for k in [n, *lengths]) and sum(lengths) != n:
-        raise ShapeError(f"Split: parts of lengths {lengths} of an axis with {n} elements")
+        raise ShapeError(
+            f"Split: parts of lengths {lengths} do not add up to the {n} elements of the axis\n"
+            "  correct the lengths"
+        )
     parts, start = [], 0
     for length in lengths:
         parts.append(x[(*[slice(None)] * axis, slice(start, start + length))])
@@ -179,7 +186,8 @@ def _pad(
     positions = axes_of(list(axes), x.ndim)
     if len(numbers) != 2 * len(positions):
         raise ShapeError(
-            f"Pad: {len(numbers)} numbers for {len(positions)} axes\n  two for each axis"
+            f"Pad: {len(numbers)} numbers for {len(positions)} axes\n"
+            "  give two for each axis: the elements before and after it"
         )
     pairs: list[Any] = [(0, 0)] * x.ndim
     for axis, low, high in zip(positions, numbers, numbers[len(positions) :], strict=False):
@@ -213,7 +221,9 @@ def _constant(**attrs: Any) -> Any:
     """Constant: the tensor, number or numbers in its attribute."""
     (name, value), *more = attrs.items() or [("", None)]
     if more or not name:
-        raise ShapeError("Constant: it needs exactly one attribute that has the value")
+        raise ShapeError(
+            "Constant: exactly one attribute must hold the value\n  correct the node in the model"
+        )
     if name == "sparse_value":
         raise MissingRule("Constant: sparse tensors are supported as initializers only")
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64}
@@ -239,7 +249,10 @@ def _expand(x: Any, shape: Any) -> Any:
     out = tuple(b if type(a) is int and a == 1 else a for a, b in zip(own, sizes, strict=True))
     for a, b in zip(own, sizes, strict=True):
         if type(a) is int and type(b) is int and a != b and 1 not in (a, b):
-            raise ShapeError(f"Expand: {tuple(x.shape)} does not broadcast with {tuple(sizes)}")
+            raise ShapeError(
+                f"Expand: an array of shape {tuple(x.shape)} does not broadcast with the shape "
+                f"{tuple(sizes)}\n  sizes at one axis must be equal, or one of them 1"
+            )
     return np.broadcast_to(made_later(x, out, "Expand"), out)
 
 
