@@ -1,4 +1,4 @@
-"""``Executor``: a Python function that is recorded and compiled once for each kind of arguments.
+"""``Executor``: a Python function that is recorded and compiled once for all calls of equal types.
 
 A call computes the spec of its arguments, looks up the plans for it, and runs the first one whose
 guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans for all sizes.
@@ -57,7 +57,7 @@ _MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan
 
 
 class Executor(Generic[P, R]):
-    """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
+    """A function that is recorded and compiled for each combination of argument types: ``jit``."""
 
     held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
     has_warned = False  # whether it has warned that most calls compile
@@ -77,7 +77,7 @@ class Executor(Generic[P, R]):
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
         self.keys = BoundedCache(_MOST_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
-        self.as_python: tuple = ()  # kinds of arguments for which the Python function is called
+        self.as_python: tuple = ()  # argument types for which the Python function is called
         self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick``
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None

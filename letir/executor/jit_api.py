@@ -78,7 +78,7 @@ def jit(
     max_plans: int = 64,
     profile: int = 0,
 ) -> Any:
-    """``f`` recorded and compiled for each kind of arguments, when it is first called with them.
+    """``f``, recorded and compiled for each combination of argument types at its first call.
 
     Arguments and results are pytrees, as in ``trace``. A plan is specialised to the dtype, shape
     and contiguity of arrays and to the type of Python numbers; bools, strings, None and the
@@ -86,12 +86,12 @@ def jit(
     asks for a truth value or an integer, each answer has its own plan. The second size of the same
     rank gets a plan for all sizes, if ``f`` does not depend on sizes in Python (``static_shapes``:
     True for one plan per size, False for symbolic sizes from the start). The cache holds plans for
-    at most ``max_plans`` kinds of arguments.
+    at most ``max_plans`` combinations of argument types.
 
     ``donate_argnums``: arrays that the call may overwrite. ``optimize``, ``exact`` and ``kernels``
-    as in ``compile``. ``profile``: the number of calls of each kind that run the recorded program
-    without passes; after them a plan is compiled in which Python numbers that were the same in all
-    of these calls are constants.
+    as in ``compile``. ``profile``: the number of calls with the same argument types that run the
+    recorded program without passes; after them a plan is compiled in which Python numbers that
+    were the same in all of these calls are constants.
 
     Also a decorator, with or without options, for functions and methods; arrays that an object or
     a partial holds are arguments too. Other Python state is read only when ``f`` is recorded: pass

@@ -50,7 +50,7 @@ RUNS_BY_STEPS = 4  # then the steps become a function
 
 
 class Miss:
-    """The result of a function, generated for one kind of arguments, for other arguments."""
+    """The result of a function, generated for certain argument types, for other arguments."""
 
 
 class Plan:

@@ -27,7 +27,7 @@ from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
-_MOST = 16  # programs for one kind of arguments: branches could otherwise add more without end
+_MOST = 16  # programs for the same argument types: branches could otherwise add more without end
 
 
 @frozen(eq=False)
@@ -64,7 +64,7 @@ class RecordedModel:
     @property
     def programs(self) -> list[Lambda]:
         """The recorded programs, one for each outcome of the model's Python branches: at most 16
-        for each kind of arguments.
+        for each combination of argument types.
         """
         return [
             recording.program for recordings in self._recorded.values() for recording in recordings

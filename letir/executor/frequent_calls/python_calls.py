@@ -1,8 +1,8 @@
 """Calls of the Python function in place of its plan, where the plan saves no time.
 
-``call_of_python`` decides for one kind of arguments; ``python_kinds`` serves executors that have
-given up plans. Neither changes a result: a plan whose results may differ from NumPy's in the last
-bits is never replaced.
+``call_of_python`` decides for certain argument types; ``python_kinds`` is for executors that have
+stopped looking for plans. Neither changes a result: a plan whose results may differ from NumPy's
+in the last bits is never replaced.
 """
 
 from collections.abc import Callable
@@ -140,7 +140,7 @@ def _is_decomposed(outside: OutsideValues) -> bool:
 
 @frozen(eq=False)
 class PythonKind:
-    """A kind of arguments for which an executor calls the Python function, without a key.
+    """Argument types for which an executor calls the Python function, tested without a key.
 
     ``match(args, kwargs)`` is true for such arguments. ``own_call``: the function that replaces the
     executor's general call if this is its first kind and it has no quick calls.

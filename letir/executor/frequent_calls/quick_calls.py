@@ -1,4 +1,4 @@
-"""``quick_call``: a generated test for one kind of arguments, for executors that are called often.
+"""``quick_call``: a generated test for certain argument types, for executors that are called often.
 
 A call of an executor computes a key of its arguments and looks up the plan. After some calls with
 arguments of one kind, the executor first tries a generated function that tests for exactly this
