@@ -140,7 +140,7 @@ _LATE_BOUND = {
     "ad.remat.policies": ("with_policy",),
     "ast.alpha_equality": ("equal", "hash"),
     "ast.checker": ("check", "retype"),
-    "ast.ill_made": ("ill_made_error",),
+    "ast.malformed_programs": ("malformed_error",),
     "ast.sizes.size_comparisons": ("compare_with_zero",),
     "progress": ("count_items", "with_progress"),
     "ast.text.positions": ("error_in_text",),
@@ -219,17 +219,17 @@ _LATE_BOUND = {
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region", "stop_gradients"),
     "tracing.checks.container_arguments": ("refuse_stored_values",),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
-    "tracing.checks.draw_errors": ("drawn_by",),
+    "tracing.checks.draw_errors": ("draws_in_code_error",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": (
-        *("argument_error", "other_operand", "refuse_flag", "refuse_misfit", "wrong_call"),
+        *("argument_error", "other_operand", "refuse_flag", "refuse_misfit", "wrong_call_error"),
     ),
     "tracing.checks.user_functions": (
         *(
             "call_plainly",
             "call_rule",
-            "not_a_program",
+            "not_a_program_error",
             "refuse_argnums",
             "refuse_call",
             "refuse_positions",
@@ -264,7 +264,7 @@ _LATE_BOUND = {
     ),
     "executor.frequent_calls.outside_values": ("is_faster_in_scipy", "values_read"),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
-    "tracing.operands": ("settled_attribute", "stack_traced"),
+    "tracing.operands": ("guarded_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (
         *("functions_decomposed", "functions_faster_in_scipy", "loaded_scipy_modules"),
     ),
@@ -273,7 +273,13 @@ _LATE_BOUND = {
         *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),
     ),
     "tracing.refusals": (
-        *("ambiguous_truth", "escaped_error", "lost_change", "no_index", "no_number"),
+        *(
+            "ambiguous_truth_error",
+            "escaped_error",
+            "lost_change_error",
+            "not_an_index_error",
+            "not_one_number_error",
+        ),
         "note_refusal",
     ),
     "tracing.library_stand_ins": (

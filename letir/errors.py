@@ -25,7 +25,7 @@ def notify_watchers(error: E) -> E:
     return error
 
 
-def of_unrecorded_code(error: E) -> E:
+def mark_unrecorded_code(error: E) -> E:
     """``error``, marked as an error for code that Python runs but letir does not record.
 
     ``jit`` calls the function as Python then, and warns once.
@@ -39,7 +39,7 @@ def of_unrecorded_code(error: E) -> E:
 TEXT_WATCHERS: list[Callable[[Exception, FrameType], Exception | None]] = []
 
 
-def _as_numpys(error: Exception) -> Exception | None:
+def _numpy_error_for(error: Exception) -> Exception | None:
     """NumPy's error in place of letir's, for the recorded function that reads its text."""
     frame = sys._getframe(1).f_back
     if frame is None:  # the interpreter shows an error that nothing has caught
@@ -67,17 +67,17 @@ class LetirError(Exception):
     """
 
     def __str__(self) -> str:
-        result = _as_numpys(self)
+        result = _numpy_error_for(self)
         return super().__str__() if result is None else str(result)
 
     def __repr__(self) -> str:
-        result = _as_numpys(self)
+        result = _numpy_error_for(self)
         return super().__repr__() if result is None else repr(result)
 
     @property  # type: ignore[override]
     def args(self) -> tuple:
         """The arguments of the error; NumPy's arguments for the function that is recorded."""
-        result = _as_numpys(self)
+        result = _numpy_error_for(self)
         return _ARGS.__get__(self) if result is None else result.args
 
     @args.setter
@@ -147,7 +147,7 @@ class AxisBoundsError(BoundsError, AxisError):
     __init__ = ValueError.__init__  # NumPy's takes an axis and a number of axes
 
     def __str__(self) -> str:
-        result = _as_numpys(self)  # not super(): NumPy's text is made of the axis
+        result = _numpy_error_for(self)  # not super(): NumPy's text is made of the axis
         return ValueError.__str__(self) if result is None else str(result)
 
 

@@ -49,7 +49,7 @@ def differentiate(
       return (%3, %4)
     """
     if not isinstance(f, Lambda):
-        raise LATE_BOUND["not_a_program"]("differentiate", f)
+        raise LATE_BOUND["not_a_program_error"]("differentiate", f)
     return differentiate_lowered(
         passes.lower_for_derivatives(f), requires_grad, defined=defined, policy=policy, exact=exact
     )

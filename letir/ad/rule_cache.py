@@ -236,12 +236,12 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
     except (LetirError, RecursionError, MemoryError):
         raise
     except Exception as error:
-        if op.is_users or not _is_any_unknown((*args, *outs)):
+        if op.is_user_defined or not _is_any_unknown((*args, *outs)):
             raise
         raise error_of_rule(op, error, kind) from error
     if kind == "jvp":
         tangents = (result,) if single else tuple(result)
-        if op.is_users:
+        if op.is_user_defined:
             for tangent, out in zip(tangents, outs, strict=False):
                 _check_direction(op, "jvp rule gave a tangent", tangent, out)
         return tangents

@@ -153,7 +153,7 @@ class Attrs(dict):
         try:
             self.token = self._token_of_items()
         except _TracedSetting:  # axis=i of a traced i: the number is read, and guarded
-            settle = LATE_BOUND["settled_attribute"]
+            settle = LATE_BOUND["guarded_attribute"]
             dict.update(self, {key: settle(key, value) for key, value in self.items()})
             self.token = self._token_of_items()
         return self.token

@@ -41,7 +41,7 @@ def check(fn: Lambda) -> Lambda:
     except (RecursionError, MemoryError):
         raise
     except Exception as error:  # a part of a wrong class
-        raise LATE_BOUND["ill_made_error"](fn, error) from None
+        raise LATE_BOUND["malformed_error"](fn, error) from None
     return fn
 
 
@@ -132,7 +132,7 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
     """Raise LetirError unless the results of a bind have the types that its operands give."""
     op, attrs = bind.op, bind.attrs
     # a user's package.name may be redefined: programs keep the record they were made with
-    if PRIMITIVES.get(op.name) is not op and not op.is_users:
+    if PRIMITIVES.get(op.name) is not op and not op.is_user_defined:
         raise ScopeError(
             f"{op.name} is not an operation of this letir\n"
             "  take the record from letir.extend.PRIMITIVES by its name"
@@ -143,7 +143,7 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
         raise ScopeError(
             f"{op.name}: its attributes are ({expected}), found ({names})\n  in {line_of(fn, bind)}"
         )
-    if op.holds_lambdas and not op.is_users:
+    if op.holds_lambdas and not op.is_user_defined:
         _refuse_stray_bodies(fn, bind)
     if op.bodies is not None:
         _refuse_counts_of_bodies(fn, bind)

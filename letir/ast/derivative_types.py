@@ -50,4 +50,4 @@ def might_require_grad(fn: Lambda) -> bool:
 
 def is_opaque_call(bind: Bind) -> bool:
     """Whether a bind calls a user's function without a known derivative."""
-    return bind.op.is_users and type(bind.op.vjp) is Absent and not bind.op.vjp.final
+    return bind.op.is_user_defined and type(bind.op.vjp) is Absent and not bind.op.vjp.final

@@ -188,8 +188,8 @@ class Primitive:
     compact: str | None = None
     gives_scalars: bool = False  # a 0-d result is a NumPy scalar; implied by `compact`
     # the cost of recomputing it: "free"; "cheap": one pass, few instructions an element;
-    # "moderate": a few passes, or elements are moved; "dear"; "bodies": the cost of the dearest
-    # bind in its bodies. The default is "moderate" for elementwise operations.
+    # "moderate": a few passes, or elements are moved; "expensive"; "bodies": the cost of the most
+    # expensive bind in its bodies. The default is "moderate" for elementwise operations.
     cost: str | None = None
     # work(result, *types, **attrs) is the number of arithmetic operations, from the types of the
     # result and of the operands; None: elementwise operations and reductions, whose number follows
@@ -229,7 +229,7 @@ class Primitive:
     onnx: str | Callable | Absent | None = None
 
     # ---- derived from the others ----
-    is_users: bool = field(init=False)  # a user's operation: passes rely on its fields only
+    is_user_defined: bool = field(init=False)  # a user's operation: passes rely on its fields only
     # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
     # of a ufunc; a further operand would be the array that NumPy writes into
@@ -239,8 +239,8 @@ class Primitive:
     is_differentiable: bool = field(init=False)  # has a vjp, or will have one in a later version
 
     def __attrs_post_init__(self):
-        self.is_users = "." in self.name
-        self.raises = self.raises or self.is_users
+        self.is_user_defined = "." in self.name
+        self.raises = self.raises or self.is_user_defined
         self.symbol = self.symbol or self.python.symbol
         self.gives_scalars = self.gives_scalars or self.compact == "scalar"
         function: Any = self.attributes or self.impl
@@ -248,7 +248,7 @@ class Primitive:
         self.set_attrs(keyword_defaults(function) if function.__code__.co_kwonlyargcount else {})
         self.is_differentiable = type(self.vjp) is not Absent or not self.vjp.final
         if self.memory is None:
-            is_open = self.is_users or (self.holds_lambdas and self.decompose is None)
+            is_open = self.is_user_defined or (self.holds_lambdas and self.decompose is None)
             self.memory = "may_alias" if is_open else "new"
         if self.elementwise and self.memory == "new" and self.order is None:
             self.order = "all"

@@ -18,8 +18,8 @@ from letir.errors import (
     DTypeError,
     LetirError,
     ShapeError,
+    mark_unrecorded_code,
     notify_watchers,
-    of_unrecorded_code,
 )
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
@@ -169,7 +169,7 @@ def number_dtype(dtype: Any) -> np.dtype:
             f"not with dtype {dtype}\n"
             f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
         )
-        raise notify_watchers(of_unrecorded_code(error))
+        raise notify_watchers(mark_unrecorded_code(error))
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from letir import LetirError
 from letir.cli.command_line import build_parser
-from letir.tracing.source_locations import is_users
+from letir.tracing.source_locations import is_user_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def error_message(error: BaseException) -> str:
     else:
         frames = traceback.extract_tb(error.__traceback__)
         place = next(
-            (f"{x.filename}:{x.lineno}: " for x in frames[::-1] if is_users(x.filename)), ""
+            (f"{x.filename}:{x.lineno}: " for x in frames[::-1] if is_user_file(x.filename)), ""
         )
     message = error.msg if isinstance(error, SyntaxError) else error
     return f"{place}{type(error).__name__}: {message}"

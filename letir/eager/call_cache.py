@@ -88,7 +88,7 @@ def _record_call(
         op, prepare = func, func.prepare
     else:
         op, prepare = recorder_of(func) or (None, None)
-    if op is None or "out" in kwargs or op.returned is not None or op.is_users:
+    if op is None or "out" in kwargs or op.returned is not None or op.is_user_defined:
         return None
     if func is np.where and len(args) == 1:  # np.where(condition) is np.nonzero
         return None

@@ -21,7 +21,7 @@ def compiled_kernel_of(op: Primitive, attrs: Attrs) -> Callable:
         return lambda *values: compute(op, values, attrs)
     (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
     # several NumPy functions record one operation, whose impl may differ from their ufuncs
-    if op.elementwise and ufunc is not None and not (others or attrs or op.is_users):
+    if op.elementwise and ufunc is not None and not (others or attrs or op.is_user_defined):
         return ufunc
     if op.holds_lambdas:
         return partial(op.impl, np, call=Evaluator(np).call, **attrs)

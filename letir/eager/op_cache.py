@@ -139,7 +139,7 @@ def looks_at_numbers(op: Primitive) -> bool:
 
     The rule of ``power`` is simpler for a known exponent, and rules of users may read numbers.
     """
-    return op.rule_reads_numbers or op.is_users
+    return op.rule_reads_numbers or op.is_user_defined
 
 
 def operand_key(operand: Any, by_value: bool = False) -> Hashable:
@@ -183,7 +183,7 @@ def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
         # a loop's rule reads its results, rather than computing the loop again
         places = tuple(range(len(args) + len(types)))
     run, is_single = compiled_kernel_of(op, bind.attrs), op.results is None
-    is_builtin = not op.is_users and not op.holds_lambdas
+    is_builtin = not op.is_user_defined and not op.holds_lambdas
     return OpSpecialization(
         op=op,
         attrs=bind.attrs,

@@ -32,7 +32,7 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     """
     restore_abandoned_state()
     if type(fn) is not Lambda:
-        raise LATE_BOUND["not_a_program"]("run_forward", fn)
+        raise LATE_BOUND["not_a_program_error"]("run_forward", fn)
     if fn.in_tree is not None:
         return fn.in_tree.leaves_of((args, kwargs), "calling the program")
     if kwargs:

@@ -13,7 +13,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.terms import Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
-from letir.errors import DTypeError, LetirError, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, mark_unrecorded_code
 
 _ARRAYS = (np.ndarray, np.generic)
 # classes of arrays and numbers that are neither traced nor another module's
@@ -223,4 +223,4 @@ def type_of(value: Any) -> ArrayType:
         f"{kind.__module__}.{kind.__name__} is not an array of numbers\n"
         f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
     )
-    raise of_unrecorded_code(error)
+    raise mark_unrecorded_code(error)

@@ -34,7 +34,11 @@ def _misfit_error(error: BaseException, bind: Bind) -> DTypeError | None:
     """The DTypeError for an exception that attributes or operands of a wrong kind cause, in a
     program whose types are unknown; None if values cause it.
     """
-    if not isinstance(error, _NOT_OF_VALUES) or isinstance(error, LetirError) or bind.op.is_users:
+    if (
+        not isinstance(error, _NOT_OF_VALUES)
+        or isinstance(error, LetirError)
+        or bind.op.is_user_defined
+    ):
         return None
     notes = getattr(error, "__notes__", [])
     if sum(note.startswith("letir: in ") for note in notes) > 1:  # of a bind in a body

@@ -19,7 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
-from letir.errors import DTypeError, of_unrecorded_code
+from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import type_of
 from letir.tracing.callers import is_user_module
@@ -112,7 +112,7 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
     )  # an object that may change
     if kind in PLAIN_SCALARS or value is None or (is_static(value) and not holds):
         return token(value)
-    raise of_unrecorded_code(
+    raise mark_unrecorded_code(
         DTypeError(
             f"the argument {outer[0].__qualname__ if outer else kind.__name__} uses an object of "
             f"type {kind.__name__}, which may change between calls\n"

@@ -134,7 +134,7 @@ def promote_quick(executor: Any, quick: Any) -> None:
     executor.later_quick = quick
 
 
-def first_that_runs(
+def run_first_valid_plan(
     plans: tuple, entry: Entry, request: Request, excluded: list, f: Callable
 ) -> tuple | None:
     """(plan, results) of the first plan of ``entry`` whose guards hold, None if there is none.
@@ -179,8 +179,8 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
             del raised, args, kwargs  # its traceback holds this frame
     if raised:  # the recording raised an error, the function does not
         executor.runs_python = True
-        is_letirs = isinstance(raised, LetirError)
-        prefix = "" if is_letirs else "with traced values a library raises "
+        is_letir_file = isinstance(raised, LetirError)
+        prefix = "" if is_letir_file else "with traced values a library raises "
         executor.why_python = f"{prefix}{raised}"
     if executor.why_python and not executor.has_warned:  # not if the function raises the error
         LATE_BOUND["warn_of_python"](executor)

@@ -27,12 +27,12 @@ from letir.executor.calls import (
     dynamic_leaves,
     executor_name,
     fall_back,
-    first_that_runs,
     general_call,
     may_run_again,
     needs_log,
     promote_plan,
     promote_quick,
+    run_first_valid_plan,
     run_python_function,
     spec_or_error,
 )
@@ -278,7 +278,7 @@ class Executor(Generic[P, R]):
             entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
             if plans and not entry.runs_python:
-                ran = first_that_runs(plans, entry, request, failed, self.f)
+                ran = run_first_valid_plan(plans, entry, request, failed, self.f)
                 if ran is not None:
                     return entry, *ran
             if fresh and fresh[-1] in failed:

@@ -28,7 +28,7 @@ from letir.executor.argument_spec import token_of_static
 from letir.executor.calls import general_call, run_python_function
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
-from letir.tracing.refusals import of_outside_state
+from letir.tracing.refusals import mark_outside_state
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
 
@@ -135,7 +135,7 @@ def _mirrored_method(method: Callable) -> Callable:
             changed = changed_places(before, places_by_path(mirror, _ROOT))
         except TraceError as error:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
-            raise of_outside_state(error) from None
+            raise mark_outside_state(error) from None
         where = tuple([(place.owner, place.key) for place in changed.values()])
         return out, _ChangedArrays(where, [place.value for place in changed.values()])
 

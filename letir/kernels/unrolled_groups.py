@@ -56,7 +56,7 @@ def has_form(bind: Bind) -> bool:
     if op.role == "fused":
         return all(map(has_form, bind.attrs["body"].binds))
     if not bind.args or op.moves_elements:
-        is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_users)
+        is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_user_defined)
         return is_plain and len(bind.args) <= op.moves_elements
     form = form_of if _is_elementwise(op) else array_form_of
     return form(scalar_name(bind)) is not None

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import TraceError, of_unrecorded_code
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.numpy.making import as_traced_constant
 from letir.tracing.operands import traced_or_array
 from letir.tracing.refusals import note_refusal
@@ -19,7 +19,7 @@ _FLAGS = frozenset(
 
 def _not_recorded(message: str) -> TraceError:
     """The error for an iterator that is not recorded; ``jit`` calls the function as Python."""
-    return note_refusal(of_unrecorded_code(TraceError(message)))
+    return note_refusal(mark_unrecorded_code(TraceError(message)))
 
 
 class NdIter:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.polynomial import polynomial as _polynomial
 
 from letir.ast import LATE_BOUND
-from letir.errors import MissingRule, of_unrecorded_code
+from letir.errors import MissingRule, mark_unrecorded_code
 from letir.tracing.operands import traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
@@ -52,7 +52,7 @@ def polyfit(
             f"numpy.polynomial.polynomial.polyfit: full=True is not recorded{at_user()}\n"
             "  leave it out"
         )
-        raise note_refusal(of_unrecorded_code(error))
+        raise note_refusal(mark_unrecorded_code(error))
     powers = np.sort(np.asarray(deg)) if np.ndim(deg) else np.arange(operator.index(deg) + 1)
     x, y = x + 0.0, y + 0.0
     sides = polyvander(x, powers[-1])[:, powers], y

@@ -151,7 +151,7 @@ def _is_all_known(args: Sequence[Arg], values: dict) -> bool:
 @cache
 def is_foldable(op: Primitive) -> bool:
     """Whether an operation may be computed at optimisation time."""
-    if op.effect or op.random or op.holds_lambdas or op.is_users:
+    if op.effect or op.random or op.holds_lambdas or op.is_user_defined:
         return False
     is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
     # np.errstate is local to a thread, but Python's warning filters are shared by all threads

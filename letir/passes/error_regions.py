@@ -76,7 +76,7 @@ def _modes_of(bind: Bind) -> dict | None:
 def _fits_any_state(bind: Bind) -> bool:
     """Whether a bind computes the same new arrays in every error state."""
     op = bind.op
-    is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_users or op.update)
+    is_plain = not (op.effect or op.random or op.holds_lambdas or op.is_user_defined or op.update)
     is_new = op.memory == "new" and not op.may_return_operand
     return is_plain and is_new and is_silent(op) and not may_raise(bind)
 

@@ -99,7 +99,7 @@ def is_pure(bind: Bind, xp: Any) -> bool:
     """Whether a bind has no effects: its results depend on nothing but the operands."""
     op = bind.op
     is_plain = op.update is None and (not op.holds_lambdas or _impl_for(bind, xp) is not op.impl)
-    return is_plain and not op.is_users  # functions of users may issue warnings
+    return is_plain and not op.is_user_defined  # functions of users may issue warnings
 
 
 def numeric_callable(bind: Bind, xp: Any) -> Callable:

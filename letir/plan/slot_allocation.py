@@ -161,13 +161,15 @@ class _Layout:
                 dying.sort(key=slots[0].__eq__)  # the result takes the place of the array
             self.free += dying
             # an update: in place in an array that no constant shares, or of a copy
-            if bind.op.update is not None or (bind.op.memory == "new" and not bind.op.is_users):
+            if bind.op.update is not None or (
+                bind.op.memory == "new" and not bind.op.is_user_defined
+            ):
                 self.fresh.update(bind.binders)
             targets = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, targets, tuple(dying)))
             return
         (binder,) = bind.binders
-        memory = None if bind.op.is_users else bind.op.memory
+        memory = None if bind.op.is_user_defined else bind.op.memory
         if memory == "new" or (memory == "view" and self.fresh.issuperset(bind.args)):
             self.fresh.add(binder)
         f = numeric_callable(bind, self.xp) if ufunc is None else ufunc

@@ -247,7 +247,7 @@ def _is_once(bind: Bind) -> bool:
     op = bind.op
     if op.role in ("own_draw", "own_seed"):
         return False
-    is_effect = (op.effect and not is_guard(bind)) or op.random or op.is_users
+    is_effect = (op.effect and not is_guard(bind)) or op.random or op.is_user_defined
     return is_effect or (op.holds_lambdas and has_effect(bind))
 
 

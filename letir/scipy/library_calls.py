@@ -17,7 +17,7 @@ from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
-from letir.errors import DTypeError, LetirError, TraceError, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, TraceError, mark_unrecorded_code
 from letir.eval.float_warnings import QUIET, in_state
 from letir.ops.special.scipy_call import called_by_name
 from letir.ops.special.scipy_functions import (
@@ -179,7 +179,7 @@ def _not_recorded(subject: str) -> TraceError:
         f"{subject} is not recorded{at_user()}\n"
         "  docs/scipy.md lists what is recorded, and what to write for other functions"
     )
-    return note_refusal(of_unrecorded_code(error))
+    return note_refusal(mark_unrecorded_code(error))
 
 
 class RecordedObject:
@@ -308,7 +308,7 @@ def _class_like(name: str, fields: tuple[str, ...]) -> Any:
             f"{name}.{attribute} is not recorded{at_user()}\n"
             f"  letir records the fields {', '.join(fields)} and further numbers of the result"
         )
-        raise note_refusal(of_unrecorded_code(error))
+        raise note_refusal(mark_unrecorded_code(error))
 
     return type(name, (namedtuple(name, fields),), {"__getattr__": __getattr__})
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import entry_point
-from letir.errors import MissingRule, of_unrecorded_code
+from letir.errors import MissingRule, mark_unrecorded_code
 from letir.eval.array_modules import scipy_function
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user
@@ -57,7 +57,7 @@ def as_scalar(result: Any) -> Any:
 
 def refusal_error(name: str, reason: str) -> MissingRule:
     """The error for a function that cannot be recorded with the given arguments."""
-    return of_unrecorded_code(
+    return mark_unrecorded_code(
         MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
     )
 

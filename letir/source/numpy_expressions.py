@@ -44,7 +44,7 @@ def _sized_form(write: BindWriter) -> Any:
 
 def _is_numpys(op: Primitive) -> bool:
     """Whether a composite is one of NumPy's functions, which computes it."""
-    return bool(op.numpy) and not op.is_users
+    return bool(op.numpy) and not op.is_user_defined
 
 
 def _infix_expression(symbol: str, x: str, y: str) -> str:

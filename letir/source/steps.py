@@ -101,7 +101,7 @@ class BindWriter:
     def numpy_name(self) -> str:
         """The dotted name of the record's NumPy function."""
         op = self.bind.op
-        for function in op.numpy if not op.is_users else ():
+        for function in op.numpy if not op.is_user_defined else ():
             for name in (op.name, function.__name__):
                 for module, prefix in _NAMESPACES:
                     # by identity: a name may mean another function in NumPy

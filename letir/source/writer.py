@@ -113,7 +113,7 @@ class Writer:
         except Exception as error:
             # of known types the type rule has seen the attributes; a user's rule may raise anything
             is_typed = all(local.type is not None for local in (*bind.locals(), *bind.binders))
-            if is_typed or bind.op.is_users:
+            if is_typed or bind.op.is_user_defined:
                 raise
             raise error_of_rule(bind.op, error, "source") from error
         if type(written) is tuple:

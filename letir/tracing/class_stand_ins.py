@@ -117,7 +117,7 @@ _pickled: Any = lambda cls: (type, (cls.original(),))  # noqa: E731
 copyreg.pickle(_NumberClass, _pickled)
 
 
-def _class_seen(kind: type) -> type:
+def _class_shown_for(kind: type) -> type:
     """The class that code with a stand-in for ``float`` sees for a traced number of class ``kind``.
 
     It is the stand-in, so that ``type(x) is float`` and ``type(x) is self.kind`` hold there.
@@ -132,7 +132,7 @@ def class_read(kind: type, reader: FrameType) -> type:
     ``isinstance``.
     """
     is_asked = is_recording() and is_read_by_user(reader, "__class__")
-    return _class_seen(kind) if is_asked else kind
+    return _class_shown_for(kind) if is_asked else kind
 
 
 class _TypeClass(type):
@@ -146,7 +146,11 @@ class _TypeClass(type):
         if issubclass(result, LetirError):  # the class of the error that NumPy would raise
             numpys = next(kind for kind in result.__mro__ if kind.__module__ != "letir.errors")
             return result if numpys is Exception else numpys
-        return _class_seen(result) if isinstance(x, Value) else CLASSES_REPLACED.get(result, result)
+        return (
+            _class_shown_for(result)
+            if isinstance(x, Value)
+            else CLASSES_REPLACED.get(result, result)
+        )
 
     def __instancecheck__(cls, value) -> bool:
         return isinstance(value, type) if cls is _Type else super().__instancecheck__(value)

@@ -17,7 +17,7 @@ from letir.ast.process_state import TemporaryChange, paused_gc
 from letir.ast.pytrees import Tree, flatten, with_texts
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
-from letir.errors import DTypeError, TraceError, of_unrecorded_code
+from letir.errors import DTypeError, TraceError, mark_unrecorded_code
 from letir.eval.arguments import (
     NEVER_STATIC,
     TypedLeaf,
@@ -41,7 +41,7 @@ from letir.tracing.refusals import (
     noted_error,
     raise_clearer_error,
     settle_refusals,
-    wrong_result,
+    wrong_result_error,
 )
 from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
@@ -394,7 +394,7 @@ def _result_arg(new: Trace, leaf):
             return new.enter(leaf)
         except DTypeError as error:
             refusal = TraceError(f"result of the traced function: {error}")
-            raise of_unrecorded_code(refusal) from None
+            raise mark_unrecorded_code(refusal) from None
     if type(leaf) is str and "Traced(%" not in leaf:
         return None
-    raise wrong_result(leaf)
+    raise wrong_result_error(leaf)

@@ -30,12 +30,12 @@ from letir.tracing.callers import (
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
 from letir.tracing.operands import first_traced
-from letir.tracing.refusals import no_number
+from letir.tracing.refusals import not_one_number_error
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
     is_recording,
-    unwatched,
+    names_without_stand_in,
     watch_functions,
 )
 from letir.tracing.trace_state import ACTIVE
@@ -196,7 +196,7 @@ def python_number(x: Any, kind: type | None = None) -> Any:
         return x
     called = "a Python number" if kind is None else f"{kind.__name__}()"
     if x.size != 1:
-        raise no_number(x, called)
+        raise not_one_number_error(x, called)
     if kind is float and x.dtype.kind == "c":
         raise error_at_user_line(
             DTypeError(
@@ -359,7 +359,7 @@ def named_stand_ins(todo: list[CodeType], of_methods: bool = False) -> dict[str,
         named |= _NAMES.intersection(code.co_names)
         of_methods |= not _OF_METHODS.isdisjoint(code.co_names)
         functions = functions_of_arrays(code.co_names)
-        if functions and unwatched(functions):
+        if functions and names_without_stand_in(functions):
             called = functions_of_arrays(attributes_called_on_lists(code))
             if called:
                 watch_functions(called, LATE_BOUND["function_stand_in"])

@@ -20,9 +20,9 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.types import WEAK
-from letir.errors import DTypeError, LetirError, ShapeError, TraceError, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, ShapeError, TraceError, mark_unrecorded_code
 from letir.eval.array_modules import type_of
-from letir.tracing.source_locations import at_user, error_at_user_line, is_letirs
+from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file
 
 _LISTS = (list, tuple, deque)  # NumPy converts them to arrays
 # the rules of np.can_cast
@@ -115,7 +115,7 @@ def array_of_object(x: Any) -> Any:
     if type(x) in ARRAY_MAKERS:
         return ARRAY_MAKERS[type(x)](x)
     convert = getattr(type(x), "__array__", None)
-    if type(convert) is not FunctionType or is_letirs(convert.__code__.co_filename):
+    if type(convert) is not FunctionType or is_letir_file(convert.__code__.co_filename):
         return x
     result = convert(x)
     return result if isinstance(result, Value) else x
@@ -206,14 +206,14 @@ def positive_int(value: Any, name: str) -> int:
     return result
 
 
-def settled_attribute(name: str, value: Any) -> Any:
+def guarded_attribute(name: str, value: Any) -> Any:
     """``value``, an attribute of an operation, with its traced integers, bools and infinities
     replaced by their numbers, which are guarded.
 
     Raises TraceError for other traced floats, since their derivatives would be lost.
     """
     if type(value) is tuple:
-        return tuple([settled_attribute(name, item) for item in value])
+        return tuple([guarded_attribute(name, item) for item in value])
     if not isinstance(value, Value):
         return value
     if value.dtype.kind == "b" and not value.shape:
@@ -230,7 +230,7 @@ def settled_attribute(name: str, value: Any) -> Any:
         f"  pass {name} as a static argument (static_argnums);\n"
         f"  letir.concrete({name}) gives the value, with a guard and without a derivative"
     )
-    raise LATE_BOUND["note_refusal"](of_unrecorded_code(error))
+    raise LATE_BOUND["note_refusal"](mark_unrecorded_code(error))
 
 
 def captured_array(variable: Value) -> Any:
@@ -254,7 +254,7 @@ def check_array_type(operand: Any) -> None:
         type_of(operand)
     except DTypeError as error:
         # NumPy computes with some of these, in arrays of objects: jit runs the Python function
-        raise error_at_user_line(of_unrecorded_code(error)) from None
+        raise error_at_user_line(mark_unrecorded_code(error)) from None
 
 
 def operand_error(operand: Any) -> LetirError:
@@ -291,4 +291,4 @@ def is_traced_slice(entry: slice) -> bool:
     return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
 
 
-LATE_BOUND.update(settled_attribute=settled_attribute, stack_traced=stack_traced)
+LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)

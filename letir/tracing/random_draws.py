@@ -25,20 +25,20 @@ from letir.ast.process_state import new_lock
 from letir.ast.types import ArrayType
 from letir.ops import LateModule
 from letir.tracing import callers, entry
-from letir.tracing.checks.draw_errors import drawn_from, refused_draw
+from letir.tracing.checks.draw_errors import hidden_draw_error, refused_draw_error
 from letir.tracing.checks.hidden_random_state import draw_elsewhere
 from letir.tracing.checks.own_generators import (
-    give_seed,
-    gives_seed,
+    is_seed_given,
     is_seeding,
-    note_own,
+    note_own_generator,
     note_unseeded,
     own_generators,
+    seed_own_generator,
 )
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
-from letir.tracing.source_locations import is_users
+from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import (
     ABSENT,
     ACTIVE,
@@ -115,7 +115,7 @@ def _numpy_places(draws: str) -> tuple[_Place, ...]:
     bits: Any = sys.modules["numpy.random.bit_generator"]
     # a generator whose lock is made during the recording is the function's own; randbits: no seed
     lock = "RLock" if hasattr(bits, "RLock") else "Lock"
-    notes = {lock: note_own, "randbits": note_unseeded}
+    notes = {lock: note_own_generator, "randbits": note_unseeded}
     makers = {name: _noting_stand_in(getattr(bits, name), note) for name, note in notes.items()}
     return (
         _methods_of(module.Generator),
@@ -153,7 +153,7 @@ def _refuse_unless_own(active: Trace, bits: Any) -> None:
     trace, own, has_seed = own_generators(active, bits)
     is_own = any(bits.lock is reference() for reference in own)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
-        raise note_refusal(refused_draw(bits, "state", is_own))
+        raise note_refusal(refused_draw_error(bits, "state", is_own))
 
 
 @functools.cache
@@ -235,7 +235,7 @@ def _is_internal(frame: Any) -> bool:
     file = frame.f_code.co_filename
     if file == entry.__file__:  # the traced function itself is a method such as rng.normal
         return False
-    return file.startswith(_LETIR) and not is_users(file)
+    return file.startswith(_LETIR) and not is_user_file(file)
 
 
 def _noting_stand_in(original: Callable, note: Callable) -> Callable:
@@ -258,16 +258,17 @@ def _noting_stand_in(original: Callable, note: Callable) -> Callable:
 def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
     if name == "seed" and is_seeding(args, sys._getframe(2)):
-        note_own(active, generator)
+        note_own_generator(active, generator)
         return original(*args, **kwargs)
     bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
     trace, own, has_seed = own_generators(active, bits)
     mark = generator if bits is None else bits.lock
     is_own = any(mark is reference() for reference in own)
-    if name == "seed" and trace.draws == REFUSE_DRAWS and gives_seed(args, kwargs):
-        return original(*give_seed(trace, generator, mark, args), **kwargs)
-    if name == "seed" and is_own and trace.draws != DRAW_AT_ONCE and not gives_seed(args, kwargs):
-        raise note_refusal(refused_draw(generator, name, is_own))
+    has_given = name == "seed" and is_seed_given(args, kwargs)
+    if has_given and trace.draws == REFUSE_DRAWS:
+        return original(*seed_own_generator(trace, generator, mark, args), **kwargs)
+    if name == "seed" and not has_given and is_own and trace.draws != DRAW_AT_ONCE:
+        raise note_refusal(refused_draw_error(generator, name, is_own))
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
         draw = functools.partial(draw_elsewhere, original, args, kwargs)
         if first_traced((*args, *kwargs.values())) is not None:
@@ -278,7 +279,7 @@ def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args
         captured = _captured_generator(trace, generator)
         if captured is not None:
             return getattr(captured, name)(*args, **kwargs)
-    raise note_refusal(refused_draw(generator, name, is_own))
+    raise note_refusal(refused_draw_error(generator, name, is_own))
 
 
 def _drawn_at_once(active: Trace, draw: Callable) -> Any:
@@ -330,7 +331,7 @@ def _captured_generator(root: Trace, generator: Any) -> Any:
             outer: Any = _CapturedState(generator)
         except (AttributeError, TypeError, ValueError):
             return None
-        local = root.lifted_as(outer)
+        local = root.parameter_for(outer)
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
         within = functools.partial(_record_within, root)
@@ -382,7 +383,7 @@ def generators_of(lifted: tuple, is_possible: bool) -> tuple:
     result = tuple([x.generator for x in lifted if type(x) is _CapturedState])
     if result and not is_possible:
         source = "a generator that is not an argument of a function of Variables"
-        raise drawn_from(source, ["random"])
+        raise hidden_draw_error(source, ["random"])
     return result
 
 

@@ -19,9 +19,9 @@ from letir.errors import (
     LetirError,
     ShapeError,
     TraceError,
-    of_unrecorded_code,
+    mark_unrecorded_code,
 )
-from letir.tracing.source_locations import at_user, is_letirs, is_users, user_place
+from letir.tracing.source_locations import at_user, is_letir_file, is_user_file, user_place
 from letir.tracing.trace_state import ABSENT, ACTIVE, Trace
 
 _ARRAY_REMEDY = """\
@@ -92,7 +92,7 @@ def conversion_error(value: Value) -> TraceError:
         f"a traced value of type {value.type} cannot become an ordinary array: "
         f"it would not be recorded{at_user()}\n  {_remedy_for(asking)}"
     )
-    return note_refusal(of_unrecorded_code(error))
+    return note_refusal(mark_unrecorded_code(error))
 
 
 def _asking_function() -> tuple[str, FrameType | None]:
@@ -102,8 +102,8 @@ def _asking_function() -> tuple[str, FrameType | None]:
     empty if it cannot be determined.
     """
     frame, asking = sys._getframe(3), ""  # the caller of ``__array__``
-    while frame is not None and not is_users(frame.f_code.co_filename):
-        if not is_letirs(frame.f_code.co_filename):
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
+        if not is_letir_file(frame.f_code.co_filename):
             asking = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}"
         frame = frame.f_back
     if asking or frame is None:
@@ -114,7 +114,7 @@ def _asking_function() -> tuple[str, FrameType | None]:
 def _users_frame() -> FrameType | None:
     """The innermost frame of code that counts as the user's, None if there is none."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -160,7 +160,7 @@ def noted_error(trace: Trace, text: str) -> TraceError:
     return error
 
 
-def of_outside_state(error: E) -> E:
+def mark_outside_state(error: E) -> E:
     """Mark ``error`` as caused by state outside of the function, which ``jit`` calls as Python."""
     error.letir_changes_outside = True  # type: ignore[attr-defined]
     return error
@@ -180,7 +180,7 @@ def _numpys_error(error: Exception, frame: FrameType) -> Exception | None:
     function has read a text of letir.
     """
     active = ACTIVE.get()
-    if not isinstance(active, Trace) or is_letirs(frame.f_code.co_filename):
+    if not isinstance(active, Trace) or is_letir_file(frame.f_code.co_filename):
         return None
     notes = vars(error)
     result = notes.get("letir_numpys") or _raised_by_numpy(*notes.get("letir_recorded", ()))
@@ -220,7 +220,7 @@ def settle_refusals(trace: Trace) -> None:
 def _is_caught_by_others(error: Exception) -> bool:
     """Whether code other than letir's has caught ``error``; letir itself catches some errors."""
     place = error.__traceback__  # starts at the frame that caught it; None if it was never raised
-    return place is not None and not is_letirs(place.tb_frame.f_code.co_filename)
+    return place is not None and not is_letir_file(place.tb_frame.f_code.co_filename)
 
 
 def raise_clearer_error(
@@ -243,7 +243,7 @@ def raise_clearer_error(
             raise error.__cause__ from None
 
 
-def wrong_result(leaf: Any) -> TraceError:
+def wrong_result_error(leaf: Any) -> TraceError:
     """The error for a result of the traced function that is not an array, a number or a text."""
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
@@ -258,7 +258,7 @@ def wrong_result(leaf: Any) -> TraceError:
         f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
         f"  {remedy}"
     )
-    return of_unrecorded_code(error)
+    return mark_unrecorded_code(error)
 
 
 def escaped_error(value: Value) -> EscapedTracerError:
@@ -283,7 +283,7 @@ def escaped_error(value: Value) -> EscapedTracerError:
     )
 
 
-def lost_change() -> TraceError:
+def lost_change_error() -> TraceError:
     """The error for a program that changes its argument, called on an ordinary array or generator
     in a recorded function.
     """
@@ -294,7 +294,7 @@ def lost_change() -> TraceError:
     )
 
 
-def ambiguous_truth(value: Value) -> ShapeError:
+def ambiguous_truth_error(value: Value) -> ShapeError:
     """The error for the truth value of an array, as in ``if x > 0``."""
     if value.size == 0:  # an error since NumPy 2.2, with a warning before
         text = "The truth value of an empty array is ambiguous."
@@ -310,7 +310,7 @@ def ambiguous_truth(value: Value) -> ShapeError:
     return _with_numpys(error, ValueError(text))
 
 
-def no_number(value: Value, needed: str) -> DTypeError:
+def not_one_number_error(value: Value, needed: str) -> DTypeError:
     """The error for ``float()`` or ``int()`` of an array; ``needed`` names the function."""
     numpys = TypeError("only 0-dimensional arrays can be converted to Python scalars")
     error = DTypeError(
@@ -320,7 +320,7 @@ def no_number(value: Value, needed: str) -> DTypeError:
     return _with_numpys(error, numpys)
 
 
-def no_index(value: Value) -> DTypeError:
+def not_an_index_error(value: Value) -> DTypeError:
     """The error for an index, a size or a count that is not an integer."""
     text = "only integer scalar arrays can be converted to a scalar index"
     numpys = text
@@ -333,7 +333,7 @@ def no_index(value: Value) -> DTypeError:
     return _with_numpys(error, TypeError(numpys))
 
 
-def no_length(value: Value) -> DTypeError:
+def no_length_error(value: Value) -> DTypeError:
     """The error for ``len`` of a number."""
     text = "len() of unsized object"
     error = DTypeError(f"{text}, {value.type}{at_user()}\n  pass an array")
@@ -342,7 +342,7 @@ def no_length(value: Value) -> DTypeError:
     return _with_numpys(error, TypeError(numpys))
 
 
-def no_iteration(value: Value) -> DTypeError:
+def no_iteration_error(value: Value) -> DTypeError:
     """The error for a loop over a number."""
     text = "iteration over a 0-d array"
     error = DTypeError(f"{text}, {value.type}{at_user()}\n  pass an array")
@@ -350,7 +350,7 @@ def no_iteration(value: Value) -> DTypeError:
     return _with_numpys(error, TypeError(numpys))
 
 
-def not_iterable(value: Value) -> TypeError:
+def not_iterable_error(value: Value) -> TypeError:
     """The error for ``item in value`` of a number."""
     kind: Any = getattr(value.__class__, "original", value.__class__)
     number = kind()
@@ -390,10 +390,10 @@ def convert_with_hint(convert: Callable, array: Any, expected: type[Exception], 
 WATCHERS.append(_keep_until_end)
 TEXT_WATCHERS.append(_numpys_error)
 LATE_BOUND.update(
-    ambiguous_truth=ambiguous_truth,
+    ambiguous_truth_error=ambiguous_truth_error,
     escaped_error=escaped_error,
-    lost_change=lost_change,
-    no_index=no_index,
-    no_number=no_number,
+    lost_change_error=lost_change_error,
+    not_an_index_error=not_an_index_error,
+    not_one_number_error=not_one_number_error,
     note_refusal=note_refusal,
 )

@@ -152,13 +152,13 @@ def unwrap_functions() -> None:
         library.wrapped.clear()
 
 
-def unwatched(names: Collection[str]) -> set[str]:
+def names_without_stand_in(names: Collection[str]) -> set[str]:
     """The names among these of NumPy's functions that have no stand-in yet."""
     libraries = [lib for lib in _libraries if lib.module.__name__ in ("numpy", "numpy.fft")]
     return set(names).difference(*[library.watched for library in libraries])
 
 
-def take_lists(function: Any) -> None:
+def add_list_stand_in(function: Any) -> None:
     """Give a function of NumPy's a stand-in that takes lists, now and in later recordings."""
     is_ufunc = type(function).__name__ == "ufunc"
     maker = LATE_BOUND["list_taking_function" if is_ufunc else "function_stand_in"]
@@ -182,7 +182,7 @@ def take_lists(function: Any) -> None:
                     _in_place.add(site)
 
 
-def give_numbers(space: dict) -> None:
+def add_number_stand_ins(space: dict) -> None:
     """Give stand-ins to an installed module without NumPy, or beside C extensions, from now on."""
     with _lock:
         GIVEN_NUMBERS.add(name_of_globals(space))

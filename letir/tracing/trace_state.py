@@ -185,7 +185,7 @@ class Trace(ChangesArguments, LetBuilder):
         """``apply`` for new operand types, several results, or results that are views."""
         if op.role == "write_back":  # an inlined program changes its argument: do it now
             if not isinstance(operands[0], Value):
-                raise LATE_BOUND["lost_change"]()
+                raise LATE_BOUND["lost_change_error"]()
             return operands[0].written_back(operands[1])
         try:
             binders = self.emit(op, args, attrs)
@@ -233,7 +233,7 @@ class Trace(ChangesArguments, LetBuilder):
                 token = ERROR_STATE.set(state)
             out = compute(op, values, attrs_without_effects(attrs) if drops_effects else attrs)
         except BaseException as error:
-            if op.is_users and isinstance(error, LetirError):  # from a wrong aval
+            if op.is_user_defined and isinstance(error, LetirError):  # from a wrong aval
                 error_at_user_line(error)
             LATE_BOUND["note_failure"](self, self.binds.pop(), error)
             raise
@@ -261,7 +261,7 @@ class Trace(ChangesArguments, LetBuilder):
             if isinstance(operand.emitter, LetBuilder):
                 return operand.arg if operand.emitter is self else self.lift(operand)
             if self.lifts_variables:
-                return self.lifted_as(operand)
+                return self.parameter_for(operand)
             return self.constant(captured_array(operand))  # a Variable of eager mode
         if is_array(operand):
             return self.constant(operand)
@@ -294,9 +294,9 @@ class Trace(ChangesArguments, LetBuilder):
         # its local belongs to the other program: it would be free in this one
         if trace not in self.enclosing() or not trace.is_open:
             raise LATE_BOUND["escaped_error"](outer)
-        return self.lifted_as(outer)
+        return self.parameter_for(outer)
 
-    def lifted_as(self, outer: Value) -> Local:
+    def parameter_for(self, outer: Value) -> Local:
         """The parameter for a value from outside, created if there is none."""
         result = self.lifted.get(outer.arg)
         if result is None:

@@ -19,7 +19,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ast.types import ShapeDtype
-from letir.errors import TraceError, of_unrecorded_code
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
@@ -36,7 +36,7 @@ from letir.tracing.mutation.writes import (
     why_unwritable,
     write_into_view,
 )
-from letir.tracing.numpy_functions.registry import into_ordinary_array
+from letir.tracing.numpy_functions.registry import write_into_ordinary_array_error
 from letir.tracing.numpy_protocols.dispatch import call_function
 from letir.tracing.numpy_protocols.python_protocols import ArrayAttribute, PythonProtocols
 from letir.tracing.operands import array_to_write, has_traced_slice
@@ -158,7 +158,7 @@ class Tracer(PythonProtocols):
 
     def __bool__(self):
         if self.size != 1:
-            raise LATE_BOUND["ambiguous_truth"](self)
+            raise LATE_BOUND["ambiguous_truth_error"](self)
         return self.guarded(bool, "the truth value")
 
     def __int__(self):
@@ -166,7 +166,7 @@ class Tracer(PythonProtocols):
 
     def __index__(self):
         if self.shape or not (self.dtype.kind in "iu" or isinstance(self, bool)):
-            raise LATE_BOUND["no_index"](self)
+            raise LATE_BOUND["not_an_index_error"](self)
         return self.guarded(int, "an index or a size")
 
     def guarded(self, convert: Callable[[Any], Any], needed: str) -> Any:
@@ -190,7 +190,7 @@ class Tracer(PythonProtocols):
             f"{needed} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
             f"  {remedy_in_library(remedy)}"
         )
-        return note_refusal(of_unrecorded_code(error))
+        return note_refusal(mark_unrecorded_code(error))
 
     def paused(self) -> Any:
         """The concrete value while tracing is paused, else None."""
@@ -220,12 +220,12 @@ class Tracer(PythonProtocols):
         if is_item_write(sys._getframe(2)):  # NumPy calls __float__ for a[i] = x
             written = LATE_BOUND["adopt_item_write"](self, sys._getframe(2))
             if written is None:
-                raise into_ordinary_array()
+                raise write_into_ordinary_array_error()
             return convert(written)
         if (value := LATE_BOUND["float_for_text"](self, sys._getframe(2))) is not None:
             return convert(value)
         if self.size != 1:
-            raise LATE_BOUND["no_number"](self, f"{convert.__name__}()")
+            raise LATE_BOUND["not_one_number_error"](self, f"{convert.__name__}()")
         LATE_BOUND["note_module_of_numbers"](convert.__name__, sys._getframe(2))
         raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
@@ -242,7 +242,7 @@ class Tracer(PythonProtocols):
             # TABLE[i]: results computed from integers have no derivative to lose
             result = self.guarded(np.copy, "the elements") if self.shape else self.item()
             return np.array(result, dtype)
-        raise into_ordinary_array() if is_write else conversion_error(self)
+        raise write_into_ordinary_array_error() if is_write else conversion_error(self)
 
     def __reduce_ex__(self, protocol):
         # Dask pickles what it computes with

@@ -144,7 +144,7 @@ def _constants_as_params(fn: Lambda) -> Lambda:
     """
     constants = [bind.binders[0] for bind in fn.constants]
     others = [op for op in {bind.op for bind in fn.binds} if op.role != "guard"]
-    is_pure = not any(op.effect or op.random or op.is_users for op in others)
+    is_pure = not any(op.effect or op.random or op.is_user_defined for op in others)
     dropped = ("constant", "guard") if is_pure else ("constant",)
     binds = [bind for bind in fn.binds if bind.op.role not in dropped]
     return Lambda((*fn.params, *constants), binds, fn.ret, fn.in_tree, fn.out_tree)

@@ -36,7 +36,7 @@ def program_html(fn: Lambda) -> str:
     except LetirError:
         raise
     except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
-        raise LATE_BOUND["ill_made_error"](fn, error) from None
+        raise LATE_BOUND["malformed_error"](fn, error) from None
     return view_of(program_title(fn), table, is_searched=True)
 
 

@@ -11,13 +11,18 @@ from letir.ast.types import ArrayType, Size
 from letir.ops.define.records import decomposition
 from letir.passes.memory import aliases
 
-FREE, CHEAP, MODERATE, DEAR = range(4)  # cost grades; None: must not be recomputed
+FREE, CHEAP, MODERATE, EXPENSIVE = range(4)  # cost grades; None: must not be recomputed
 _NOMINAL = 1024  # assumed for a symbolic size, and for the sides of arrays of unknown shape
-GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "dear": DEAR}  # Primitive.cost
+GRADES = {
+    "free": FREE,
+    "cheap": CHEAP,
+    "moderate": MODERATE,
+    "expensive": EXPENSIVE,
+}  # Primitive.cost
 
 
 def recomputation_cost(bind: Bind) -> int | None:
-    """The cost of recomputing ``bind``: FREE, CHEAP, MODERATE or DEAR.
+    """The cost of recomputing ``bind``: FREE, CHEAP, MODERATE or EXPENSIVE.
 
     None if it must not be recomputed: effects, random numbers, and users' operations that are not
     declared elementwise.
@@ -29,30 +34,30 @@ def recomputation_cost(bind: Bind) -> int | None:
         return GRADES[op.cost]
     if op.elementwise:
         return MODERATE
-    if op.is_users:  # it may be impure
+    if op.is_user_defined:  # it may be impure
         return None
-    return _cost_of_bodies(bind) if op.holds_lambdas else DEAR
+    return _cost_of_bodies(bind) if op.holds_lambdas else EXPENSIVE
 
 
 def _cost_of_bodies(bind: Bind) -> int | None:
-    """The grade of an operation with bodies or a decomposition: the grade of its dearest bind.
+    """The grade of an operation with bodies or a decomposition: that of its most expensive bind.
 
-    Loops and branches are DEAR at least; composites and ``cost="bodies"`` are CHEAP at least.
+    Loops and branches are at least EXPENSIVE; composites and ``cost="bodies"`` at least CHEAP.
     """
     op, types = bind.op, [arg.type for arg in bind.args]
-    least = CHEAP if op.cost == "bodies" else DEAR
+    least = CHEAP if op.cost == "bodies" else EXPENSIVE
     bodies = bodies_of(bind)
     if op.decompose is not None:
         if None in types:
-            return DEAR
+            return EXPENSIVE
         kinds = tuple([aval if isinstance(aval, ArrayType) else None for aval in types])
         least, bodies = CHEAP, (decomposition(op.decompose, kinds, dict(bind.attrs)),)
     # memo: many binds share one body, which is traversed once
-    grades = [body.memo(_dearest_grade) for body in bodies]
+    grades = [body.memo(_most_expensive_grade) for body in bodies]
     return None if None in grades else max([least, *grades])
 
 
-def _dearest_grade(body: Lambda) -> int | None:
+def _most_expensive_grade(body: Lambda) -> int | None:
     grades = [recomputation_cost(bind) for bind in body.binds]
     return None if None in grades else max(grades, default=FREE)
 

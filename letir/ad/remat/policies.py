@@ -17,7 +17,14 @@ import math
 from collections.abc import Callable, Collection
 
 from letir.ad.gradient_program import Gradient, Policy
-from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, nominal_bytes, recomputation_cost
+from letir.ad.remat.cost_model import (
+    CHEAP,
+    EXPENSIVE,
+    FREE,
+    MODERATE,
+    nominal_bytes,
+    recomputation_cost,
+)
 from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, rebuild_gradient, split_gradient
 from letir.ast import LATE_BOUND
@@ -113,7 +120,7 @@ class ResidualChoice:
     def __init__(self, parts: Halves, policy: Policy, *, anything: bool = False):
         self.parts, self.policy = parts, policy
         grade = "min_bytes" if policy == "keep_all" else policy
-        self.most = GRADES.get(grade, DEAR) if isinstance(grade, str) else DEAR
+        self.most = GRADES.get(grade, EXPENSIVE) if isinstance(grade, str) else EXPENSIVE
         self.inputs = {p for p in parts.captured if p not in parts.producers}
         self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
         self.graded = [

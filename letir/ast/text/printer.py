@@ -49,7 +49,7 @@ def _checked_text(printer: "Printer", fn: Lambda) -> str:
     except LetirError:
         raise
     except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
-        raise LATE_BOUND["ill_made_error"](fn, error) from None
+        raise LATE_BOUND["malformed_error"](fn, error) from None
 
 
 def _readable_text(fn: Lambda) -> str:

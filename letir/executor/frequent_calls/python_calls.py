@@ -106,7 +106,7 @@ def _may_be_timed(version: Compiled) -> bool:
 def _is_repeatable(bind: Bind) -> bool:
     op = bind.op
     is_effect = op.effect and not is_guard(bind) and op.role not in ("guard_computed", "write_back")
-    return not (is_effect or op.random or op.is_users or op.product == "subscripts")
+    return not (is_effect or op.random or op.is_user_defined or op.product == "subscripts")
 
 
 def _work_of(fn: Lambda) -> int:

@@ -19,7 +19,7 @@ from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
-from letir.executor.kernels.visible_order import let_order_be_free
+from letir.executor.kernels.visible_order import free_result_orders
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 _LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
@@ -42,7 +42,7 @@ def _einsum_level(fn: Lambda) -> Lambda:
     }
     if not calls:
         return fn
-    let_order_be_free(fn, calls)
+    free_result_orders(fn, calls)
     return fn.with_binds(
         [
             _with_products(bind, calls[bind.binders[0]]) if bind.binders[0] in calls else bind

@@ -12,7 +12,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local
 _MOST_STEPS = 1 << 18  # binds, counted once for each product
 
 
-def let_order_be_free(fn: Lambda, calls: dict[Local, Any]) -> None:
+def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
     """Set ``is_free`` and ``like`` of the products that compute these values of a program.
 
     Nothing is set in long programs with many products: it takes linear time for each of them.

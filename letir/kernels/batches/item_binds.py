@@ -40,7 +40,7 @@ def bind_kind(bind: Bind, n: int, is_exact: bool) -> str:
     "scatter": by adding elements at such indices.
     """
     op = bind.op
-    if op.effect or op.random or op.holds_lambdas or op.is_users or not bind.args:
+    if op.effect or op.random or op.holds_lambdas or op.is_user_defined or not bind.args:
         return ""
     if not all(map(_is_known, (*bind.args, *bind.binders))):
         return ""

@@ -222,7 +222,7 @@ class _ArrayLowering(Memory):
             )
         elif op.elementwise:
             self.elementwise((bind,), bind.binders)
-        elif op.bodies is not None or op.effect or op.random or op.is_users:
+        elif op.bodies is not None or op.effect or op.random or op.is_user_defined:
             raise NoKernel
         elif op.memory == "view" or op.moves_elements:
             self.move_elements(bind)

@@ -22,7 +22,7 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
     op = bind.op
     if is_exact and not op.exact and not op.moves_elements and op.update is None:
         return False
-    if op.effect or op.random or op.holds_lambdas or op.is_users:
+    if op.effect or op.random or op.holds_lambdas or op.is_user_defined:
         return False
     if not all(_is_small(x.type, dtype, _MOST_READ) for x in bind.args if type(x) is Local):
         return False

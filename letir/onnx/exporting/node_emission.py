@@ -118,7 +118,7 @@ class Emission:
             result = way(g, bind)
             if result is not None:
                 return result
-        if op.is_users and self.custom_domain is not None:
+        if op.is_user_defined and self.custom_domain is not None:
             self.uses_domain = True
             return custom_node(g, bind, self.custom_domain)
         raise Unexportable(_reason_for(op))

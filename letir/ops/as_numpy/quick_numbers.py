@@ -94,7 +94,7 @@ def copies_elements(bind: Bind) -> bool:
     """Whether nothing refers to the memory of the operands after an operation."""
     op = bind.op
     if op.memory == "new":
-        return not (op.effect or op.is_users or op.holds_lambdas)
+        return not (op.effect or op.is_user_defined or op.holds_lambdas)
     return op.role == "guard" or (op.name == "index" and (len(bind.args) > 1 or _selects_one(bind)))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import smaller_size
 from letir.ast.types import ArrayType
-from letir.errors import MissingRule, of_unrecorded_code
+from letir.errors import MissingRule, mark_unrecorded_code
 from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import imag, real_part
@@ -87,7 +87,7 @@ def _qr_aval(x, *, mode):
 def _qr_prepare(a, mode="reduced"):
     """np.linalg.qr."""
     if mode not in ("reduced", "complete", "r"):
-        raise of_unrecorded_code(
+        raise mark_unrecorded_code(
             MissingRule(
                 f"qr: mode {mode!r} is not recorded: it returns LAPACK's Householder vectors\n"
                 "  use mode='reduced', 'complete' or 'r'"

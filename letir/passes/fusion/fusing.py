@@ -137,13 +137,13 @@ class _Fuser:
 @frozen
 class _Cost:
     """The work of a group: computed ``elements``, bytes ``read`` and ``written``, and the bytes of
-    intermediate values, ``spared`` if they never reach memory.
+    intermediate values, ``avoided`` if they never reach memory.
     """
 
     elements: int
     read: int
     written: int
-    spared: int
+    avoided: int
 
 
 @frozen(eq=False)
@@ -158,7 +158,7 @@ class _Group:
     >>> f = parse('''lambda %0: float64[3] {
     ...   %1: float64[3] = exp(%0); %2: float64[3] = neg(%1); return %2 }''')
     >>> group = group_of(fuse(f).binds[0])
-    >>> [bind.op.name for bind in group.binds], group.shape, group.cost.spared
+    >>> [bind.op.name for bind in group.binds], group.shape, group.cost.avoided
     (['exp', 'neg'], (3,), 24)
     """
 
@@ -183,8 +183,8 @@ class _Group:
         types = [binder.type for bind in self.binds for binder in bind.binders]
         read = sum([bytes_of(param.type) for param in self.body.params])
         written = sum([bytes_of(output.type) for output in self.outputs])
-        spared = sum(map(bytes_of, types)) - written
-        return _Cost(sum(map(elements_of, types)), read, written, spared)
+        avoided = sum(map(bytes_of, types)) - written
+        return _Cost(sum(map(elements_of, types)), read, written, avoided)
 
 
 def group_of(bind: Bind) -> _Group:

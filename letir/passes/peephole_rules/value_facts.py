@@ -232,7 +232,7 @@ class ValueFacts:
         """
         if self.changes_copies is None:  # code that letir does not know may change a copy
             self.changes_copies = any(
-                bind.op.role == "write_back" or bind.op.is_users for bind in self.fn.binds
+                bind.op.role == "write_back" or bind.op.is_user_defined for bind in self.fn.binds
             )
         if self.changes_copies:
             return False

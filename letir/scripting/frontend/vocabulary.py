@@ -185,7 +185,7 @@ def meaning_of_word(word: str) -> Meaning | None:
     [False, True]
     """
     result = _look_up_word(word, len(PRIMITIVES))
-    if result is not None and type(result.run) is Primitive and result.run.is_users:
+    if result is not None and type(result.run) is Primitive and result.run.is_user_defined:
         record = PRIMITIVES.get(result.name)  # users may redefine their operations
         return Meaning(result.name, record, _signature_of(record))
     return result

@@ -20,7 +20,7 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import InternalError, LetirError, MissingRule, TraceError
 from letir.ops.effects.raised_errors import error_name, first_line
 from letir.tracing.refusals import note_refusal
-from letir.tracing.source_locations import is_users
+from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import LAZY, Trace
 
 _HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of an exception handler
@@ -119,7 +119,7 @@ def _look_up_ranges(code: CodeType) -> tuple[CodeType, list[range], bool]:
     whether a handler keeps the exception.
     """
     ranges: list[range] = []
-    if is_users(code.co_filename):
+    if is_user_file(code.co_filename):
         parse: Any = dis._parse_exception_table  # type: ignore[attr-defined]  # has no public name
         entries = parse(code)
         passing = _errstate_handlers(code, entries) if "errstate" in code.co_names else set()

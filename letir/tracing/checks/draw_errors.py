@@ -15,7 +15,7 @@ from letir.tracing.checks.hidden_random_state import (
     generator_types,
     plain_function,
 )
-from letir.tracing.refusals import of_outside_state
+from letir.tracing.refusals import mark_outside_state
 from letir.tracing.source_locations import at_user
 
 _REPLACEMENTS = {
@@ -31,14 +31,14 @@ _REPLACEMENTS = {
 }
 
 
-def drawn_by(origin: str, f: Callable) -> TraceError:
+def draws_in_code_error(origin: str, f: Callable) -> TraceError:
     """The error for draws from hidden state, with the draws that appear in the code of ``f``."""
     places = list(_draws_in(f))
     where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
-    return drawn_from(origin, list(dict.fromkeys(name for _, name in places)), where)
+    return hidden_draw_error(origin, list(dict.fromkeys(name for _, name in places)), where)
 
 
-def refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
+def refused_draw_error(generator: Any, name: str, is_own: bool) -> TraceError:
     """The error for a draw that would be a constant of the program."""
     kind = type(generator)
     if is_own:
@@ -51,10 +51,10 @@ def refused_draw(generator: Any, name: str, is_own: bool) -> TraceError:
         source = "a random.Random"
     else:
         source = "a generator that is not an argument of the function"
-    return drawn_from(source, [name])
+    return hidden_draw_error(source, [name])
 
 
-def drawn_from(source: str, names: list[str], where: str | None = None) -> TraceError:
+def hidden_draw_error(source: str, names: list[str], where: str | None = None) -> TraceError:
     """The error for draws by methods of these names from a hidden state.
 
     ``where``: the lines of the draws, the user's line by default.
@@ -65,7 +65,7 @@ def drawn_from(source: str, names: list[str], where: str | None = None) -> Trace
     remedy = " or ".join(replacements[:3]) or "letir.random"
     if where is None:
         where = f"{at_user()}: {names[0]}"
-    return of_outside_state(
+    return mark_outside_state(
         TraceError(
             f"while the function was traced numbers were drawn from {source}: "
             f"they would be constants of the program{where}\n"
@@ -119,4 +119,4 @@ def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, Any]]
             yield from _values_spelled(inner, names)
 
 
-LATE_BOUND["drawn_by"] = drawn_by
+LATE_BOUND["draws_in_code_error"] = draws_in_code_error

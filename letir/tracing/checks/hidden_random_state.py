@@ -300,8 +300,8 @@ class Watch:
                 if i not in self.seeded and _was_drawn(*states):
                     used[name] = None
             last_states = after
-        if used and not any(bind.op.is_users for bind in fn.binds):
-            error = LATE_BOUND["drawn_by"](" and ".join(used), self.f)
+        if used and not any(bind.op.is_user_defined for bind in fn.binds):
+            error = LATE_BOUND["draws_in_code_error"](" and ".join(used), self.f)
             # drawn already: ``jit`` sets back generators that it knows
             error.letir_set_back = _hidden_generators(used)  # type: ignore[attr-defined]
             raise error

@@ -18,7 +18,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda
 from letir.errors import BoundsError, DTypeError, LetirError, ShapeError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.source_locations import at_user, is_users
+from letir.tracing.source_locations import at_user, is_user_file
 
 FUNCTION_REMEDY = "pass the function itself: letir.grad(f)(x), not letir.grad(f(x))"
 PROGRAM_REMEDY = "letir.trace(f, *args) records the program of a function"
@@ -74,7 +74,7 @@ def argument_error(
     )
 
 
-def wrong_call(name: str, function: Any, args: tuple, kwargs: dict) -> DTypeError | None:
+def wrong_call_error(name: str, function: Any, args: tuple, kwargs: dict) -> DTypeError | None:
     """The error for a call of a function of NumPy that NumPy refuses too, None if it accepts it."""
     try:
         signature = inspect.signature(function)
@@ -141,7 +141,7 @@ def _passes_user(error: BaseException) -> bool:
     """Whether an error passed through code of the user, which letir called."""
     link = error.__traceback__
     while link is not None:
-        if is_users(link.tb_frame.f_code.co_filename):
+        if is_user_file(link.tb_frame.f_code.co_filename):
             return True
         link = link.tb_next
     return False
@@ -304,5 +304,5 @@ LATE_BOUND.update(
     other_operand=other_operand,
     refuse_flag=refuse_flag,
     refuse_misfit=refuse_misfit,
-    wrong_call=wrong_call,
+    wrong_call_error=wrong_call_error,
 )

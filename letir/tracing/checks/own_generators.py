@@ -15,7 +15,7 @@ from letir.tracing.checks.system_randomness import RANDOM_FILE
 from letir.tracing.trace_state import DRAW_AT_ONCE, Trace
 
 
-def note_own(active: Trace, generator: Any) -> None:
+def note_own_generator(active: Trace, generator: Any) -> None:
     """Note a generator (or its lock) that the recorded function makes.
 
     The note shows later that it is the function's own, and whether it is still in use."""
@@ -26,7 +26,7 @@ def note_own(active: Trace, generator: Any) -> None:
     active.__dict__.setdefault("made_generators", []).append(reference)
 
 
-def give_seed(trace: Trace, generator: Any, mark: Any, args: tuple) -> list:
+def seed_own_generator(trace: Trace, generator: Any, mark: Any, args: tuple) -> list:
     """The arguments of ``generator.seed`` as numbers: the function gives it a seed.
 
     Its draws are constants of the program from now on. ``mark``: the generator or its lock.
@@ -37,7 +37,7 @@ def give_seed(trace: Trace, generator: Any, mark: Any, args: tuple) -> list:
     return [int(x) if isinstance(x, Value) and not x.shape else x for x in args]
 
 
-def gives_seed(args: tuple, kwargs: dict) -> bool:
+def is_seed_given(args: tuple, kwargs: dict) -> bool:
     """Whether ``seed`` has these arguments: without one the operating system gives the seed."""
     return any(x is not None for x in (*args, *kwargs.values()))
 

@@ -13,7 +13,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.source import append_location, source_line
 from letir.ast.terms import Source
 from letir.errors import EscapedTracerError, LetirError, ParseError
-from letir.tracing.source_locations import is_letirs, is_users, place_of, user_place
+from letir.tracing.source_locations import is_letir_file, is_user_file, place_of, user_place
 
 _HAVE_PLACES = (EscapedTracerError, ParseError)  # two lines of the user; a line of the text
 
@@ -36,7 +36,7 @@ def shorten_traceback(
     ``inner_frames``: the number of frames between ``function`` and the ``except`` clause.
     """
     caller = sys._getframe(1 + inner_frames).f_back
-    is_inner = caller is not None and is_letirs(caller.f_code.co_filename)
+    is_inner = caller is not None and is_letir_file(caller.f_code.co_filename)
     if not isinstance(error, LetirError | Warning) and _is_raised_by_letir(error):
         better = function and LATE_BOUND["argument_error"](
             error, function, args, kwargs or {}, is_inner
@@ -66,7 +66,7 @@ def _innermost_place(link: TracebackType | None) -> Source | None:
     """The place of the innermost user frame of a traceback, None if there is none."""
     result = None
     while link is not None:
-        if is_users(link.tb_frame.f_code.co_filename):
+        if is_user_file(link.tb_frame.f_code.co_filename):
             result = link
         link = link.tb_next
     return (
@@ -110,7 +110,7 @@ def _is_raised_by_letir(error: BaseException) -> bool:
     link, result = error.__traceback__, False
     while link is not None:  # frames of NumPy called by letir count as letir's
         file = link.tb_frame.f_code.co_filename
-        result = is_letirs(file) or (result and not is_users(file))
+        result = is_letir_file(file) or (result and not is_user_file(file))
         link = link.tb_next
     return result
 
@@ -120,7 +120,7 @@ def _without_letir(link: TracebackType | None) -> TracebackType | None:
     frames, inside = [], True
     while link is not None:
         file = link.tb_frame.f_code.co_filename
-        inside = is_letirs(file) or (inside and not is_users(file))
+        inside = is_letir_file(file) or (inside and not is_user_file(file))
         if not inside:
             frames.append(link)
         link = link.tb_next

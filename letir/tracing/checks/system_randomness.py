@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from letir.tracing import entry
-from letir.tracing.checks.draw_errors import drawn_from
+from letir.tracing.checks.draw_errors import hidden_draw_error
 from letir.tracing.refusals import note_refusal
-from letir.tracing.source_locations import is_users
+from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import ACTIVE, DRAW_AT_ONCE, Trace
 
 RANDOM_FILE = os.path.join(os.path.dirname(os.__file__), "random.py")
@@ -29,7 +29,7 @@ def system_bytes(original: Callable) -> Callable:
         while type(trace) is Trace and trace.draws == DRAW_AT_ONCE:
             trace = trace.parent
         if type(trace) is Trace and _is_called_by_user(sys._getframe(1)):
-            raise note_refusal(drawn_from("the operating system", ["urandom"]))
+            raise note_refusal(hidden_draw_error("the operating system", ["urandom"]))
         return original(*args)
 
     return stand_in
@@ -44,7 +44,7 @@ def _is_called_by_user(frame: Any) -> bool:
         return False
     while frame.f_code.co_filename in (RANDOM_FILE, _SECRETS) and frame.f_back is not None:
         frame = frame.f_back
-    return is_users(frame.f_code.co_filename)
+    return is_user_file(frame.f_code.co_filename)
 
 
 def is_importing(frame: Any) -> bool:

@@ -21,7 +21,7 @@ from letir.errors import (
     LetirError,
     NoAttributeError,
     TraceError,
-    of_unrecorded_code,
+    mark_unrecorded_code,
 )
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.misuse import (
@@ -30,7 +30,7 @@ from letir.tracing.checks.misuse import (
     describe_value,
     parameters_text,
 )
-from letir.tracing.source_locations import at_user, is_users, place_of
+from letir.tracing.source_locations import at_user, is_user_file, place_of
 
 
 def call_rule(caller: str, rule: Callable, *args: Any) -> Any:
@@ -79,7 +79,7 @@ def _users_line(error: BaseException) -> str:
     """The text of the user's line in which an error was raised, "" outside of user's code."""
     link, result = error.__traceback__, None
     while link is not None:
-        result = link if is_users(link.tb_frame.f_code.co_filename) else result
+        result = link if is_user_file(link.tb_frame.f_code.co_filename) else result
         link = link.tb_next
     if result is None:
         return ""
@@ -136,7 +136,7 @@ def refuse_c_function(error: BaseException) -> None:
         error.args = (text.replace("Tracer", "numpy.ndarray").replace("Buffer", "numpy.ndarray"),)
         error.add_note(f"letir: {_users_line(error).lstrip()}\n  {hint}")
         return
-    raise of_unrecorded_code(
+    raise mark_unrecorded_code(
         TraceError(
             f"a function written in C takes no traced value: {text}{_users_line(error)}\n"
             "  write it with NumPy's functions, or call it without a derivative: "
@@ -171,9 +171,11 @@ def refuse_static(
     if isinstance(error, LetirError) or not of_python or link is None:
         return
     frame = link.tb_frame.f_code
-    if not is_users(frame.co_filename) or _is_at_raise(link):
+    if not is_user_file(frame.co_filename) or _is_at_raise(link):
         return
-    lines = [_told_static(name, value) for name, value in _named_arguments(f, args, kwargs)]
+    lines = [
+        _static_argument_sentence(name, value) for name, value in _named_arguments(f, args, kwargs)
+    ]
     lines = [line for line in lines if line]
     if lines:
         place = place_of(frame, link.tb_lasti, link.tb_lineno)
@@ -210,7 +212,7 @@ def _named_arguments(f: Any, args: tuple, kwargs: dict) -> list[tuple[str, Any]]
         return [(f"argument {i}", value) for i, value in enumerate(args)] + list(kwargs.items())
 
 
-def _told_static(name: str, value: Any) -> str:
+def _static_argument_sentence(name: str, value: Any) -> str:
     """A sentence that an argument is not an array; empty if it is one."""
     if isinstance(value, Value) or type(value) in (int, float, complex):
         return ""
@@ -254,7 +256,7 @@ def refuse_positions(caller: str, numbers: Sequence[int], count: int) -> None:
             )
 
 
-def not_a_program(caller: str, value: Any) -> DTypeError:
+def not_a_program_error(caller: str, value: Any) -> DTypeError:
     """The error for an object that must be a program."""
     return DTypeError(
         f"{caller}: a program is expected, found {describe_value(value)}{at_user()}\n"
@@ -278,7 +280,7 @@ def refuse_argnums(caller: str, argnums: Any, name: str = "argnums") -> None:
 LATE_BOUND.update(
     call_plainly=call_plainly,
     call_rule=call_rule,
-    not_a_program=not_a_program,
+    not_a_program_error=not_a_program_error,
     refuse_argnums=refuse_argnums,
     refuse_c_function=refuse_c_function,
     refuse_call=refuse_call,

@@ -18,8 +18,8 @@ from letir.ast.source import Source, source_line
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
 from letir.eval.float_warnings import PLACES
-from letir.tracing.refusals import note_refusal, of_outside_state
-from letir.tracing.source_locations import is_users
+from letir.tracing.refusals import mark_outside_state, note_refusal
+from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
@@ -71,7 +71,7 @@ __warningregistry__ = "see call_at_user"
 _NO_REGISTRY = ("'registry' must be a dict or None",)
 _CALL = compile("f(*args, **kwargs)", "call", "eval")
 _calls: Any = BoundedCache(_MOST_FILES)  # (file, line) -> ``_CALL`` at this line
-_is_users = lru_cache(_MOST_FILES)(is_users)  # asked for each frame of each such call
+_is_users = lru_cache(_MOST_FILES)(is_user_file)  # asked for each frame of each such call
 
 
 def _user_place(frame: FrameType | None) -> tuple[str, int, dict] | None:
@@ -93,7 +93,7 @@ def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
     list, unlike replays.
     """
     active = ACTIVE.get()
-    if not isinstance(active, Trace) or not is_users(code.co_filename):
+    if not isinstance(active, Trace) or not is_user_file(code.co_filename):
         return
     traces = (active, *active.enclosing())
     shown = warnings_shown_by()
@@ -101,7 +101,7 @@ def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
         trace.shows_warnings is not shown for trace in traces
     ):
         raise note_refusal(
-            of_outside_state(
+            mark_outside_state(
                 TraceError(
                     "an operation is recorded where warnings are kept in a list, which a replay "
                     f"does not fill{source_line(Source(code.co_filename, line))}\n"
@@ -116,7 +116,7 @@ def refuse_warnings_as_errors(code: CodeType, line: int) -> None:
         if text is None and module is None and issubclass(RuntimeWarning, category):
             if action == "error":  # the first filter decides
                 raise note_refusal(
-                    of_outside_state(
+                    mark_outside_state(
                         TraceError(
                             "an operation is recorded where warnings are errors, which they would "
                             f"not be in a replay{source_line(Source(code.co_filename, line))}\n"

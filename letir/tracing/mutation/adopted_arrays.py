@@ -26,7 +26,7 @@ from letir.tracing.mutation.user_statements import (
     item_target,
     user_frame,
 )
-from letir.tracing.source_locations import is_letirs
+from letir.tracing.source_locations import is_letir_file
 from letir.tracing.trace_state import ACTIVE, Trace
 
 _STORES = frozenset(["STORE_SUBSCR", "STORE_SLICE"])  # the latter since Python 3.12
@@ -163,7 +163,7 @@ def _local_places(array: np.ndarray, frame: FrameType | None, trace: Any) -> lis
     places: list = []
     while frame is not None and frame.f_code is not trace.root:
         code = frame.f_code
-        if not is_letirs(code.co_filename):
+        if not is_letir_file(code.co_filename):
             names = [name for name, value in frame.f_locals.items() if value is array]
             if names and (frame.f_locals is frame.f_globals or not _are_fast(names, code)):
                 return None

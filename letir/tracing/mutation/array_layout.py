@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import TraceError, of_unrecorded_code
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.ops.shape.shape_and_creation import as_size
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import READ_ONLY, Memory, SharedView, view_base
@@ -96,7 +96,7 @@ class Flags:
                 f"flags.writeable of a view, {a.type}, cannot be set in a recording{at_user()}\n"
                 "  leave it out, or copy the view first"
             )
-            raise note_refusal(of_unrecorded_code(error))
+            raise note_refusal(mark_unrecorded_code(error))
         if a.sharing is None:
             a.sharing = Memory(a.arg)
         a.sharing.reason = None if value else READ_ONLY
@@ -158,7 +158,7 @@ def as_strided(
             f"as_strided of {x.type}, whose elements are not contiguous, is not recorded"
             f"{at_user()}\n  copy it first, x = x.copy(), and take the strides of the copy"
         )
-        raise note_refusal(of_unrecorded_code(error))
+        raise note_refusal(mark_unrecorded_code(error))
     steps = tuple([step // x.itemsize for step in strides])
     return PRIMITIVES["as_strided"](base, shape, steps, start)
 

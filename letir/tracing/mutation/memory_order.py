@@ -145,7 +145,7 @@ def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
     return value if axes == sorted(axes) else _transposed_to(value, axes, like.arg)
 
 
-def ordered_as(result: Any, sample: np.ndarray) -> Any:
+def copy_in_order_of(result: Any, sample: np.ndarray) -> Any:
     """``result`` with the memory order of ``sample``, NumPy's own result."""
     value = result.concrete_value()
     if not hasattr(result.emitter, "orders") or not isinstance(value, np.ndarray):
@@ -170,7 +170,7 @@ def _transposed_to(value: Any, axes: list[int], source: Local) -> Any:
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(value.ndim), key=axes.__getitem__)))
 
 
-def made_in_c_order(result: Any) -> Any:
+def copy_to_c_order(result: Any) -> Any:
     """A new array in C order: ``result``, or a copy if its operands have another memory order."""
     trace = result.emitter
     if result.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is not an argument
@@ -184,7 +184,7 @@ def made_in_c_order(result: Any) -> Any:
     return PRIMITIVES["copy"](result, "C")
 
 
-def raveled_as_it_lies(a: Any, order: str = "C") -> Any:
+def ravel_in_memory_order(a: Any, order: str = "C") -> Any:
     """np.ravel with order A or K, which depends on the memory layout: a guard fixes it."""
     if order not in ("A", "K"):
         return ravel_in_order(a, order)

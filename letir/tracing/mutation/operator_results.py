@@ -34,7 +34,7 @@ from letir.tracing.numpy_protocols.array_methods import (
     CopyingMethod,
     forget_lookups,
 )
-from letir.tracing.refusals import RecordAgain, called_text, of_outside_state
+from letir.tracing.refusals import RecordAgain, called_text, mark_outside_state
 from letir.tracing.source_locations import instruction_at
 from letir.tracing.stand_ins import unwrap_functions, wrap_functions
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -92,7 +92,7 @@ def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Call
             OWNING.pop(id(code), None)
             is_other = isinstance(error, LetirError | TypeError) and refusal not in str(error)
             if is_other:
-                raise of_outside_state(TraceError(refusal)) from None
+                raise mark_outside_state(TraceError(refusal)) from None
             raise
 
     return record

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.tracing.source_locations import instruction_at, is_item_write, is_letirs
+from letir.tracing.source_locations import instruction_at, is_item_write, is_letir_file
 
 _BINARY_OP = dis.opmap["BINARY_OP"]
 _AUGMENTED = frozenset([n for n, (name, _) in enumerate(dis._nb_ops) if "INPLACE" in name])  # type: ignore[attr-defined]
@@ -25,7 +25,7 @@ _PURE_CALLS = ("len", "int", "range", "slice", "abs", "min", "max")
 def user_frame() -> FrameType | None:
     """The innermost frame that is not letir's."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and is_letirs(frame.f_code.co_filename):
+    while frame is not None and is_letir_file(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 

@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.types import broadcast_shapes
 from letir.errors import AxisBoundsError, ShapeError
-from letir.tracing.mutation.memory_order import ordered_as
+from letir.tracing.mutation.memory_order import copy_in_order_of
 from letir.tracing.operands import (
     Casting,
     array_in_dtype,
@@ -354,7 +354,7 @@ def _ordered_as_numpy(result: Any, function: Callable[[np.ndarray], np.ndarray],
     the indices: it takes rows, or writes into an array in C or Fortran order.
     """
     value = arr.concrete_value() if arr.ndim > 1 else None
-    return ordered_as(result, function(value)) if isinstance(value, np.ndarray) else result
+    return copy_in_order_of(result, function(value)) if isinstance(value, np.ndarray) else result
 
 
 FUNCTIONS = {

@@ -27,12 +27,12 @@ from letir.tracing.callers import (
 )
 from letir.tracing.math_stand_ins import functions_of_arrays
 from letir.tracing.refusals import RecordAgain, called_text
-from letir.tracing.source_locations import is_letirs, is_users
+from letir.tracing.source_locations import is_letir_file, is_user_file
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
-    give_numbers,
+    add_list_stand_in,
+    add_number_stand_ins,
     stand_in_of,
-    take_lists,
     watch_functions,
 )
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -109,9 +109,9 @@ def note_function_of_object(error: ValueError) -> None:
     called, frame, is_inside, link = "", None, False, error.__traceback__
     while link is not None:
         code = link.tb_frame.f_code
-        if is_users(code.co_filename):
+        if is_user_file(code.co_filename):
             called, frame, is_inside = called_text(code, link.tb_lasti), link.tb_frame, False
-        elif not is_inside and not is_letirs(code.co_filename):
+        elif not is_inside and not is_letir_file(code.co_filename):
             called, frame, is_inside = (
                 f"{_module_of_frame(link.tb_frame)}.{code.co_name}",
                 None,
@@ -184,7 +184,7 @@ def learn_function_of_lists(trace: Trace, f: Callable) -> None:
     """
     functions = vars(trace).pop("takes_lists", None)
     if functions is not None:
-        (give_numbers if type(functions) is dict else take_lists)(functions)
+        (add_number_stand_ins if type(functions) is dict else add_list_stand_in)(functions)
     if functions is not None or LATE_BOUND["learn_held_functions"](f):
         raise RecordAgain(trace.mode, trace.refusal) from None
     if "refused_write" in vars(trace):

@@ -18,11 +18,11 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
 from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import as_mask, shape_from_call
-from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
+from letir.tracing.mutation.memory_order import ordered_like, ravel_in_memory_order
 from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES, refuse_scalar
 from letir.tracing.operands import Casting, stack_traced
-from letir.tracing.refusals import note_refusal, of_outside_state
+from letir.tracing.refusals import mark_outside_state, note_refusal
 from letir.tracing.source_locations import at_user
 
 # functions that call a user's function, which may compute with traced values
@@ -71,7 +71,7 @@ def result_type(*operands: Any) -> np.dtype:
 def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     """np.copyto: changes a traced value in place; refused for an ordinary array."""
     if not isinstance(dst, Value):
-        raise into_ordinary_array()
+        raise write_into_ordinary_array_error()
     refuse_scalar("copyto", dst)
     kind: Any = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
     # np.can_cast takes no Python numbers since NumPy 2:
@@ -92,7 +92,7 @@ def promote_operand(x: Any) -> Any:
     return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
 
 
-def into_ordinary_array() -> TraceError:
+def write_into_ordinary_array_error() -> TraceError:
     """The error for writing a traced value into an ordinary array."""
     error = TraceError(
         "a traced value cannot be written into an ordinary array: it would not be recorded"
@@ -101,7 +101,7 @@ def into_ordinary_array() -> TraceError:
         "  or make the array an argument"
     )
     LATE_BOUND["note_refused_write"](str(error))
-    return note_refusal(of_outside_state(error))
+    return note_refusal(mark_outside_state(error))
 
 
 # Loaded on use, because most traces need none of these modules. Each has a table FUNCTIONS.
@@ -162,7 +162,7 @@ PLAIN = _Spellings(
         np.shape: lambda a: a.shape,
         np.ndim: lambda a: a.ndim,
         np.size: _size_along,
-        np.ravel: raveled_as_it_lies,
+        np.ravel: ravel_in_memory_order,
         np.zeros_like: _filled_like("zeros"),
         np.ones_like: _filled_like("ones"),
         np.empty_like: _filled_like("zeros"),

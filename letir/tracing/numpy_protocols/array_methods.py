@@ -19,7 +19,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import DTypeError, ShapeError, notify_watchers, of_unrecorded_code
+from letir.errors import DTypeError, ShapeError, mark_unrecorded_code, notify_watchers
 from letir.tracing.callers import is_called_at_once, is_read_by_user, is_user_module
 from letir.tracing.mutation.views import in_one_memory
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
@@ -182,7 +182,7 @@ class ArrayMethods(Value):
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
         dtype, kind = (None, dtype) if _is_array_class(dtype) else (dtype, None)
         if (asked := type or kind) not in (None, np.ndarray):
-            raise notify_watchers(of_unrecorded_code(_class_error(self, asked)))
+            raise notify_watchers(mark_unrecorded_code(_class_error(self, asked)))
         if dtype is not None and np.dtype(dtype) != self.dtype:
             if is_static_shape(self.shape):
                 np.empty(self.shape, self.dtype).view(dtype)  # may raise NumPy's error
@@ -190,7 +190,7 @@ class ArrayMethods(Value):
                 f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
                 "  convert the numbers with .astype(dtype), or take .real and .imag"
             )
-            raise notify_watchers(of_unrecorded_code(error))
+            raise notify_watchers(mark_unrecorded_code(error))
         return self if self.is_scalar() else self[...]
 
     # ---- in place ----

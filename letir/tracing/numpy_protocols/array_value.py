@@ -24,7 +24,7 @@ from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.operands import Casting, array_of_sequence, stack_traced
-from letir.tracing.refusals import no_iteration, not_iterable, with_hint
+from letir.tracing.refusals import no_iteration_error, not_iterable_error, with_hint
 from letir.tracing.source_locations import at_user
 
 _NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
@@ -256,13 +256,13 @@ class ArrayValue(ArrayMethods):
 
     def __iter__(self):
         if not self.shape:
-            raise no_iteration(self)
+            raise no_iteration_error(self)
         # a generator: each bind is recorded when the user's loop reaches it
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, item):
         if self.is_scalar():
-            raise not_iterable(self)
+            raise not_iterable_error(self)
         return bool((self == item).any())
 
     def __eq__(self, other):

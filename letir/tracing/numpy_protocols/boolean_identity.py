@@ -14,7 +14,7 @@ from typing import Any
 from letir.ast import LATE_BOUND, operators
 from letir.ast.bounded_cache import BoundedCache
 from letir.tracing.callers import codes_in, is_user_module
-from letir.tracing.source_locations import is_letirs
+from letir.tracing.source_locations import is_letir_file
 from letir.tracing.trace_state import ABSENT, Trace
 
 # id of a dict of globals -> (the dict, its length, whether its code tests booleans by identity)
@@ -32,7 +32,7 @@ def known_boolean(x: Any) -> Any:
     frame: Any = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OF_VALUES):
         frame = frame.f_back
-    if is_letirs(frame.f_code.co_filename):  # as in the stand-in for math.remainder
+    if is_letir_file(frame.f_code.co_filename):  # as in the stand-in for math.remainder
         return x
     root = x.emitter.root
     while frame is not None and frame.f_code is not root:

@@ -18,11 +18,11 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.process_state import new_lock
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
-from letir.errors import DTypeError, LetirError, MissingRule, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, MissingRule, mark_unrecorded_code
 from letir.ops import load_records_of
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.in_place import WRITES
-from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
+from letir.tracing.numpy_functions.registry import PLAIN, write_into_ordinary_array_error
 from letir.tracing.operands import stack_traced, traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -76,13 +76,17 @@ def _derive_tables() -> None:
             table: Any = op.numpy  # the record has converted the field to a dict
             for function, prepare in table.items():
                 # users' operations replace letir's, also letir's operations that are loaded later
-                if function in _table and _table[function][0].is_users and not op.is_users:
+                if (
+                    function in _table
+                    and _table[function][0].is_user_defined
+                    and not op.is_user_defined
+                ):
                     continue
                 _table[function] = (op, prepare)
                 if isinstance(function, np.ufunc):
                     ufunc_records[function] = op
         _derived[:] = records
-        _users[:] = [op for op in records if op.is_users]
+        _users[:] = [op for op in records if op.is_user_defined]
 
 
 def refresh_tables() -> None:
@@ -155,7 +159,7 @@ def _operand(x: Any) -> Any:
 def _call_without_record(func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
     """The result of a NumPy function that several operations compute."""
     if func in WRITES and not isinstance(args[0], Value):
-        raise into_ordinary_array()
+        raise write_into_ordinary_array_error()
     plain = PLAIN.get(func)
     if plain is None:
         raise unsupported_error(func)
@@ -215,8 +219,8 @@ def prepare_call(
             # if the arguments fit the signature, the error comes from prepare's own code
             inspect.signature(prepare).bind(*args, **kwargs)
         except TypeError as reason:
-            wrong = LATE_BOUND["wrong_call"](_callable_name(func), func, args, kwargs)
-            raise wrong or unsupported_arguments(func, str(reason)) from None
+            wrong = LATE_BOUND["wrong_call_error"](_callable_name(func), func, args, kwargs)
+            raise wrong or unsupported_arguments_error(func, str(reason)) from None
         raise
     arrays = [traced_or_array(x) if x is sequence else x for x in arguments]
     named = dict(zip(kwargs, arrays[len(args) :], strict=True))
@@ -235,7 +239,7 @@ def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
 def write_into_out(func: Any, x: Any, result: Any, out: Any) -> Any:
     """The ``result`` of ``func`` of ``x`` written into ``out``, which must be a traced value."""
     if not isinstance(out, Value):
-        raise into_ordinary_array()
+        raise write_into_ordinary_array_error()
     if not isinstance(result, Value):
         return out.assign(result)
     casting = LATE_BOUND["casting_into_out"](func, _callable_name(func), x, result, out)
@@ -263,7 +267,7 @@ def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
     reason = LATE_BOUND["refusal_reason"](function)
     if reason is not None:
         message = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
-        return note_refusal(of_unrecorded_code(MissingRule(message)))
+        return note_refusal(mark_unrecorded_code(MissingRule(message)))
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
     error = MissingRule(
@@ -271,12 +275,12 @@ def unsupported_error(function: Any, method: str | None = None) -> MissingRule:
         f"  write it with recorded functions: docs/operations.md lists them{add}\n"
         f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
     )
-    return note_refusal(of_unrecorded_code(error))
+    return note_refusal(mark_unrecorded_code(error))
 
 
-def unsupported_arguments(function: Any, reason: str) -> MissingRule:
+def unsupported_arguments_error(function: Any, reason: str) -> MissingRule:
     """The error for a call with arguments that the record does not support."""
-    return of_unrecorded_code(
+    return mark_unrecorded_code(
         MissingRule(
             f"{_callable_name(function)} of traced values is not recorded with these arguments"
             f"{at_user()}\n"

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import DTypeError, LetirError, of_unrecorded_code
+from letir.errors import DTypeError, LetirError, mark_unrecorded_code
 from letir.tracing.mutation.memory_order import in_memory_order
 from letir.tracing.operands import Casting, traced_or_array
 from letir.tracing.refusals import note_refusal
@@ -46,11 +46,11 @@ def casting_into_out(func: Any, name: str, x: Any, result: Value, out: Value) ->
         return "same_kind"
     if func in _INDICES or func in _SELECTIONS:
         if not np.can_cast(out.dtype, result.dtype, "safe"):
-            raise _wrong_dtype(name, result, out)
+            raise _wrong_out_dtype_error(name, result, out)
         return "unsafe"
     is_in_out_dtype = func in _IN_OUT_DTYPE or func.__module__ == "numpy.fft"
     if (is_in_out_dtype and result.type.inexact) or func in _INTEGERS_IN_OUT_DTYPE:
-        raise note_refusal(of_unrecorded_code(_wrong_dtype(name, result, out)))
+        raise note_refusal(mark_unrecorded_code(_wrong_out_dtype_error(name, result, out)))
     if func in _SUMS:
         return casting_of_fold(x, result, out)
     return "unsafe" if func is np.choose or func in _ACCUMULATIONS else "same_kind"
@@ -103,7 +103,7 @@ def _check_out_of_dot(result: Value, out: Value) -> None:
         )
 
 
-def _wrong_dtype(name: str, result: Value, out: Value) -> LetirError:
+def _wrong_out_dtype_error(name: str, result: Value, out: Value) -> LetirError:
     """The error for ``out`` of a dtype in which letir does not compute the function."""
     return error_at_user_line(
         DTypeError(

@@ -15,7 +15,7 @@ from letir.ast.types import WEAK
 from letir.ops.elementwise.python_operators import compute_operator
 from letir.tracing import entry
 from letir.tracing.numpy_protocols import array_value, python_protocols
-from letir.tracing.source_locations import at_user, is_users
+from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.trace_state import ABSENT
 
 # the files of the operators' methods
@@ -51,7 +51,7 @@ def _written_by_user() -> bool:
     while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
         frame = frame.f_back
     file = frame.f_code.co_filename
-    return is_users(file) or file == entry.__file__  # operator.truediv itself is recorded
+    return is_user_file(file) or file == entry.__file__  # operator.truediv itself is recorded
 
 
 def _python_kind(x: Any) -> str:

@@ -22,8 +22,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import TraceError
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.operands import has_traced_slice
-from letir.tracing.refusals import no_length, note_refusal, with_hint
-from letir.tracing.source_locations import at_user, is_letirs
+from letir.tracing.refusals import no_length_error, note_refusal, with_hint
+from letir.tracing.source_locations import at_user, is_letir_file
 
 _PYTHON_NUMBERS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 _OF_INTEGERS = ("bit_length", "bit_count", "to_bytes", "as_integer_ratio")
@@ -58,7 +58,7 @@ def _refuse_attribute(x: Any, name: str) -> None:
     To be called from the method that implements the attribute.
     """
     kind = x.__class__
-    if not hasattr(kind, name) and not is_letirs(sys._getframe(2).f_code.co_filename):
+    if not hasattr(kind, name) and not is_letir_file(sys._getframe(2).f_code.co_filename):
         error = AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
         raise with_hint(error, "it is a Python number: pass an array, or make one by numpy.asarray")
 
@@ -175,12 +175,16 @@ class PythonProtocols(ArrayValue):
 
     def __len__(self):
         if not self.shape:
-            raise no_length(self)
+            raise no_length_error(self)
         return self.shape[0]
 
     def __getitem__(self, item):
         aval = self.type
-        if aval is not None and aval.weak and not is_letirs(sys._getframe(1).f_code.co_filename):
+        if (
+            aval is not None
+            and aval.weak
+            and not is_letir_file(sys._getframe(1).f_code.co_filename)
+        ):
             name = self.__class__.__name__
             error = TypeError(f"{name!r} object is not subscriptable")
             raise with_hint(error, "it is a Python number: pass an array")

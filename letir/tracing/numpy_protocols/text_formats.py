@@ -19,9 +19,9 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
-from letir.errors import TraceError, of_unrecorded_code
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.tracing.refusals import note_refusal
-from letir.tracing.source_locations import at_user, is_users
+from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.stand_ins import is_recording
 from letir.tracing.trace_state import ABSENT, ACTIVE, active_trace
 
@@ -77,7 +77,7 @@ def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) 
 def text_by_function(function: Callable[..., str], x: Any, *args: Any, **options: Any) -> str:
     """The text that a NumPy function such as ``np.array2string`` makes of a traced value."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not is_user_file(frame.f_code.co_filename):
         frame = frame.f_back
     result = text_of(x, lambda value: function(value, *args, **options), frame)
     return x.listing_text() if result is None else result
@@ -100,7 +100,7 @@ def float_for_text(x: Any, frame: FrameType) -> Any:
     while code[at] == 0:  # an inline cache behind the instruction
         at -= 2
     is_text = code[at] == _BINARY_OP and code[at + 1] in _REMAINDER
-    if not is_text or not is_users(frame.f_code.co_filename):
+    if not is_text or not is_user_file(frame.f_code.co_filename):
         return None
     value = x.concrete_value()
     if value is ABSENT:
@@ -175,7 +175,7 @@ def json_stand_in(original: Callable) -> Callable:
     def read(text, *args, **kwargs):
         if is_recording() and type(text) is str and text in _notes_of("json_texts"):
             raise note_refusal(
-                of_unrecorded_code(
+                mark_unrecorded_code(
                     TraceError(
                         "json.loads of a text of traced values would lose their derivatives"
                         f"{at_user()}\n  copy the values: copy.deepcopy(x)"
@@ -208,7 +208,7 @@ def _with_known_values(tree: Any) -> Any:
 def _asking_frame() -> FrameType | None:
     """The user's frame that formats the number; None if other code does."""
     frame: FrameType | None = sys._getframe(3)
-    return frame if frame is not None and is_users(frame.f_code.co_filename) else None
+    return frame if frame is not None and is_user_file(frame.f_code.co_filename) else None
 
 
 def _is_printed(frame: FrameType) -> bool:

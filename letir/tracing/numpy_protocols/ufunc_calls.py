@@ -17,11 +17,11 @@ from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_mask
 from letir.tracing.mutation.memory_order import in_memory_order
-from letir.tracing.numpy_functions.registry import into_ordinary_array, promote_operand
+from letir.tracing.numpy_functions.registry import promote_operand, write_into_ordinary_array_error
 from letir.tracing.numpy_protocols.dispatch import (
     is_keyword_given,
     recorder_of,
-    unsupported_arguments,
+    unsupported_arguments_error,
     unsupported_error,
 )
 from letir.tracing.operands import Casting, stack_traced, strong_element
@@ -122,7 +122,7 @@ def _convert_operands(
     Raises NumPy's TypeError if there is no such loop, or if ``casting`` forbids the cast.
     """
     if not others.keys() <= {"order", "subok"}:
-        raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
+        raise unsupported_arguments_error(ufunc, f"{', '.join(others)} given")
     if dtype is None and casting is None and signature is None:
         return inputs
     avals = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
@@ -179,7 +179,7 @@ def _write_where(ufunc, result: Value, out, mask, casting: Casting):
         if isinstance(concrete, np.generic | int | float | complex):
             raise TypeError(f"return arrays must be of ArrayType{at_user()}")  # as NumPy says it
     if not isinstance(out, Value):
-        raise into_ordinary_array()
+        raise write_into_ordinary_array_error()
     if not np.can_cast(result.dtype, out.dtype, casting):
         raise DTypeError(
             f"numpy.{ufunc.__name__}: a result of dtype {result.dtype} cannot be written into "
@@ -249,7 +249,7 @@ def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kw
     if kwargs.get("initial", 0) is None and "where" in options:
         raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
     if isinstance(options.get("initial"), Value):
-        raise unsupported_arguments(ufunc, "a traced initial value given")
+        raise unsupported_arguments_error(ufunc, "a traced initial value given")
     result = _FOLDS[method](ufunc, op, x, *indices, **options)
     if out is None:
         return result
@@ -276,7 +276,7 @@ def _dtype_into_out(ufunc, op: Primitive, x: Value, out) -> np.dtype:
     result = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy stores the first element in `out`, cast to its dtype
     if result != out.dtype and "reduce" not in op.methods:
-        raise unsupported_arguments(
+        raise unsupported_arguments_error(
             ufunc, f"out= of dtype {out.dtype} given, for a reduction in {result}"
         )
     return result
@@ -344,7 +344,7 @@ _FOLDS: dict[str, Callable[..., Any]] = {
 def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
     """``ufunc.at``: the ufunc applied in place at indices that may repeat."""
     if not isinstance(target, Value):
-        raise into_ordinary_array()
+        raise write_into_ordinary_array_error()
     if target.is_scalar():
         raise TypeError("first operand must be array")  # as NumPy says it
     # else NumPy computes in another dtype than the target's, or raises

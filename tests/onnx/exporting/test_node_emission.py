@@ -61,7 +61,7 @@ def has_a_way(op) -> bool:
 
 
 def test_every_operation_has_a_form_or_a_reason():
-    own = [op for op in PRIMITIVES.values() if not op.is_users]
+    own = [op for op in PRIMITIVES.values() if not op.is_user_defined]
 
     assert [] == [op for op in own if not has_a_way(op)]
 
@@ -72,7 +72,9 @@ def test_rules_belong_to_operations():
 
 def test_most_operations_with_a_derivative_export():
     """The others are refused at their first sample, or have no determined numbers."""
-    names = [op.name for op in PRIMITIVES.values() if op.is_differentiable and not op.is_users]
+    names = [
+        op.name for op in PRIMITIVES.values() if op.is_differentiable and not op.is_user_defined
+    ]
     signs = {name for name, reason in UNDETERMINED.items() if "LAPACK" in reason}
 
     for name in REFUSED:

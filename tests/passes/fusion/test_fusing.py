@@ -227,7 +227,7 @@ def test_the_cost_of_a_group_counts_bytes_read_written_and_saved():
 
     assert (4,) == group.shape
     assert (8, 64, 32, 32) == tuple(
-        getattr(group.cost, name) for name in ("elements", "read", "written", "spared")
+        getattr(group.cost, name) for name in ("elements", "read", "written", "avoided")
     )
     assert (bind.args, bind.binders) == (group.inputs, group.outputs)
 
@@ -240,7 +240,7 @@ def test_a_retyped_group_has_the_new_shape():
     )
 
     assert (7,) == group_of(f.binds[0]).shape
-    assert 28 == group_of(f.binds[0]).cost.spared
+    assert 28 == group_of(f.binds[0]).cost.avoided
 
 
 @given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))

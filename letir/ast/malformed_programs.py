@@ -16,14 +16,14 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError
 
 
-def ill_made_error(fn: Lambda, error: Exception) -> LetirError:
+def malformed_error(fn: Lambda, error: Exception) -> LetirError:
     """The error that says what is wrong with a malformed ``fn``, whose reading ended in ``error``.
 
     DTypeError for a part of the wrong class, ScopeError for a local that is not bound where
     it is used. Linear time.
 
     >>> from letir import Local, Ret
-    >>> print(ill_made_error(Lambda([Local(None)], ["exp"], Ret(())), TypeError()))
+    >>> print(malformed_error(Lambda([Local(None)], ["exp"], Ret(())), TypeError()))
     bind 0 is 'exp' of class str, expected Bind
       Bind(binders, op, args, attrs, source) makes one
     """
@@ -146,4 +146,4 @@ def _describe_value(value: Any) -> str:
     return f"{text if len(text) <= 40 else 'an object'} of class {type(value).__name__}"
 
 
-LATE_BOUND["ill_made_error"] = ill_made_error
+LATE_BOUND["malformed_error"] = malformed_error

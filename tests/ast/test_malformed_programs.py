@@ -65,7 +65,7 @@ def test_check_names_the_part_that_is_of_the_wrong_class(fn, message):
         (of(Bind((Local(KIND, 3),), EXP, (X,)), ret=Ret(())), "the name of a binder is 3"),
     ],
 )
-def test_the_text_of_an_ill_made_program_is_an_error_that_says_why(fn, message, text_of):
+def test_the_text_of_a_malformed_program_is_an_error_that_says_why(fn, message, text_of):
     with pytest.raises((lt.DTypeError, lt.ScopeError), match=message):
         text_of(fn)
 
