@@ -192,16 +192,22 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> Rul
     # only what the rule reads is captured, so that other values can be freed
     directions_set = set(fn.params[:count])
     used = [p for p in _first_uses(fn) if p not in directions_set]
-    places: dict = {}  # local -> its first position
-    for i, local in enumerate((*bind.args, *bind.binders)):
-        places.setdefault(local, i)
-    origin = {value.arg: places[local] for local, value in values.items()}
+    positions = _first_positions((*bind.args, *bind.binders))
+    origin = {value.arg: positions[local] for local, value in values.items()}
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
     captured = tuple(origin[p] for p in used)
     missing = tuple((i, v.reason) for i, v in enumerate(rule_results) if type(v) is Absent)
     return RuleBody(*compile_steps(body), body, captured, tuple(results), attrs, types, missing)
+
+
+def _first_positions(args: tuple) -> dict:
+    """{argument: the first position at which it occurs}."""
+    result: dict = {}
+    for i, arg in enumerate(args):
+        result.setdefault(arg, i)
+    return result
 
 
 def _is_repeatable(op: Primitive) -> bool:

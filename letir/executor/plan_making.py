@@ -121,9 +121,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
         with ActiveRecording() as recording:
-            first, has_taken = (
-                LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
-            )
+            watch = LATE_BOUND["run_watching_iterators"] if iterators else _run_without_watch
+            first, has_taken = watch(iterators, do)
             # a value that was taken cannot be put back: the plan is for this call alone
             is_watched = executor.watches_state and not has_taken
             if is_watched and not all(map(is_unchanged, holders, before)):
@@ -153,6 +152,11 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
                 LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
+
+
+def _run_without_watch(iterators: list, do: Callable) -> tuple:
+    """``run_watching_iterators`` if there are no iterators."""
+    return do(), False
 
 
 def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:

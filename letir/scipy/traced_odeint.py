@@ -123,7 +123,24 @@ def solve_ivp(
     if not is_traced(t_span, start, t_eval, *operands):
         return scipys(fun, t_span, y0, *rest, **options)
     tolerances = {"rtol": options.pop("rtol", 1e-3), "atol": options.pop("atol", 1e-6)}
-    if options or dense_output or events is not None or type(method) is not str:
+    has_own = dense_output or events is not None or type(method) is not str
+    _refuse_options(bool(options or has_own), t_eval)
+    evaluated = _as_double(traced_or_array(t_eval))
+    times = _times_with_ends(evaluated, t_span)
+    solution = PRIMITIVES["odeint"](
+        start, times, *operands, body=right_side, method=method, **tolerances
+    )
+    states = solution[1 : 1 + evaluated.shape[0]].T
+    return sys.modules[scipys.__module__].OdeResult(
+        **{"t": evaluated, "y": states, "sol": None, "t_events": None},
+        **{"y_events": None, "status": 0, "success": True},
+        message="The solver successfully reached the end of the integration interval.",
+    )
+
+
+def _refuse_options(has_others: bool, t_eval: Any) -> None:
+    """Raise MissingRule for options of solve_ivp that are not recorded, or without ``t_eval``."""
+    if has_others:
         raise refusal_error(
             "solve_ivp",
             "of the options only rtol and atol are supported, "
@@ -131,19 +148,3 @@ def solve_ivp(
         )
     if t_eval is None:
         raise refusal_error("solve_ivp", "its times depend on the values: pass t_eval")
-    evaluated = _as_double(traced_or_array(t_eval))
-    times = _times_with_ends(evaluated, t_span)
-    solution = PRIMITIVES["odeint"](
-        start, times, *operands, body=right_side, method=method, **tolerances
-    )
-    result = sys.modules[scipys.__module__].OdeResult
-    return result(
-        **{
-            "t": evaluated,
-            "y": solution[1 : 1 + evaluated.shape[0]].T,
-            "sol": None,
-            "t_events": None,
-        },
-        **{"y_events": None, "status": 0, "success": True},
-        message="The solver successfully reached the end of the integration interval.",
-    )

@@ -80,9 +80,8 @@ class TestWriter:
             self.tests.append(f"type({first}) is {self.name(str)} and {text} == {self.name(value)}")
         elif id(value) in self.generators or (self.draws_in_python and kind in _GENERATORS):
             bits = self.name(type(value._bit_generator))
-            self.tests.append(
-                f"type({first}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
-            )
+            test = f"type({first}) is {self.name(kind)} and type({text}._bit_generator) is {bits}"
+            self.tests.append(test)
             self.add_leaf(value, text)
         elif kind in (tuple, list, dict):
             self.tests.append(f"type({first}) is {kind.__name__} and len({text}) == {len(value)}")

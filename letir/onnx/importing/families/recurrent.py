@@ -154,21 +154,25 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
         count = _direction_count(direction, w, r, gates, hidden_size)
         x = np.swapaxes(x, 0, 1) if layout else x
         names = activations or list(defaults) * count
-        f = _activation_functions(names, activation_alpha, activation_beta)
-        outputs, lasts = [], []
+        f, parts = _activation_functions(names, activation_alpha, activation_beta), []
         for i in range(count):
             weights = _weights_of(i, gates, w, r, b, p)
             weights |= {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
             state = _first_state(i, states, x, r.shape[-1], (initial_h, initial_c), layout)
             is_reversed = direction == "reverse" or i == 1
-            sequence = _reversed_in_time(x, sequence_lens) if is_reversed else x
+            in_order = _reversed_in_time if is_reversed else _as_given
+            sequence = in_order(x, sequence_lens)
             own = f[i * len(defaults) : (i + 1) * len(defaults)]
             hidden, last = _run_direction(step, sequence, state, weights, own, clip, sequence_lens)
-            outputs.append(_reversed_in_time(hidden, sequence_lens) if is_reversed else hidden)
-            lasts.append(last)
-        return _both_directions(outputs, lasts, layout)
+            parts.append((in_order(hidden, sequence_lens), last))
+        return _both_directions(parts, layout)
 
     return run
+
+
+def _as_given(x: Any, sequence_lens: Any) -> Any:
+    """The sequences ``x`` unchanged, in place of ``_reversed_in_time``."""
+    return x
 
 
 def _direction_count(direction: str, w: Any, r: Any, gates: int, hidden_size: int | None) -> int:
@@ -182,10 +186,11 @@ def _direction_count(direction: str, w: Any, r: Any, gates: int, hidden_size: in
     return count
 
 
-def _both_directions(outputs: list, lasts: list, layout: int) -> tuple:
-    """The outputs and the last states of each direction as arrays with an axis of directions."""
+def _both_directions(parts: list, layout: int) -> tuple:
+    """(outputs, last states) of each direction as arrays with an axis of directions."""
+    outputs, lasts = zip(*parts, strict=True)
     y = np.stack(outputs, axis=1)  # (time, directions, examples, hidden)
-    ends = [np.stack(parts, axis=0) for parts in zip(*lasts, strict=True)]
+    ends = [np.stack(states, axis=0) for states in zip(*lasts, strict=True)]
     if layout:
         y, ends = np.transpose(y, (2, 0, 1, 3)), [np.swapaxes(e, 0, 1) for e in ends]
     return y, *ends

@@ -192,11 +192,7 @@ def _pad(
     pairs: list[Any] = [(0, 0)] * x.ndim
     for axis, low, high in zip(positions, numbers, numbers[len(positions) :], strict=False):
         pairs[axis] = (low, high)
-    index = tuple(
-        slice(max(-low, 0), n - max(-high, 0)) if min(low, high) < 0 else slice(None)
-        for (low, high), n in zip(pairs, x.shape, strict=True)
-    )
-    cropped = x[index] if any(s != slice(None) for s in index) else x
+    cropped = _without_elements(x, pairs)
     width = [(max(low, 0), max(high, 0)) for low, high in pairs]
     sizes = [n + a + b for n, (a, b) in zip(cropped.shape, width, strict=True)]
     cropped = made_later(cropped, sizes, "Pad")
@@ -212,6 +208,15 @@ def _pad(
     inner = np.pad(cropped, width, mode="constant")  # a traced number fills the rest
     mask = np.pad(np.ones(cropped.shape, bool), width, mode="constant")
     return np.where(mask, inner, fill)
+
+
+def _without_elements(x: Any, pairs: list) -> Any:
+    """``x`` without the elements that negative numbers in ``pairs``, one pair an axis, remove."""
+    index = tuple(
+        slice(max(-low, 0), n - max(-high, 0)) if min(low, high) < 0 else slice(None)
+        for (low, high), n in zip(pairs, x.shape, strict=True)
+    )
+    return x[index] if any(s != slice(None) for s in index) else x
 
 
 # ---- making ----
