@@ -252,6 +252,7 @@ _LATE_BOUND = {
         "start_owning",
     ),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
+    "executor.symbolic_recordings": ("record_for_sizes",),
     "executor.outside_state": (
         *(
             "call_as_python",

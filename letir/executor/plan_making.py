@@ -29,12 +29,10 @@ from letir.executor.calls import (
     counter_value,
     donated_positions,
     executor_name,
-    with_types,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import is_mostly_decisions, optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
-from letir.executor.symbolic_shapes import check_agrees, record_for_symbols
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -80,7 +78,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     begun = time.perf_counter()
     reason = request.reason or compile_reason(executor, request, key)
     if key.has_names:
-        fn, lifted, takes_next = _record_for_symbols(executor, request, key), (), False
+        fn, lifted, takes_next = LATE_BOUND["record_for_sizes"](executor, request, key), (), False
         is_first = False
     else:
         fn, lifted, takes_next, is_first = _record_with_state(executor, request)
@@ -115,7 +113,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     """
     do = functools.partial(_recording, executor.f, request.marked)
     most = _MOST_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MOST_OBJECTS
-    iterators, holders, is_all = captured_state(_search_roots(executor, request), most)
+    iterators, holders, is_all = captured_state(search_roots(executor, request), most)
     before = [contents_of(holder) for holder in holders]
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
@@ -123,13 +121,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         with ActiveRecording() as recording:
             watch = LATE_BOUND["run_watching_iterators"] if iterators else _run_without_watch
             first, has_taken = watch(iterators, do)
-            # a value that was taken cannot be put back: the plan is for this call alone
-            is_watched = executor.watches_state and not has_taken
-            if is_watched and not all(map(is_unchanged, holders, before)):
-                with Pause():  # another thread may change state, too
-                    if recording.is_alone():
-                        state = holders, before, first.fn
-                        LATE_BOUND["refuse_changes"](executor, request.marked, *state)
+            if not has_taken:  # a value cannot be put back: such a plan is for this call alone
+                refuse_changed_state(executor, request, recording, (holders, before, first.fn))
     except MustRunAsPython:
         executor.runs_python = True
         LATE_BOUND["restore_state"](holders, before)
@@ -163,7 +156,7 @@ def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: 
     """``state``, or if not all objects are known, the state after a search for more of them."""
     is_all, *_ = state
     search = LATE_BOUND["state_kept_by"]
-    return state if is_all else search(do, _search_roots(executor, request))
+    return state if is_all else search(do, search_roots(executor, request))
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
@@ -176,19 +169,25 @@ def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
     return record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
 
 
-def _search_roots(executor: "Executor", request: Request) -> list:
+def search_roots(executor: "Executor", request: Request) -> list:
     """The objects from which the search for the function's iterators starts."""
     leaves = [static_value(x) for x in flatten(request.marked)[0] if is_static(x)]
     return [executor.f, *[getattr(leaf, "kept", leaf) for leaf in leaves]]
 
 
-def _record_for_symbols(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
-    """The function recorded with symbolic sizes; NoSymbolicProgram if it needs fixed sizes."""
-    fn = record_for_symbols(
-        lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
-    )
-    check_agrees(fn, record_function(executor.f, request.marked)[0], request.leaves)
-    return fn
+def refuse_changed_state(
+    executor: "Executor", request: Request, recording: ActiveRecording, state: tuple
+) -> None:
+    """Raise an error, after which the Python function is to be called, if the recorded program
+    depends on state that the function has changed.
+
+    ``state``: the objects that hold state, their contents before the recording, and the program.
+    """
+    holders, before, _ = state
+    if executor.watches_state and not all(map(is_unchanged, holders, before)):
+        with Pause():  # another thread may change state, too
+            if recording.is_alone():
+                LATE_BOUND["refuse_changes"](executor, request.marked, *state)
 
 
 def _compile_plan(

@@ -560,3 +560,52 @@ def test_an_array_that_the_first_call_fills_leaves_a_plan():
     for k in range(3):
         assert_same(np.full(2, 3.0 + k), jitted(np.full(2, float(k))))
     assert len(jitted.debug_state().plans) == 1
+
+
+# ---- sizes that become symbols: the function is recorded twice for them ----
+
+
+def test_a_list_that_a_function_reads_grows_once_for_a_new_size():
+    seen = []
+
+    def f(x, k):
+        try:
+            return x.sum() / x[k]
+        except IndexError:
+            seen.append("too large")
+            return x.sum() * len(seen)
+
+    jitted = jit(f)
+    calls = [(3, 0), (3, 0), (4, 1), (4, 9), (5, 9), (5, 9)]
+    expected = [3.0, 3.0, 4.0, 4.0, 10.0, 15.0]
+
+    assert expected == [jitted(np.ones(n), k) for n, k in calls]
+    assert ["too large"] * 3 == seen
+
+
+def test_a_variable_of_a_closure_counts_once_for_a_new_size():
+    def make():
+        count, best = 0, -np.inf
+
+        def step(value):
+            nonlocal count, best
+            count += 1
+            best = max(best, float(value))
+            return best * count
+
+        return step
+
+    plain, step = make(), make()
+    jitted = jit(lambda x: step(x[0]) + x.sum())
+
+    for x in (ONES, np.arange(5.0), np.arange(7.0), ONES):
+        assert_same(plain(x[0]) + x.sum(), jitted(x))
+
+
+def test_an_iterator_outside_moves_once_for_a_new_size():
+    signs = iter([1.0, -1.0, 2.0, 3.0])
+    jitted = jit(lambda x: x * next(signs, 0.0))
+
+    results = [jitted(np.ones(n)).tolist()[0] for n in (2, 3, 4, 4, 2)]
+
+    assert [1.0, -1.0, 2.0, 3.0, 0.0] == results

@@ -1,0 +1,56 @@
+"""Functions recorded for symbolic sizes, without leaving the changes of a second recording."""
+
+from typing import TYPE_CHECKING
+
+from letir.ast import LATE_BOUND
+from letir.ast.terms import Lambda
+from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.calls import Request, with_types
+from letir.executor.plan_cache import ActiveRecording
+from letir.executor.plan_making import (
+    captured_state,
+    contents_of,
+    is_unchanged,
+    record_function,
+    refuse_changed_state,
+    search_roots,
+)
+from letir.executor.symbolic_shapes import NoSymbolicProgram, check_agrees, record_for_symbols
+
+if TYPE_CHECKING:
+    from letir.executor.executor import Executor
+
+
+def record_for_sizes(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
+    """The function recorded with the symbolic sizes of ``key``.
+
+    Raises NoSymbolicProgram if the function needs fixed sizes, or may take values of iterators
+    outside of it. The function is recorded for the sizes of the request, too; what it changes
+    outside of itself is changed once, or not at all if there is an error.
+    """
+    iterators, holders, _ = captured_state(search_roots(executor, request))
+    if iterators:
+        raise NoSymbolicProgram("it has an iterator outside of it")
+    before = kept = [contents_of(holder) for holder in holders]
+    try:
+        with ActiveRecording() as recording:
+            fixed = record_function(executor.f, request.marked)[0]
+            refuse_changed_state(executor, request, recording, (holders, before, fixed))
+        now = [contents_of(holder) for holder in holders]
+        fn = record_for_symbols(
+            lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
+        )
+        check_agrees(fn, fixed, request.leaves)
+        kept = now
+    except Exception as error:
+        if hasattr(error, "letir_drops_plans") or isinstance(error, NoSymbolicProgram):
+            raise
+        # the recording for the fixed sizes alone will raise it
+        raise NoSymbolicProgram(f"{type(error).__name__}: {error}") from None
+    finally:
+        if not all(map(is_unchanged, holders, kept)):
+            LATE_BOUND["restore_state"](holders, kept)
+    return fn
+
+
+LATE_BOUND["record_for_sizes"] = record_for_sizes
