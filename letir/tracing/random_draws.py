@@ -29,11 +29,12 @@ from letir.tracing.checks.draw_errors import hidden_draw_error, refused_draw_err
 from letir.tracing.checks.hidden_random_state import draw_elsewhere
 from letir.tracing.checks.own_generators import (
     is_seed_given,
-    is_seeding,
+    note_first_seed,
     note_own_generator,
+    note_seed,
     note_unseeded,
-    own_generators,
-    seed_own_generator,
+    ownership,
+    seed_numbers,
 )
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
@@ -150,8 +151,7 @@ def _state_property(original: Any) -> property:
 
 def _refuse_unless_own(active: Trace, bits: Any) -> None:
     """Raise TraceError unless the recorded function has made the bit generator itself."""
-    trace, own, has_seed = own_generators(active, bits)
-    is_own = any(bits.lock is reference() for reference in own)
+    trace, is_own, has_seed = ownership(active, bits, bits.lock)
     if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
         raise note_refusal(refused_draw_error(bits, "state", is_own))
 
@@ -257,16 +257,17 @@ def _noting_stand_in(original: Callable, note: Callable) -> Callable:
 
 def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args, kwargs) -> Any:
     """A draw while ``active`` records."""
-    if name == "seed" and is_seeding(args, sys._getframe(2)):
-        note_own_generator(active, generator)
-        return original(*args, **kwargs)
-    bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
-    trace, own, has_seed = own_generators(active, bits)
+    if name == "seed":
+        args, kwargs = seed_numbers(args, kwargs)
+        if note_first_seed(active, generator, args, sys._getframe(2)):
+            return original(*args, **kwargs)
+    bits = getattr(generator, "bit_generator", getattr(generator, "_bit_generator", None))
     mark = generator if bits is None else bits.lock
-    is_own = any(mark is reference() for reference in own)
+    trace, is_own, has_seed = ownership(active, bits, mark)
     has_given = name == "seed" and is_seed_given(args, kwargs)
     if has_given and trace.draws == REFUSE_DRAWS:
-        return original(*seed_own_generator(trace, generator, mark, args), **kwargs)
+        note_seed(trace, generator, mark)
+        return original(*args, **kwargs)
     if name == "seed" and not has_given and is_own and trace.draws != DRAW_AT_ONCE:
         raise note_refusal(refused_draw_error(generator, name, is_own))
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):

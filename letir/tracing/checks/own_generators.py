@@ -26,15 +26,29 @@ def note_own_generator(active: Trace, generator: Any) -> None:
     active.__dict__.setdefault("made_generators", []).append(reference)
 
 
-def seed_own_generator(trace: Trace, generator: Any, mark: Any, args: tuple) -> list:
-    """The arguments of ``generator.seed`` as numbers: the function gives it a seed.
+def note_seed(trace: Trace, generator: Any, mark: Any) -> None:
+    """Note that the recorded function gives ``generator`` a seed.
 
     Its draws are constants of the program from now on. ``mark``: the generator or its lock.
     """
     if trace.watch is not None:
         trace.watch.note_seed(generator)
     trace.__dict__.setdefault("own_generators", []).append(weakref.ref(mark))
-    return [int(x) if isinstance(x, Value) and not x.shape else x for x in args]
+
+
+def seed_numbers(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of ``seed`` with numbers in place of traced numbers, which get guards.
+
+    C would take the hash of a traced value, which differs from the number if it is negative.
+    """
+    named = {key: _seed_number(x) for key, x in kwargs.items()}
+    return tuple(map(_seed_number, args)), named
+
+
+def _seed_number(seed: Any) -> Any:
+    if not isinstance(seed, Value) or seed.shape:
+        return seed
+    return int(seed) if seed.is_integer_scalar() else seed.known_number("a seed")
 
 
 def is_seed_given(args: tuple, kwargs: dict) -> bool:
@@ -59,11 +73,12 @@ def keeps_generator(root: Trace) -> bool:
     return any(reference() is not None for reference in references)
 
 
-def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
-    """(the trace whose treatment of draws applies, weak references to the generators' locks).
+def ownership(active: Trace, bits: Any, mark: Any) -> tuple[Trace, bool, bool]:
+    """(the trace whose treatment of draws applies, whether the recorded function has made the
+    generator or given it a seed, whether it has a seed that the operating system has not given).
 
-    The references are to the locks of NumPy's bit generators, and to the generators of ``random``,
-    that the recorded function has made. There are none if ``bits`` was made without a seed.
+    ``bits``: the bit generator, if it is one of NumPy's; ``mark``: its lock, or the generator of
+    ``random``.
     """
     trace, own, unseeded = active, [], []
     while True:
@@ -72,17 +87,22 @@ def own_generators(active: Trace, bits: Any) -> tuple[Trace, list, bool]:
         if trace.draws != DRAW_AT_ONCE or trace.parent is None:
             break
         trace = trace.parent
-    return trace, own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
+    is_own = any(mark is reference() for reference in own)
+    return trace, is_own, not _is_among(getattr(bits, "seed_seq", None), unseeded)
 
 
-def is_seeding(seed: tuple, frame: FrameType) -> bool:
-    """Whether ``Random.__init__`` is calling ``seed`` for a generator that was given a seed.
+def note_first_seed(active: Trace, generator: Any, seed: tuple, frame: FrameType) -> bool:
+    """Whether ``Random.__init__`` is calling ``seed`` for a generator that was given a seed: the
+    generator is then noted as the function's own.
 
     ``frame``: of ``Random.seed``.
     """
     caller = frame.f_back
     is_init = caller is not None and caller.f_code.co_name == "__init__"
-    return is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
+    result = is_init and frame.f_code.co_filename == RANDOM_FILE and seed not in ((), (None,))
+    if result:
+        note_own_generator(active, generator)
+    return result
 
 
 def _is_among(sequence: Any, numbers: list) -> bool:

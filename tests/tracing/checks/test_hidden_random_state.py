@@ -483,3 +483,33 @@ print(lt.trace(roll, np.array([0.0, 1.0, 0.0]))(np.array([0.0, 1.0, 0.0])))
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert found.stdout == "1\n"
+
+
+def seeded_object(x, seed):
+    generator = random.Random(seed)
+    return x * generator.random() + generator.randint(0, 5)
+
+
+def seeded_module(x, seed):
+    random.seed(a=seed)
+    return x * random.random()
+
+
+def seeded_object_later(x, seed):
+    generator = random.Random(1)
+    generator.seed(seed)
+    return x * generator.random()
+
+
+@pytest.mark.parametrize("f", [seeded_object, seeded_object_later, seeded_module])
+@pytest.mark.parametrize("seed", [-2, 7, -2.5, 0.5])
+def test_seeds_that_are_arguments_give_pythons_numbers(f, seed):
+    """C would take the hash of a traced seed, whose sign it does not drop."""
+    state = random.getstate()
+    fn, jitted = lt.trace(f, 2.0, seed), lt.jit(f)
+
+    assert f(2.0, seed) == fn(2.0, seed) == jitted(2.0, seed)
+    with pytest.raises(lt.GuardError):
+        fn(2.0, seed + 1)
+    assert f(2.0, seed + 1) == jitted(2.0, seed + 1)
+    random.setstate(state)
