@@ -253,7 +253,7 @@ _LATE_BOUND = {
     ),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
-    "executor.outside_state": (
+    "executor.outside.changes": (
         *(
             "call_as_python",
             "call_once_as_python",
@@ -261,8 +261,9 @@ _LATE_BOUND = {
             "refuse_changes",
             "restore_state",
         ),
-        *("run_watching_iterators", "require_same_state"),
+        "require_same_state",
     ),
+    "executor.outside.iterators": ("call_watching", "run_watching_iterators", "watch_iterators"),
     "executor.frequent_calls.outside_values": ("is_faster_in_scipy", "values_read"),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("guarded_attribute", "stack_traced"),

@@ -167,7 +167,10 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     raised, executor.raised_recording = executor.raised_recording, ""
     has_failed = False
     try:
-        results = executor.f(*args, **kwargs)
+        if executor.iterators:
+            results = LATE_BOUND["call_watching"](executor, args, kwargs)
+        else:
+            results = executor.f(*args, **kwargs)
     except Exception:
         if not isinstance(raised, Exception):
             raise

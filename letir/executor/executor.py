@@ -85,6 +85,7 @@ class Executor(Generic[P, R]):
         self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
         self.refused = 0  # calls with arguments that are not arrays of numbers
         self.changed_state = 0  # recordings after which the results depended on changed state
+        self.iterators: list | None = None  # outside, watched while the first call runs as Python
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.objects: tuple = ((0, None),) * 2  # of a method: (id, state) in its last two calls
@@ -349,8 +350,7 @@ class Executor(Generic[P, R]):
         self.cache.clear()
         self.families.families.clear()
         self.forget_keys()
-        self.runs_python = False
-        self.latest = None
+        self.runs_python, self.latest = False, None
 
     @property
     def counters(self) -> dict[str, int]:

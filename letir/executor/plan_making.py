@@ -118,6 +118,8 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
+        if iterators and executor.iterators is None:
+            LATE_BOUND["watch_iterators"](executor, iterators)
         with ActiveRecording() as recording:
             watch = LATE_BOUND["run_watching_iterators"] if iterators else _run_without_watch
             first, has_taken = watch(iterators, do)

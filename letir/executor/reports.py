@@ -22,7 +22,7 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
-from letir.executor.outside_state import StateMatters, is_final, is_restorable, restore_state
+from letir.executor.outside.changes import StateMatters, is_final, is_restorable, restore_state
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of

@@ -88,6 +88,36 @@ def test_a_loop_over_an_iterator_outside_moves_on():
     assert [float(f(ONES)) for _ in range(2)] == [3.0, 7.0]
 
 
+def test_values_kept_beside_an_iterator_are_numbers():
+    names, kept = itertools.count(1), {}
+
+    def f(x):
+        kept[next(names)] = x[0] * 2
+        return sum(kept.values())
+
+    jitted = lt.jit(f)
+
+    assert [2.0, 6.0, 12.0] == [jitted(k * ONES) for k in (1, 2, 3)]
+    assert {1: 2.0, 2: 4.0, 3: 6.0} == kept
+    assert {np.float64} == set(map(type, kept.values()))
+
+
+def test_a_function_with_an_iterator_that_it_does_not_use_is_compiled():
+    class Loader:
+        def __init__(self):
+            self.batches = iter([1, 2, 3])
+
+        def scaled(self, x):
+            return x * 2.0
+
+    loader = Loader()
+    jitted = lt.jit(lambda x: loader.scaled(x) + 1.0)
+
+    for _ in range(3):
+        assert_same(3 * ONES, jitted(ONES))
+    assert next(loader.batches) == jitted.counters["compiles"] == 1
+
+
 def running_mean():
     total, n, mean = 0.0, 0, None
     while True:

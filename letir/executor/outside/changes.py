@@ -4,14 +4,12 @@ A plan would repeat the values that this state had while the function was record
 find such changes, undo them, and decide whether the executor has to call the function as Python.
 """
 
-import gc
-import itertools
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
-from types import BuiltinFunctionType, CellType, FunctionType, GeneratorType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +19,7 @@ from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
+from letir.executor.outside.iterators import StateMatters, is_same, run_watching_iterators
 from letir.executor.plan_making import (
     PLAIN_TYPES,
     Globals,
@@ -38,54 +37,6 @@ T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
 _FIXED = (type, ModuleType, BuiltinFunctionType, np.ndarray, np.generic, np.dtype, np.ufunc)
 _ANOTHER = "letir's other key"
-_REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
-
-
-def run_watching_iterators(iterators: list, do: Callable[[], T]) -> tuple[T, bool]:
-    """The result of ``do()``, and whether it took values from one of these iterators."""
-    before = [_iterator_position(iterator) for iterator in iterators]
-
-    def has_taken() -> bool:
-        return any(
-            not _is_same(old, _iterator_position(iterator))
-            for old, iterator in zip(before, iterators, strict=True)
-        )
-
-    try:
-        done = do()
-    except Exception as error:
-        if has_taken():  # a value cannot be put back into an iterator: Python would get the next
-            vars(error).pop("letir_changes_outside", None)
-            error.letir_is_final = True  # type: ignore[attr-defined]
-        raise
-    return done, has_taken()
-
-
-def _is_same(old: list, new: list) -> bool:
-    return len(old) == len(new) and all(
-        a is b or (type(a) in (int, str) and a == b) for a, b in zip(old, new, strict=True)
-    )
-
-
-def _iterator_position(iterator: Any, depth: int = 0) -> list:
-    """The position of an iterator: objects, some of which differ after its next value."""
-    if isinstance(iterator, itertools.count):
-        return [repr(iterator)]
-    if hasattr(iterator, "n_children_spawned"):  # the numbers of its children's seeds
-        return [iterator.n_children_spawned]
-    if isinstance(iterator, GeneratorType):
-        frame = iterator.gi_frame
-        return [None] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
-    state = [*getattr(iterator, "__dict__", {}).values()]
-    if hasattr(iterator, "__length_hint__"):
-        state.append(iterator.__length_hint__())
-    if depth < _REFERENTS:
-        parts = gc.get_referents(iterator)
-        for part in parts:  # map and zip hold a tuple of iterators
-            parts += part if type(part) is tuple else ()
-        inner = [part for part in parts if isinstance(part, Iterator)]
-        state += [item for part in inner for item in _iterator_position(part, depth + 1)]
-    return state
 
 
 def require_same_state(f: Callable, again: Callable[[], T], refusal: str) -> T:
@@ -112,12 +63,6 @@ def _has_position(holder: Any, earlier: Any) -> bool:
 
 
 # ---- variables, attributes and containers ----
-
-
-class StateMatters(Exception):  # a message inside the executor
-    """Raised for a function whose results depend on state that it changes: it runs as Python."""
-
-    letir_runs_python = True
 
 
 class ReadStateChanged(StateMatters):
@@ -232,7 +177,7 @@ def _depends_on_numbers(
         items = _items_of(contents_of(holder))
         old_items = _items_of(old)
         for key, value in items.items():
-            if type(value) in (int, float) and not _is_same([old_items.get(key)], [value]):
+            if type(value) in (int, float) and not is_same([old_items.get(key)], [value]):
                 places.append((holder, key))
                 numbers.append(value)
     if not numbers:
@@ -387,6 +332,5 @@ LATE_BOUND.update(
     generator_position=_Position,
     refuse_changes=refuse_changes,
     restore_state=restore_state,
-    run_watching_iterators=run_watching_iterators,
     require_same_state=require_same_state,
 )

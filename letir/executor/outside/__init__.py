@@ -1,0 +1,1 @@
+"""State outside of a function that it changes: variables, attributes, containers, iterators."""
