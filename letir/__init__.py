@@ -295,7 +295,13 @@ _LATE_BOUND = {
         *("learn_held_functions", "note_held_function", "start_held_stand_ins"),
     ),
     "tracing.math_stand_ins": (
-        *("cached_stand_ins", "named_stand_ins", "python_stand_ins", "scalar_stand_ins"),
+        *(
+            "cached_methods",
+            "cached_stand_ins",
+            "named_stand_ins",
+            "python_stand_ins",
+            "scalar_stand_ins",
+        ),
     ),
     "tracing.numpy_functions.testing_functions": ("assertion_stand_in",),
     "tracing.numpy_functions.late_modules": ("loaded_modules",),

@@ -296,18 +296,20 @@ class ModuleSites:
     def __init__(self) -> None:
         self.assign(())
 
-    def assign(self, sites: Iterable[NamesSite]) -> None:
-        """Make these all the sites."""
+    def assign(self, sites: Iterable) -> None:
+        """Make these all the sites; those of members of classes are few."""
         self.sites = list(sites)
-        replacing = [site for site in self.sites if site.read is not None]
+        self.members = [site for site in self.sites if type(site) is MemberSite]
+        named = [site for site in self.sites if type(site) is NamesSite]
+        replacing = [site for site in named if site.read is not None]
         self.replaced = [site.space for site in replacing]
         self.read = [site.read for site in replacing]
         self.rows = {key: [site.rows[key] for site in replacing] for key in (True, False)}
         self.values = {key: [site.steps[key][1] for site in replacing] for key in (True, False)}
-        added = [(site.space, *item) for site in self.sites for item in site.added.items()]
+        added = [(site.space, *item) for site in named for item in site.added.items()]
         self.extended, self.names, self.stand_ins = ([row[i] for row in added] for i in range(3))
 
-    def add(self, site: NamesSite) -> None:
+    def add(self, site: "NamesSite | MemberSite") -> None:
         """Add a site whose stand-ins are in place."""
         self.assign([*self.sites, site])
 
@@ -326,6 +328,8 @@ class ModuleSites:
             for site in self.sites:
                 site.exchange(is_start)
             return
+        for member in self.members:
+            member.exchange(is_start)
         _call_each(dict.update, self.replaced, self.values[is_start])
         if is_start:
             _call_each(operator.setitem, self.extended, self.names, self.stand_ins)
@@ -352,3 +356,19 @@ class PlaceSite:
         before, after = (self.old, self.new) if is_start else (self.new, self.old)
         if getattr(self.owner, self.name, None) is before:
             object.__setattr__(self.owner, self.name, after)  # also of a frozen object
+
+
+@define(eq=False)
+class MemberSite:
+    """A member of a class, as the class itself holds it: not bound to an object."""
+
+    owner: type
+    name: str
+    old: Any
+    new: Any
+
+    def exchange(self, is_start: bool) -> None:
+        """Set the member to the stand-in or to the original, unless the user has replaced it."""
+        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+        if vars(self.owner).get(self.name) is before:
+            setattr(self.owner, self.name, after)

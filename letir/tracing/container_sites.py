@@ -17,7 +17,7 @@ from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.process_state import PlaceSite
+from letir.ast.process_state import MemberSite, PlaceSite
 from letir.tracing.callers import REACHING, attributes_of, is_user_module
 from letir.tracing.stand_ins import stand_in_of
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -46,22 +46,6 @@ class ItemSite:
                 self.owner[self.key] = after
         except (IndexError, KeyError):  # removed meanwhile
             pass
-
-
-@define(eq=False)
-class MemberSite:
-    """A member of a class, as the class itself holds it: not bound to an object."""
-
-    owner: type
-    name: str
-    old: Any
-    new: Any
-
-    def exchange(self, is_start: bool) -> None:
-        """Set the member to the stand-in or to the original, unless the user has replaced it."""
-        before, after = (self.old, self.new) if is_start else (self.new, self.old)
-        if vars(self.owner).get(self.name) is before:
-            setattr(self.owner, self.name, after)
 
 
 def start_held_stand_ins(f: Callable, started: list) -> None:

@@ -19,6 +19,8 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.process_state import MemberSite
+from letir.ast.pytrees import flatten
 from letir.ast.sizes.size import Size
 from letir.errors import DTypeError
 from letir.tracing.callers import (
@@ -272,7 +274,7 @@ def _cached_function(original: Any) -> Any:
             return original(*args, **kwargs)
         if first_traced(arguments) is None:
             return _call_unrecorded(original, args, kwargs)
-        traced = [x for x in arguments if isinstance(x, Value)]
+        traced = [x for x in flatten(arguments)[0] if isinstance(x, Value)]
         for array in traced:
             if array.shape or not array.is_scalar():
                 hash(array)  # raises TypeError
@@ -298,10 +300,20 @@ def scalar_stand_ins(space: dict) -> dict[str, type]:
     return {name: LATE_BOUND["class_stand_in"](kind) for name, kind in classes if kind is not None}
 
 
-def cached_stand_ins(space: dict) -> dict[str, Any]:
-    """The stand-ins for functions of a module that keep their results, by ``lru_cache``."""
-    functions = [(name, value) for name, value in list(space.items()) if type(value) is _CACHED]
-    return {name: _cached_function(value) for name, value in functions}
+def cached_stand_ins(space: dict) -> tuple[dict[str, Any], list[MemberSite]]:
+    """(stand-ins for functions of a module that keep their results, by ``lru_cache``; the sites of
+    such methods of its classes).
+    """
+    functions, methods, module = {}, [], space.get("__name__")
+    for name, value in list(space.items()):
+        kind = type(value)
+        if kind is _CACHED:
+            functions[name] = _cached_function(value)
+        elif (kind is type or issubclass(kind, type)) and value.__module__ == module:
+            for key, member in list(vars(value).items()):
+                if type(member) is _CACHED:
+                    methods.append(MemberSite(value, key, member, _cached_function(member)))
+    return functions, methods
 
 
 def _length(x: Any, /) -> Any:

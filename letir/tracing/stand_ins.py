@@ -281,14 +281,16 @@ def _sites_in(space: dict) -> list:
     of_user = not GIVEN_NUMBERS or is_user_module(space)
     find = stand_in_of if of_user else _stand_in_for_traced
     new = {n: find(v) for n, v in list(space.items()) if id(v) in originals}
-    new |= LATE_BOUND["cached_stand_ins"](space) if of_user else {}
+    functions, methods = LATE_BOUND["cached_stand_ins"](space) if of_user else ({}, [])
+    new |= functions
     builtin = LATE_BOUND["python_stand_ins"](space)
     if "type" not in builtin:  # else the code may test ``type(x) is float64``
         new |= LATE_BOUND["scalar_stand_ins"](space)
     added = {name: stand_in for name, stand_in in builtin.items() if name not in space}
     old = {name: space[name] for name in new}
     length = {"len": added.pop("len")} if "len" in added else {}
-    sites = [NamesSite(space, old, new, added)] if new or added else []
+    sites: list = [NamesSite(space, old, new, added)] if new or added else []
+    sites += methods
     for_sizes = [NamesSite(space, {}, {}, length)] if length else []
     # the stand-ins add names to it
     count, more = len(space), len(added)

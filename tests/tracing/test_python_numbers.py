@@ -585,3 +585,43 @@ def test_booleans_of_numpy_are_no_integers():
         lt.trace(lambda x: [10.0, 20.0][x[0] > 1], np.ones(2))
     with pytest.raises(TypeError):
         lt.trace(lambda x: round(x[0] > 1), np.ones(2))
+
+
+class Kernel:
+    """Its matrices are kept by points, as Gaussian processes do."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    @functools.lru_cache(maxsize=8)
+    def matrix(self, points):
+        x = np.array(points)
+        return np.exp(-((x[:, None] - x[None]) ** 2) / self.scale)
+
+
+def test_a_method_with_a_cache_takes_traced_values():
+    kernel, original = Kernel(2.0), vars(Kernel)["matrix"]
+
+    def f(x):
+        return kernel.matrix(tuple(x)).sum() + kernel.matrix(tuple(x.tolist()))[0, 1]
+
+    x = np.array([0.3, 0.6, -0.2])
+    fn, jitted = lt.trace(f, x), lt.jit(f)
+
+    for y in (x, 2 * x, x):
+        assert_same(f(y), fn(y))
+        assert_same(f(y), jitted(y))
+    check_grads(f, (x,))
+    assert vars(Kernel)["matrix"] is original
+    assert np.ndarray is type(kernel.matrix(tuple(x.tolist())))
+
+
+def test_a_cached_method_without_traced_values_keeps_its_results():
+    kernel = Kernel(2.0)
+    Kernel.matrix.cache_clear()
+    jitted = lt.jit(lambda x: x @ kernel.matrix((1.0, 2.0)))
+
+    jitted(np.ones(2)), jitted(np.ones((3, 2)))
+
+    assert 1 == Kernel.matrix.cache_info().misses
+    assert np.ndarray is type(kernel.matrix((1.0, 2.0)))
