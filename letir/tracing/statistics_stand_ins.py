@@ -6,6 +6,7 @@ difference, square and quotient.
 
 import functools
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
@@ -84,6 +85,59 @@ def _weighted_mean(values: Sequence, weights: Sequence | None = None) -> Any:
     return (sum(products) if of_numpy else _total(products)) / _total(weights)
 
 
+def _harmonic_mean(values: Sequence, weights: Sequence | None = None) -> Any:
+    """Values that are negative raise Python's error; a Python number that is 0 gives 0."""
+    weights = [1] * len(values) if weights is None else list(weights)
+    if any(x < 0 for x in values) or len(weights) != len(values):
+        return statistics.harmonic_mean([-1.0] * len(values), weights)  # raises the error
+    if any(x == 0 for x in values if not _is_numpy_scalar(x)):
+        return 0
+    total = _total([w / x for w, x in zip(weights, values, strict=True)])
+    return _of_class(sum(weights) / total, values)
+
+
+def _geometric_mean(values: Sequence) -> Any:
+    """Values that are not positive are treated as by this version of Python."""
+    if not all(x > 0 for x in values):
+        return statistics.geometric_mean([1.0, -1.0 if any(x < 0 for x in values) else 0.0])
+    function = PRIMITIVES["math_function"]
+    logarithms = [function(_as_float(x), name="log") for x in values]
+    return function(_total(logarithms) / len(values), name="exp")
+
+
+def _products(x: Sequence, y: Sequence) -> tuple[Any, Any, list, list]:
+    """(the mean of x, that of y, the differences of x from its mean, those of y)."""
+    xbar, ybar = _total(x) / len(x), _total(y) / len(y)
+    return xbar, ybar, [_as_float(a) - xbar for a in x], [_as_float(b) - ybar for b in y]
+
+
+def _inner(x: Sequence, y: Sequence) -> Any:
+    return _total([a * b for a, b in zip(x, y, strict=True)])
+
+
+def _covariance(x: Sequence, y: Sequence) -> Any:
+    _, _, dx, dy = _products(x, y)
+    return _inner(dx, dy) / (len(x) - 1)
+
+
+def _correlation(x: Sequence, y: Sequence) -> Any:
+    _, _, dx, dy = _products(x, y)
+    scale = _inner(dx, dx) * _inner(dy, dy)
+    if scale == 0:
+        raise statistics.StatisticsError("at least one of the inputs is constant")
+    return _inner(dx, dy) / _root(scale)
+
+
+def _linear_regression(x: Sequence, y: Sequence, *, proportional: bool = False) -> Any:
+    xbar, ybar, dx, dy = (0.0, 0.0, x, y) if proportional else _products(x, y)
+    square = _inner(dx, dx)
+    if square == 0:
+        raise statistics.StatisticsError("x is constant")
+    slope = _inner(dx, dy) / square
+    intercept = 0.0 if proportional else ybar - slope * xbar
+    return statistics.LinearRegression(slope, intercept)
+
+
 _FUNCTIONS: dict[str, Callable] = {
     "mean": _mean,
     "fmean": _weighted_mean,
@@ -94,12 +148,20 @@ _FUNCTIONS: dict[str, Callable] = {
     "pvariance": _population_variance,
     "stdev": lambda values, xbar=None: _root(_squares(values, xbar) / (len(values) - 1)),
     "pstdev": lambda values, mu=None: _root(_squares(values, mu) / len(values)),
+    "harmonic_mean": _harmonic_mean,
+    "geometric_mean": _geometric_mean,
+}
+_OF_PAIRS: dict[str, Callable] = {
+    "covariance": _covariance,
+    "correlation": _correlation,
+    "linear_regression": _linear_regression,
 }
 
 
 def statistics_module(module: ModuleType) -> LibraryModule:
     """The module ``statistics``, with the makers of its stand-ins."""
-    return LibraryModule(module, dict.fromkeys(_FUNCTIONS, _statistics_stand_in))
+    makers: dict = dict.fromkeys(_FUNCTIONS, _statistics_stand_in)
+    return LibraryModule(module, makers | dict.fromkeys(_OF_PAIRS, _stand_in_of_pairs))
 
 
 def _statistics_stand_in(original: Callable) -> Callable:
@@ -118,6 +180,25 @@ def _statistics_stand_in(original: Callable) -> Callable:
             else:
                 return original(values, *args, **kwargs)
         return recorded(values, *args, **kwargs)
+
+    return stand_in
+
+
+def _stand_in_of_pairs(original: Callable) -> Callable:
+    """The stand-in for a function of the coordinates of points."""
+    recorded = _OF_PAIRS[original.__name__]
+
+    @functools.wraps(original)
+    def stand_in(x, y, /, **options):
+        points = [*x, *y]
+        # since Python 3.12 some results have the class of NumPy's scalars
+        is_other = _SUMS_PRODUCTS and any(map(_is_numpy_scalar, points))
+        is_other = is_other or bool(options.keys() - {"proportional"})
+        if not is_recording() or first_traced(points) is None or is_other:
+            return original(x, y, **options)
+        if len(x) != len(y) or len(x) < 2:
+            return original([0.0] * len(x), [0.0] * len(y), **options)  # raises the error
+        return recorded(x, y, **options)
 
     return stand_in
 

@@ -593,7 +593,7 @@ class Kernel:
     def __init__(self, scale):
         self.scale = scale
 
-    @functools.lru_cache(maxsize=8)
+    @functools.lru_cache(maxsize=8)  # noqa: B019  as users write it
     def matrix(self, points):
         x = np.array(points)
         return np.exp(-((x[:, None] - x[None]) ** 2) / self.scale)

@@ -57,3 +57,56 @@ def test_outside_of_a_trace_it_is_the_function_of_the_module():
     lt.trace(lambda x: stand_ins.append(statistics.pvariance) or x, 1.0)
 
     assert stand_ins[0]([1.0, 2.0, 4.0]) == statistics.pvariance([1.0, 2.0, 4.0])
+
+
+POINTS = [1.0, 2.0, 4.0, 5.0]
+MORE_CALLS = {
+    "harmonic_mean": lambda x: statistics.harmonic_mean(np.abs(x)),
+    "harmonic_mean of a list": lambda x: statistics.harmonic_mean(np.abs(x).tolist()),
+    "with weights": lambda x: statistics.harmonic_mean(np.abs(x).tolist(), weights=[1, 2, 3, 4]),
+    "geometric_mean": lambda x: statistics.geometric_mean(x * x),
+    "covariance": lambda x: statistics.covariance(x.tolist(), POINTS),
+    "correlation": lambda x: statistics.correlation(POINTS, x.tolist()),
+    "linear_regression": lambda x: statistics.linear_regression(POINTS, x.tolist()),
+    "a line through 0": lambda x: statistics.linear_regression(
+        POINTS, x.tolist(), proportional=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MORE_CALLS)
+def test_means_of_other_kinds_and_statistics_of_points(name):
+    f = MORE_CALLS[name]
+    program = lt.trace(f, X)
+
+    for given in (X, X * 1.125):
+        expected, result = f(given), program(given)
+        assert type(result) is type(expected)
+        np.testing.assert_allclose(result, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: statistics.harmonic_mean(x.tolist()),
+        lambda x: statistics.geometric_mean(x.tolist()),
+        lambda x: statistics.correlation(POINTS, (x * 0).tolist()),
+        lambda x: statistics.linear_regression((x * 0).tolist(), POINTS),
+        lambda x: statistics.covariance(x.tolist(), POINTS[:2]),
+    ],
+)
+def test_values_without_such_a_statistic_are_the_error_of_the_module(f):
+    with pytest.raises(statistics.StatisticsError) as ours:
+        lt.trace(f, X)
+    with pytest.raises(statistics.StatisticsError) as pythons:
+        f(X)
+    assert str(pythons.value) == str(ours.value)
+
+
+def test_numbers_of_other_signs_are_not_replayed():
+    program = lt.trace(lambda x: statistics.harmonic_mean(x.tolist()), np.abs(X))
+
+    assert 0 == lt.jit(lambda x: statistics.harmonic_mean(x.tolist()))(np.array([1.0, 0.0]))
+    for given in (X, np.abs(X) * [0, 1, 1, 1]):
+        with pytest.raises(lt.GuardError):
+            program(given)
