@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from itertools import count
+from types import FunctionType
 from typing import Any
 
 from attrs import define, field
@@ -29,6 +30,7 @@ from letir.executor.static_arguments import (
 )
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Miss
+from letir.tracing.entry import IN_PYTHON
 
 _LOG = logging.getLogger("letir.plan")
 _MOST_LINES = 3  # lines of guards that a reason names
@@ -295,6 +297,43 @@ def general_call(executor: Any) -> Callable:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return find().call_generally(args, kwargs)
+        except BaseException as error:
+            del args, kwargs  # a stored exception would keep them alive
+            LATE_BOUND["shorten_traceback"](error)
+            raise
+
+    return call
+
+
+def call_of_executor(executor: Any) -> Callable:
+    """The function that an executor becomes: that of its first quick call, or a general one."""
+    if _runs_python_alone(executor):
+        return _direct_call(executor)
+    own_call = next((call.own_call for call in (*executor.quick, *executor.as_python)), None)
+    if own_call is None:
+        make = LATE_BOUND["call_of_objects"] if executor.object_kinds else general_call
+        own_call = make(executor)
+    return own_call
+
+
+def _runs_python_alone(executor: Any) -> bool:
+    """Whether all calls run the Python function, whatever the arguments are."""
+    f = executor.f
+    if not executor.runs_python or executor.quick or executor.object_kinds:
+        return False
+    if type(f) is not FunctionType or str(f.__module__).startswith(IN_PYTHON):
+        return False  # a trace records a function in its place
+    return not any(run is not None for _, run, *_ in executor.keys.values())
+
+
+def _direct_call(executor: Any) -> Callable:
+    """The call of an executor that runs its Python function in all calls: it counts the call."""
+    f, counts = executor.f, zip(executor.calls, executor.missed, strict=True)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        next(counts)
+        try:
+            return f(*args, **kwargs)
         except BaseException as error:
             del args, kwargs  # a stored exception would keep them alive
             LATE_BOUND["shorten_traceback"](error)

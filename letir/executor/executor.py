@@ -22,12 +22,12 @@ from letir.executor.calls import (
     LATEST,
     Request,
     add_quick_call,
+    call_of_executor,
     call_refused,
     counter_value,
     dynamic_leaves,
     executor_name,
     fall_back,
-    general_call,
     may_run_again,
     needs_log,
     promote_plan,
@@ -131,10 +131,7 @@ class Executor(Generic[P, R]):
     def try_first(self, quick: tuple) -> None:
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
-        own_call = next((call.own_call for call in (*quick, *self.as_python)), None)
-        if own_call is None:
-            own_call = (LATE_BOUND["call_of_objects"] if self.object_kinds else general_call)(self)
-        self.__call__ = own_call  # type: ignore[method-assign]
+        self.__call__ = call_of_executor(self)  # type: ignore[method-assign]
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
         """Make a call, finding its plan by the short key of its arguments.
@@ -349,8 +346,8 @@ class Executor(Generic[P, R]):
         """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
-        self.forget_keys()
         self.runs_python, self.latest = False, None
+        self.forget_keys()
 
     @property
     def counters(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import SimpleNamespace
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 import optree
@@ -37,6 +37,8 @@ _ROOT = "self"
 _PLAIN = frozenset([int, float, bool, str, type(None)])
 _MOST_STATES = 256
 _SERIES = 8  # calls of the Python function in a row, after which most calls look for no plan
+_NEVER = 1 << 62  # stands for such a number of calls if no call looks for a plan
+_MOST_PARTS = 500  # of an object, if calls still look for a plan after such a series
 
 
 @frozen
@@ -190,6 +192,8 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
                 quick.note_failure_on_object()
             else:
                 if out is not Miss:
+                    if on_arrays.series:
+                        on_arrays.series.pop(type(args[0]), None)
                     return out
     return Miss
 
@@ -197,11 +201,11 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
 def call_of_objects(executor: Any) -> Callable:
     """The function of an executor that has been called with an object as the first argument."""
     method, general, f = executor.method, general_call(executor), executor.f
-    calls = executor.calls
+    calls, series = executor.calls, method.series
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        out = _quick_call_on_object(method, args, kwargs)
-        if out is Miss and not (args and _is_in_series(method, type(args[0]))):
+        out = _quick_call_on_object(method, args, kwargs) if method.quick else Miss
+        if out is Miss and not (series and args and _is_in_series(method, type(args[0]))):
             return general(*args, **kwargs)
         next(calls)
         return f(*args, **kwargs) if out is Miss else out
@@ -214,15 +218,17 @@ def _is_in_series(on_arrays: Any, kind: type) -> bool:
 
     It does after a series of calls that have run it, because the state of the object cannot be
     recorded or differs each time. Ever fewer calls, those with a power of two as number, look for a
-    plan: the time of a search grows with the object, which may grow with each call.
+    plan, and none if the object is large: the time of a search grows with the object, which may
+    grow with each call.
     """
     number = on_arrays.series.get(kind, 0)
     if number < _SERIES:
         return False
-    on_arrays.series[kind] = number = number + 1
-    if not number & (number - 1):
-        return False
-    next(on_arrays.calls), next(on_arrays.missed)
+    if number < _NEVER:
+        on_arrays.series[kind] = number + 1
+        if not number & (number + 1):
+            return False
+    next(on_arrays.missed_calls)
     return True
 
 
@@ -242,7 +248,7 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             state = _ObjectState.from_object(instance, places, arrays)
         except DTypeError as error:
             executor.why_python = str(error)
-            _count_in_series(on_arrays, type(instance), True)
+            _count_in_series(on_arrays, type(instance), len(places))
             return run_python_function(executor, (instance, *args), kwargs)
         if plain is not None:
             on_arrays.states[key] = state
@@ -257,16 +263,21 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     finally:
         _INSTANCE.reset(before)
     out, changed = results
-    _count_in_series(on_arrays, type(instance), changed is _AS_PYTHON)
+    _count_in_series(on_arrays, type(instance), len(places) if changed is _AS_PYTHON else None)
     for (owner, key), value in zip(changed.places, changed.values, strict=True):
         put_part(places[owner].value if owner in places else instance, key, value)
     return out
 
 
-def _count_in_series(on_arrays: Any, kind: type, is_python: bool) -> None:
-    """Count a call that has run the Python function on an object of this class, or a plan."""
-    if is_python:
-        on_arrays.series[kind] = on_arrays.series.get(kind, 0) + 1
+def _count_in_series(on_arrays: Any, kind: type, parts: int | None) -> None:
+    """Count a call that has run the Python function on an object of this class.
+
+    ``parts``: the number of parts that were searched; None for a call that has run a plan.
+    """
+    if parts is not None:
+        number = on_arrays.series.get(kind, 0)
+        is_last = number >= _SERIES and parts > _MOST_PARTS
+        on_arrays.series[kind] = _NEVER if is_last else number + 1
     elif on_arrays.series:
         on_arrays.series.pop(kind, None)
 
@@ -276,20 +287,36 @@ def call_on_first(executor: Any, args: tuple, kwargs: dict) -> Any:
     return _call_on_object(executor, executor.method, args[0], args[1:], kwargs)
 
 
+def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
+    """The function of a bound executor."""
+    f, kind = executor.f, type(instance)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if on_arrays.quick:
+            out = _quick_call_on_object(on_arrays, (instance, *args), kwargs)
+            if out is not Miss:
+                return out
+        if on_arrays.series and _is_in_series(on_arrays, kind):
+            return f(instance, *args, **kwargs)
+        return _call_on_object(executor, on_arrays, instance, args, kwargs)
+
+    return call
+
+
 class BoundExecutor(Generic[P, R]):
     """An executor as a method of ``instance``."""
 
-    def __init__(self, executor, on_arrays, instance):
-        vars(self).update(on_arrays.wrapped_names)
-        self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
+    if TYPE_CHECKING:
 
-    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        out: Any = _quick_call_on_object(self.on_arrays, (self.__self__, *args), kwargs)
-        if out is not Miss:
-            return out
-        if _is_in_series(self.on_arrays, type(self.__self__)):
-            return self.executor.f(self.__self__, *args, **kwargs)
-        return _call_on_object(self.executor, self.on_arrays, self.__self__, args, kwargs)
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    else:  # a function of its own takes less time, because ``__getattr__`` slows down attributes
+        __slots__ = ("__call__", "__dict__", "__self__", "__weakref__", "executor", "on_arrays")
+
+    def __init__(self, executor, on_arrays, instance):
+        self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
+        self.__dict__ = on_arrays.wrapped_names  # one dict for all of them: it is made in each call
+        self.__call__ = _call_of_method(executor, on_arrays, instance)  # type: ignore[method-assign]
 
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
@@ -321,7 +348,7 @@ class BoundExecutor(Generic[P, R]):
 
     def __setstate__(self, state: tuple) -> None:
         executor, instance = state
-        vars(self).update(vars(executor.__get__(instance)))
+        BoundExecutor.__init__(self, executor, executor.__get__(instance).on_arrays, instance)
 
     @property
     def held(self) -> Any:
@@ -353,6 +380,7 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
                 method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
                 method.series = {}  # numbers of calls of the Python function, by class of object
+                method.missed_calls = zip(method.calls, method.missed, strict=True)
                 holder: Any = SimpleNamespace()
                 functools.update_wrapper(holder, executor, updated=())
                 method.wrapped_names = vars(holder)

@@ -156,3 +156,54 @@ def test_calls_that_no_plan_fits_are_looked_up_once(monkeypatch):
     assert compiled.runs_python
     assert len(searches) < 20
     assert compiled.counters["invocations"] == 200
+
+
+def test_a_large_object_is_searched_no_more_after_a_series(searches):
+    diary = Diary()
+    note = jit(diary.note)
+    diary.entries = [("noted", n) for n in range(1000)]
+
+    for n in range(300):
+        note(float(n))
+
+    assert len(searches) < 14
+    assert note.counters["misses"] == note.counters["invocations"] == 300
+
+
+def counted_calls():
+    """A function that keeps a number, which no plan can change, and raises for 0.0."""
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        if type(x) is float and x == 0.0:
+            raise KeyError("zero")
+        return x * len(calls)
+
+    return f
+
+
+def test_a_function_that_always_runs_as_python_is_called_without_tests_of_its_arguments():
+    f = jit(counted_calls())
+
+    results = [f(float(n)) for n in range(1, 20)]
+    others = [f(2), f(x=np.ones(2)).tolist(), f(True)]
+    with pytest.raises(KeyError) as raised:
+        f(0.0)
+
+    assert results == [float(n * n) for n in range(1, 20)]
+    assert others == [40, [21.0, 21.0], 22]
+    assert not f.as_python and f.__call__.__code__.co_freevars == ("counts", "f")
+    assert f.counters["invocations"] == f.counters["misses"] == 23
+    assert [entry.name for entry in raised.traceback[1:]] == ["f"]
+
+
+def test_such_a_function_is_recorded_again_after_clear():
+    f = jit(counted_calls())
+    for n in range(1, 20):
+        f(float(n))
+
+    f.clear()
+
+    assert f.__call__.__code__.co_freevars != ("counts", "f")
+    assert f(1.0) == 20.0
