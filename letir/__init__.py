@@ -264,7 +264,9 @@ _LATE_BOUND = {
         "require_same_state",
     ),
     "executor.outside.iterators": ("call_watching", "run_watching_iterators", "watch_iterators"),
-    "executor.frequent_calls.outside_values": ("is_faster_in_scipy", "values_read"),
+    "executor.frequent_calls.outside_values": (
+        *("calls_letir", "is_faster_in_scipy", "values_read"),
+    ),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("guarded_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (

@@ -34,6 +34,7 @@ from letir.passes.type_propagation import propagate_shapes
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
+_NUMBERS_IN_CALLBACKS = 1 << 12  # elements of all results, at most
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
@@ -200,16 +201,41 @@ def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
     return cut
 
 
-def is_mostly_decisions(fn: Lambda) -> bool:
-    """Whether a program makes many decisions between few operations on few numbers.
+def is_faster_in_python(f: Callable, fn: Lambda) -> bool:
+    """Whether Python runs ``f`` in less time than the plan of ``fn``, its program, would take."""
+    roles = [bind.op.role for bind in fn.binds]
+    guards = roles.count("guard")
+    if guards >= _DECISIONS and _is_mostly_decisions(fn, guards):
+        return True
+    is_solver = "solver" in roles and _is_mostly_callbacks(fn)
+    return is_solver and not LATE_BOUND["calls_letir"](f)
+
+
+def _is_mostly_decisions(fn: Lambda, guards: int) -> bool:
+    """Whether a program makes many decisions, ``guards``, between few operations on few numbers.
 
     A plan would be no faster than Python, and other arguments would need another plan.
     """
-    guards = sum([bind.op.role == "guard" for bind in fn.binds])
-    if guards < _DECISIONS or len(fn.binds) > _OPERATIONS_EACH * guards:
+    if len(fn.binds) > _OPERATIONS_EACH * guards:
         return False
     avals = [binder.type for bind in fn.binds for binder in bind.binders]
     if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
         return False
     numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
     return numbers <= _NUMBERS_EACH * guards
+
+
+def _is_mostly_callbacks(fn: Lambda) -> bool:
+    """Whether a program calls solvers of SciPy with functions of few numbers, and does little else.
+
+    SciPy calls a Python function in less time than the plan of its body.
+    """
+    solvers = [bind for bind in fn.binds if bind.op.role == "solver"]
+    programs = [fn, *[body for bind in solvers for body in bind.attrs["bodies"]]]
+    binds = [bind for program in programs for bind in program.binds if bind.op.role != "solver"]
+    if any(bind.op.holds_lambdas for bind in binds):
+        return False
+    avals = [binder.type for bind in binds for binder in bind.binders]
+    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
+        return False
+    return sum(aval.size for aval in avals) <= _NUMBERS_IN_CALLBACKS

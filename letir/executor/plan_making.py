@@ -31,7 +31,7 @@ from letir.executor.calls import (
     executor_name,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
-from letir.executor.default_pipeline import is_mostly_decisions, optimize_program
+from letir.executor.default_pipeline import is_faster_in_python, optimize_program
 from letir.executor.plan_cache import ActiveRecording, Entry, Pause
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
@@ -85,11 +85,11 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
-    is_decisions = not key.has_names and is_mostly_decisions(fn)
-    version = _compile_plan(executor, fn, request, reason, simplify=not is_decisions)
+    is_python = not key.has_names and is_faster_in_python(executor.f, fn)
+    version = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
         version.generators = lifted
-    version.is_once, version.is_first = takes_next or is_decisions, is_first
+    version.is_once, version.is_first = takes_next or is_python, is_first
     executor.latest = request.spec
     executor.cache.last_compile = request.number, counter_value(executor.missed)
     if key.has_names:

@@ -6,7 +6,15 @@ Such a function may be called in place of its plan, as long as these values are 
 import dis
 from collections.abc import Callable, Iterable, Sequence
 from opcode import opmap
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType, NoneType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+    NoneType,
+)
 from typing import Any
 
 import numpy as np
@@ -32,6 +40,7 @@ _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
 )
+_MOST_FUNCTIONS = 1_000  # that are searched for a use of letir
 _MOST_IF_SMALL = 256  # elements of arguments
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
@@ -170,4 +179,31 @@ def is_faster_in_scipy(f: Callable, leaves: Sequence, has_names: bool) -> bool:
     return not LATE_BOUND["functions_faster_in_scipy"](is_small).isdisjoint(outside.read)
 
 
-LATE_BOUND.update(is_faster_in_scipy=is_faster_in_scipy, values_read=values_read)
+def calls_letir(f: Any) -> bool:
+    """Whether a function, or another one that it reads from outside, names something of letir.
+
+    Such a function may take a derivative, which a plan does not take again in each call.
+    """
+    todo, visited = [f], set()
+    for part in todo:  # each part appends what it reads
+        if _is_of_module(part, "letir"):
+            return True
+        if id(part) in visited or _is_of_library(part) or len(visited) > _MOST_FUNCTIONS:
+            continue
+        visited.add(id(part))
+        if type(part) is FunctionType:
+            names = [name for code in _codes_of(part.__code__) for name in code.co_names]
+            if "letir" in names:  # which it imports
+                return True
+            todo += [part.__globals__[name] for name in names if name in part.__globals__]
+            todo += [cell.cell_contents for cell in part.__closure__ or () if cell != CellType()]
+        elif type(part) is MethodType:
+            todo.append(part.__func__)
+        elif type(type(part)) is type and type(part).__module__ != "builtins":
+            todo += vars(part if isinstance(part, type) else type(part)).values()
+    return False
+
+
+LATE_BOUND.update(
+    calls_letir=calls_letir, is_faster_in_scipy=is_faster_in_scipy, values_read=values_read
+)

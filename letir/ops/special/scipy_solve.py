@@ -224,6 +224,7 @@ scipy_solve: Primitive = define(
     jvp=_scipy_solve_jvp,
     batch=LoopOverExamples(lambda: scipy_solve),
     holds_lambdas=True,
+    role="solver",
     source=_scipy_solve_source,
     **CALL_OF_SCIPY,
 )

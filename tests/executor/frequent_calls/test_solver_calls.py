@@ -1,0 +1,57 @@
+"""Functions that call solvers of SciPy: their callbacks take less time as Python than as plans."""
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize
+
+import letir as lt
+from letir import jit
+from letir.testing import assert_same
+
+
+def area(a):
+    return integrate.quad(lambda x: np.exp(-a * x * x), 0.0, 1.0)[0]
+
+
+def root(a):
+    return optimize.brentq(lambda x: x**3 - a, 0.0, 5.0)
+
+
+def decay(y, k):
+    return integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), y).y[:, -1]
+
+
+def slope(a):
+    return lt.grad(root)(a)
+
+
+def large(a):
+    return optimize.brentq(lambda x: (x * a).sum() - 1.0, 0.0, 5.0)
+
+
+def runs_python(fast):
+    return [entry.runs_python for entry in fast.cache.entries.values()]
+
+
+@pytest.mark.parametrize(
+    ("f", "args"), [(area, (0.7,)), (root, (2.0,)), (decay, (np.array([1.0, 2.0]), 0.5))]
+)
+def test_small_callbacks_run_as_python_after_the_first_call(f, args):
+    fast = jit(f)
+
+    for _ in range(20):
+        assert_same(f(*args), fast(*args))
+
+    assert runs_python(fast) == [True]
+    assert fast.counters["compiles"] == 1
+    assert fast.counters["misses"] == fast.counters["invocations"] == 20
+
+
+def test_a_plan_computes_derivatives_of_roots_and_large_callbacks():
+    derivative, inner, of_arrays = jit(lt.grad(root)), jit(slope), jit(large)
+
+    for _ in range(3):
+        assert np.allclose([derivative(2.0), inner(2.0)], 2.0 ** (-2 / 3) / 3, rtol=1e-9)
+        of_arrays(np.ones(10_000))
+
+    assert runs_python(derivative) == runs_python(inner) == runs_python(of_arrays) == [False]
