@@ -121,15 +121,17 @@ OPERATIONS = {  # module: the operations that it defines
         special_expm1 special_log1p special_round y0 y1 yn yv
     """,
     "special.densities": """
-        beta_cdf beta_logcdf beta_logpdf beta_logsf beta_pdf beta_ppf beta_sf cauchy_cdf
-        cauchy_logpdf cauchy_pdf cauchy_ppf cauchy_sf chi2_cdf chi2_isf chi2_logcdf chi2_logpdf
-        chi2_logsf chi2_pdf chi2_ppf chi2_sf expon_cdf expon_isf expon_logcdf expon_logpdf
-        expon_logsf expon_pdf expon_ppf expon_sf gamma_cdf gamma_isf gamma_logcdf gamma_logpdf
-        gamma_logsf gamma_pdf gamma_ppf gamma_sf laplace_cdf laplace_logpdf laplace_pdf laplace_ppf
-        laplace_sf logistic_cdf logistic_logpdf logistic_pdf logistic_ppf logistic_sf norm_cdf
-        norm_isf norm_logcdf norm_logpdf norm_logsf norm_pdf norm_ppf norm_sf poisson_cdf
-        poisson_logpmf poisson_pmf poisson_sf stdtr stdtrit t_cdf t_isf t_logcdf t_logpdf t_logsf
-        t_pdf t_ppf t_sf uniform_cdf uniform_logpdf uniform_pdf uniform_ppf uniform_sf
+        beta_cdf beta_logcdf beta_logpdf beta_logsf beta_pdf beta_ppf beta_sf cauchy_cdf cauchy_isf
+        cauchy_logcdf cauchy_logpdf cauchy_logsf cauchy_pdf cauchy_ppf cauchy_sf chi2_cdf chi2_isf
+        chi2_logcdf chi2_logpdf chi2_logsf chi2_pdf chi2_ppf chi2_sf expon_cdf expon_isf
+        expon_logcdf expon_logpdf expon_logsf expon_pdf expon_ppf expon_sf gamma_cdf gamma_isf
+        gamma_logcdf gamma_logpdf gamma_logsf gamma_pdf gamma_ppf gamma_sf laplace_cdf laplace_isf
+        laplace_logcdf laplace_logpdf laplace_logsf laplace_pdf laplace_ppf laplace_sf logistic_cdf
+        logistic_isf logistic_logcdf logistic_logpdf logistic_logsf logistic_pdf logistic_ppf
+        logistic_sf norm_cdf norm_isf norm_logcdf norm_logpdf norm_logsf norm_pdf norm_ppf norm_sf
+        poisson_cdf poisson_logpmf poisson_pmf poisson_sf stdtr stdtrit t_cdf t_isf t_logcdf
+        t_logpdf t_logsf t_pdf t_ppf t_sf uniform_cdf uniform_isf uniform_logcdf uniform_logpdf
+        uniform_logsf uniform_pdf uniform_ppf uniform_sf
     """,
     "special.gamma_gradient": "gamma_slope",
     "special.normal_cdf": "normal_cdf",

@@ -259,6 +259,38 @@ def test_at_and_beyond_the_edges_of_the_support_values_agree_with_scipy(name, me
     assert not np.isnan(gradient).any()
 
 
+FAR = np.array([-1e200, -1e20, -40.0, -0.5, 0.0, 1e-20, 1e-8, 0.3, 2.0, 40.0, 1e20, 1e200, np.nan])
+ENDS = np.array([-1.0, -0.0, 0.0, 1e-300, 1e-9, 0.3, 0.5, 0.9, 1 - 1e-12, 1.0, 1.5, np.inf, np.nan])
+
+
+@in_one_test
+@pytest.mark.parametrize("name", [*SUPPORTS, "uniform", "laplace", "logistic", "cauchy"])
+@pytest.mark.parametrize("method", ["pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf"])
+def test_far_values_and_probabilities_at_and_beyond_their_ends_agree_with_scipy(name, method):
+    shape = SUPPORTS.get(name, ())
+    distribution = getattr(stats, name)
+    if (name, method) == ("beta", "isf"):
+        return  # is not recorded
+    x = ENDS if method in ("ppf", "isf") else FAR
+    with np.errstate(all="ignore"):
+        expected = getattr(distribution, method)(x, *shape)
+        found = lt.trace(lambda x: getattr(distribution, method)(x, *shape), x)(x)
+
+    assert_close(expected, found, rtol=1e-9, atol=0)
+
+
+def test_logarithms_of_probabilities_near_one_have_derivatives():
+    chi2, t = stats.chi2, stats.t
+
+    for f in (
+        lambda x: chi2.logsf(0.2 * x, 5.0),
+        lambda x: t.logcdf(3.0 + x, 3.0),
+        lambda x: stats.cauchy.logpdf(x * 1e150) + stats.cauchy.logpdf(x),
+        lambda q: stats.cauchy.ppf(q * 0.1) + stats.cauchy.isf(1 - 0.1 * q),
+    ):
+        check_grads(f, (0.4,), order=2)
+
+
 @pytest.mark.parametrize("name", [*SUPPORTS, "uniform", "laplace", "logistic", "cauchy"])
 def test_of_a_number_values_are_scalars_as_scipys(name):
     distribution = getattr(stats, name)(*SUPPORTS.get(name, ()))

@@ -16,7 +16,7 @@ from letir.ops.define.records import composite
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import abs_ as absolute
 from letir.ops.elementwise.rounding_sign_parts import floor
-from letir.ops.elementwise.ufuncs import arctan, exp, expm1, log, log1p, tan
+from letir.ops.elementwise.ufuncs import arctan2, exp, expm1, log, log1p, tan
 from letir.ops.special.define import NO_FORM, special
 from letir.ops.special.special_functions import (
     betainc,
@@ -29,6 +29,7 @@ from letir.ops.special.special_functions import (
     gammainccinv,
     gammaincinv,
     gammaln,
+    log_expit,
     log_ndtr,
     ndtr,
     ndtri,
@@ -61,6 +62,48 @@ stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, d
 
 # ---- formulas of the standardised distributions, in z and the shape parameters ----
 
+
+def _log_of(p, rest):
+    """The logarithm of the probability ``p``, from its complement ``rest`` where that is small."""
+    is_small = p < 0.5
+    return where(is_small, log(where(is_small, p, 0.5)), log1p(-where(is_small, 0.5, rest)))
+
+
+def _with_logarithms(formulas: dict[str, Callable]) -> dict[str, Callable]:
+    """The formulas, with ``logcdf`` and ``logsf`` from ``cdf`` and ``sf``."""
+    cdf, sf = formulas["cdf"], formulas["sf"]
+    return {
+        **formulas,
+        "logcdf": lambda *operands: _log_of(cdf(*operands), sf(*operands)),
+        "logsf": lambda *operands: _log_of(sf(*operands), cdf(*operands)),
+    }
+
+
+def _cauchy_quantile(q):
+    """``-cot(pi q)``, accurate at both ends and in the middle."""
+    angle = math.pi * q + 0.0  # not -0.0
+    beside = where(q < 0.5, -1.0 / tan(angle), 1.0 / tan(math.pi * (1.0 - q)))
+    return where(absolute(q - 0.5) < 0.25, tan(math.pi * (q - 0.5)), beside)
+
+
+def _laplace_quantile(q):
+    """The quantile function of the Laplace distribution."""
+    return where(q > 0.5, -log(2 * (1 - q)), log(2 * q))
+
+
+def _t_quantile(q, df):
+    """``stdtrit``, whose value at the probability 0 is inf."""
+    return where(q == 0.0, -math.inf, stdtrit(df, q))
+
+
+def _cauchy_logpdf(z):
+    """The logarithm of the density of the Cauchy distribution; the square may not overflow."""
+    size = absolute(z)
+    is_large = size > 1e100
+    near, far = where(is_large, 0.0, z), where(is_large, size, 1.0)
+    return -math.log(math.pi) - where(is_large, 2.0 * log(far), log1p(near * near))
+
+
 _NORM: dict[str, Callable] = {
     "logpdf": lambda z: -0.5 * (z * z) - LOG_ROOT_TWO_PI,
     "cdf": ndtr,
@@ -74,25 +117,19 @@ _T = {
     "logpdf": _t_logpdf,
     "cdf": lambda z, df: stdtr(df, z),
     "sf": lambda z, df: stdtr(df, -z),
-    "logcdf": lambda z, df: log(stdtr(df, z)),
-    "logsf": lambda z, df: log(stdtr(df, -z)),
-    "ppf": lambda q, df: stdtrit(df, q),
-    "isf": lambda q, df: -stdtrit(df, q),
+    "ppf": _t_quantile,
+    "isf": lambda q, df: -_t_quantile(q, df),
 }
 _BETA = {
     "logpdf": lambda z, a, b: xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b),
     "cdf": lambda z, a, b: betainc(a, b, z),
     "sf": lambda z, a, b: betaincc(a, b, z),
-    "logcdf": lambda z, a, b: log(betainc(a, b, z)),
-    "logsf": lambda z, a, b: log(betaincc(a, b, z)),
     "ppf": lambda q, a, b: betaincinv(a, b, q),
 }
 _GAMMA = {
     "logpdf": lambda z, a: xlogy(a - 1, z) - z - gammaln(a),
     "cdf": lambda z, a: gammainc(a, z),
     "sf": lambda z, a: gammaincc(a, z),
-    "logcdf": lambda z, a: log(gammainc(a, z)),
-    "logsf": lambda z, a: log(gammaincc(a, z)),
     "ppf": lambda q, a: gammaincinv(a, q),
     "isf": lambda q, a: gammainccinv(a, q),
 }
@@ -100,8 +137,6 @@ _CHI2 = {
     "logpdf": lambda z, df: _GAMMA["logpdf"](0.5 * z, 0.5 * df) - math.log(2),
     "cdf": lambda z, df: gammainc(0.5 * df, 0.5 * z),
     "sf": lambda z, df: gammaincc(0.5 * df, 0.5 * z),
-    "logcdf": lambda z, df: log(gammainc(0.5 * df, 0.5 * z)),
-    "logsf": lambda z, df: log(gammaincc(0.5 * df, 0.5 * z)),
     "ppf": lambda q, df: 2 * gammaincinv(0.5 * df, q),
     "isf": lambda q, df: 2 * gammainccinv(0.5 * df, q),
 }
@@ -109,7 +144,7 @@ _EXPON = {
     "logpdf": lambda z: -z,
     "cdf": lambda z: -expm1(-z),
     "sf": lambda z: exp(-z),
-    "logcdf": lambda z: log(-expm1(-z)),
+    "logcdf": lambda z: _log_of(-expm1(-z), exp(-z)),
     "logsf": lambda z: -z,
     "ppf": lambda q: -log1p(-q),
     "isf": lambda q: -log(q),
@@ -119,24 +154,30 @@ _UNIFORM: dict[str, Callable] = {
     "cdf": lambda z: z,
     "sf": lambda z: 1.0 - z,
     "ppf": lambda q: q,
+    "isf": lambda q: 1.0 - q,
 }
 _LAPLACE: dict[str, Callable] = {
     "logpdf": lambda z: -absolute(z) - math.log(2),
     "cdf": lambda z: _choose(z > 0, 1.0 - 0.5 * exp(-absolute(z)), 0.5 * exp(-absolute(z))),
     "sf": lambda z: _choose(z > 0, 0.5 * exp(-absolute(z)), 1.0 - 0.5 * exp(-absolute(z))),
-    "ppf": lambda q: where(q > 0.5, -log(2 * (1 - q)), log(2 * q)),
+    "ppf": _laplace_quantile,
+    "isf": lambda q: -_laplace_quantile(q),
 }
 _LOGISTIC: dict[str, Callable] = {
     "logpdf": lambda z: -absolute(z) - 2 * log1p(exp(-absolute(z))),
     "cdf": expit,
     "sf": lambda z: expit(-z),
+    "logcdf": log_expit,
+    "logsf": lambda z: log_expit(-z),
     "ppf": lambda q: log(q) - log1p(-q),
+    "isf": lambda q: log1p(-q) - log(q),
 }
 _CAUCHY: dict[str, Callable] = {
-    "logpdf": lambda z: -math.log(math.pi) - log1p(z * z),
-    "cdf": lambda z: 0.5 + arctan(z) / math.pi,
-    "sf": lambda z: 0.5 - arctan(z) / math.pi,
-    "ppf": lambda q: tan(math.pi * (q - 0.5)),
+    "logpdf": _cauchy_logpdf,
+    "cdf": lambda z: arctan2(1.0, -z) / math.pi,
+    "sf": lambda z: arctan2(1.0, z) / math.pi,
+    "ppf": _cauchy_quantile,
+    "isf": lambda q: -_cauchy_quantile(q),
 }
 _POISSON = {
     "logpmf": lambda k, mu: xlogy(k, mu) - gammaln(k + 1) - mu,
@@ -146,15 +187,15 @@ _POISSON = {
 # name -> (formulas, number of shape parameters, bounds of the support)
 _DISTRIBUTIONS: dict[str, tuple[dict[str, Callable], int, tuple]] = {
     "norm": (_NORM, 0, (None, None)),
-    "t": (_T, 1, (None, None)),
-    "beta": (_BETA, 2, (0.0, 1.0)),
-    "gamma": (_GAMMA, 1, (0.0, None)),
-    "chi2": (_CHI2, 1, (0.0, None)),
+    "t": (_with_logarithms(_T), 1, (None, None)),
+    "beta": (_with_logarithms(_BETA), 2, (0.0, 1.0)),
+    "gamma": (_with_logarithms(_GAMMA), 1, (0.0, None)),
+    "chi2": (_with_logarithms(_CHI2), 1, (0.0, None)),
     "expon": (_EXPON, 0, (0.0, None)),
-    "uniform": (_UNIFORM, 0, (0.0, 1.0)),
-    "laplace": (_LAPLACE, 0, (None, None)),
+    "uniform": (_with_logarithms(_UNIFORM), 0, (0.0, 1.0)),
+    "laplace": (_with_logarithms(_LAPLACE), 0, (None, None)),
     "logistic": (_LOGISTIC, 0, (None, None)),
-    "cauchy": (_CAUCHY, 0, (None, None)),
+    "cauchy": (_with_logarithms(_CAUCHY), 0, (None, None)),
 }
 _OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0)}
 _OUTSIDE["logsf"] = (0.0, -math.inf)
@@ -205,7 +246,10 @@ def _probability_decomposition(method: str, formula, bounds: tuple, shapes: int)
 
     def decompose(q, *parameters):
         *shape, loc, scale = [_as_double(p) for p in parameters]
-        return formula(_as_double(q), *shape) * where(scale > 0, scale, math.nan) + loc
+        q = _as_double(q)
+        inside = (q >= 0) & (q <= 1)
+        result = formula(where(inside, q, _INSIDE), *shape) * where(scale > 0, scale, math.nan)
+        return _choose(inside, result + loc, math.nan)
 
     return decompose
 
