@@ -121,8 +121,9 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
         if iterators and executor.iterators is None:
             LATE_BOUND["watch_iterators"](executor, iterators)
         with ActiveRecording() as recording:
-            watch = LATE_BOUND["run_watching_iterators"] if iterators else _run_without_watch
-            first, has_taken = watch(iterators, do)
+            first, has_taken = (
+                LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
+            )
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
                 refuse_changed_state(executor, request, recording, (holders, before, first.fn))
     except MustRunAsPython:
@@ -147,11 +148,6 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
                 LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
-
-
-def _run_without_watch(iterators: list, do: Callable) -> tuple:
-    """``run_watching_iterators`` if there are no iterators."""
-    return do(), False
 
 
 def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:

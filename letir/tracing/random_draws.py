@@ -1,9 +1,8 @@
 """Draws from random generators during a recording, wherever the function finds the generator.
 
-During a recording the methods of NumPy's generators and of ``random.Random``, and the functions of
-``numpy.random`` and ``random``, are replaced by stand-ins. In threads that do not record, and for
-generators that the function has made and seeded itself, they call the originals. For other draws
-there are three modes of a recording:
+A recording replaces the methods of NumPy's generators and of ``random.Random``, and the functions
+of ``numpy.random`` and ``random``. In threads that do not record, and for generators that the
+function has made and seeded itself, these call the originals. Others depend on the recording:
 
 - ``REFUSE_DRAWS``: an error, because the program would repeat the numbers;
 - ``DRAW_AT_ONCE``: the generator draws, because the program runs only once, as in eager ``grad``;

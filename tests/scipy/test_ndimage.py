@@ -113,7 +113,10 @@ def test_a_filter_is_differentiated(name):
 
 REFUSED = {
     "splines": (lambda n, x: n.shift(x, 0.5), "pass order=1"),
-    "a period of n - 1": (lambda n, x: n.shift(x, 1, order=1, mode="wrap"), "mode='wrap' is not supported"),
+    "a period of n - 1": (
+        lambda n, x: n.shift(x, 1, order=1, mode="wrap"),
+        "mode='wrap' is not supported",
+    ),
 }
 
 
