@@ -184,7 +184,7 @@ def calls_letir(f: Any) -> bool:
 
     Such a function may take a derivative, which a plan does not take again in each call.
     """
-    todo, visited = [f], set()
+    todo, visited = [f], set[int]()
     for part in todo:  # each part appends what it reads
         if _is_of_module(part, "letir"):
             return True

@@ -48,7 +48,8 @@ def seed_numbers(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 def _seed_number(seed: Any) -> Any:
     if not isinstance(seed, Value) or seed.shape:
         return seed
-    return int(seed) if seed.is_integer_scalar() else seed.known_number("a seed")
+    traced: Any = seed
+    return int(traced) if traced.is_integer_scalar() else traced.known_number("a seed")
 
 
 def is_seed_given(args: tuple, kwargs: dict) -> bool:
