@@ -11,6 +11,7 @@ import inspect
 import json
 import operator
 import types
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,9 @@ def words(text: str) -> list[str]:
 # Operations on functions that CuPy lacks and that are not composed of others.
 LACKING = words(
     """
-    beta_logsf beta_sf betaincc dawsn erfi generalized_eigh iv ive jv kn kv kve ndtri_exp odeint
-    riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf t_sf wofz
-    wrightomega yv bin_count scipy_solve
+    beta_logcdf beta_logsf beta_sf betaincc dawsn erfi generalized_eigh iv ive jv kn kv kve
+    ndtri_exp odeint riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf
+    t_sf wofz wrightomega yv bin_count scipy_solve
     """
 )
 # Operations whose derivatives need such a function.
@@ -46,6 +47,9 @@ ON_HOST = ["generator_draw"]
 TAKE_ARRAYS = words("broadcast_to concatenate dot inner interp polygamma")
 
 
+_arrays: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # id of host -> array
+
+
 class DeviceArray:
     """An array outside the host's memory."""
 
@@ -55,6 +59,7 @@ class DeviceArray:
 
     def __init__(self, host):
         self.host = np.asarray(host)
+        _arrays[id(self.host)] = self
 
     def __array__(self, *args, **kwargs):
         raise TypeError("Implicit conversion to a NumPy array is not allowed")
@@ -71,6 +76,12 @@ class DeviceArray:
         """The flags that CuPy's arrays have."""
         found = {name: getattr(self.host.flags, name) for name in API["cupy.ndarray.flags"]}
         return types.SimpleNamespace(**found)
+
+    @property
+    def base(self):
+        """The array whose memory this one views: an existing one, so that references count."""
+        base = self.host.base
+        return _arrays.get(id(base)) or to_device(base)
 
     def __getattr__(self, name):
         if name not in ARRAY:
@@ -161,6 +172,12 @@ def refuse_unequal_stacks(a, b):
     """Of ``cupy.linalg.solve``."""
     if b.ndim != 1 and a.shape[:-1] != b.shape[:-1]:
         raise ValueError("a must have (..., M, M) shape and b must have (..., M, K)")
+
+
+def broadcast_to(array, shape):
+    """CuPy's: its arrays have no flag that makes them read-only."""
+    found = np.broadcast_to(array, shape)
+    return np.lib.stride_tricks.as_strided(found, found.shape, found.strides)
 
 
 # What CuPy refuses by the values of arguments, as seen on a device.
@@ -268,7 +285,7 @@ class DeviceModule:
         if isinstance(found, type) or not callable(found):
             return found
         self.calls.append(name)
-        return device_function(found, name, facts)
+        return device_function(broadcast_to if name == "broadcast_to" else found, name, facts)
 
 
 def device_function(function, name: str, facts):

@@ -101,7 +101,13 @@ def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
     cts = [np.ones_like(outs[i]) for i in g.df_input_vjps if i < len(outs)]
 
     with np.errstate(all="ignore"):
-        assert_same(g.backward(residuals, *cts), kept.backward(fewer, *cts))
+        try:
+            expected = g.backward(residuals, *cts)
+        except np.linalg.LinAlgError:  # of qr at a singular matrix
+            with pytest.raises(np.linalg.LinAlgError):
+                kept.backward(fewer, *cts)
+            return
+        assert_same(expected, kept.backward(fewer, *cts))
 
 
 @given(programs(most_steps=8), st.booleans())
