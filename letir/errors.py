@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from numpy.exceptions import AxisError
 from numpy.linalg import LinAlgError
 
-E = TypeVar("E", bound=Exception)  # an error that is returned as it is
+E = TypeVar("E", bound=Exception)  # an error that is returned unchanged
 # called with each error that NumPy's own functions would not raise, in the order of creation
 WATCHERS: list[Callable[[Exception], None]] = []
 

@@ -172,7 +172,8 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> Rul
     ]
     count = len(builder.params)
     values: dict[Local, Value] = {}
-    for local in (*bind.args, *bind.binders):
+    sources = (*bind.args, *bind.binders)
+    for local in sources:
         if type(local) is Local and local not in values:
             values[local] = builder.param(local.type)
     args = [values[a] if type(a) is Local else a.value for a in bind.args]
@@ -192,22 +193,14 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> Rul
     # only what the rule reads is captured, so that other values can be freed
     directions_set = set(fn.params[:count])
     used = [p for p in _first_uses(fn) if p not in directions_set]
-    positions = _first_positions((*bind.args, *bind.binders))
-    origin = {value.arg: positions[local] for local, value in values.items()}
+    positions = dict(zip(reversed(sources), range(len(sources) - 1, -1, -1), strict=True))
+    origin = {value.arg: positions[local] for local, value in values.items()}  # the first ones
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
     captured = tuple(origin[p] for p in used)
     missing = tuple((i, v.reason) for i, v in enumerate(rule_results) if type(v) is Absent)
     return RuleBody(*compile_steps(body), body, captured, tuple(results), attrs, types, missing)
-
-
-def _first_positions(args: tuple) -> dict:
-    """{argument: the first position at which it occurs}."""
-    result: dict = {}
-    for i, arg in enumerate(args):
-        result.setdefault(arg, i)
-    return result
 
 
 def _is_repeatable(op: Primitive) -> bool:

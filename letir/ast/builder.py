@@ -2,7 +2,7 @@
 
 A builder appends binds and infers their types; ``_infer_types`` is the only caller of type rules,
 with a cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or
-an executor that computes at once) with NumPy's operators and methods.
+an executor that computes immediately) with NumPy's operators and methods.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Which values carry derivatives, judged by their types, and the types of these derivatives.
+"""Which types of values carry derivatives, and the types of these derivatives.
 
 Floating and complex values carry derivatives, integers and booleans do not. The docstring of each
 function says what it returns for unknown types. Whether results of users' functions require grad is

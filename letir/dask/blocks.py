@@ -105,7 +105,7 @@ def in_one_task(program: BlockProgram, operands: Sequence, avals: Sequence[Array
 
 
 def as_dask(operand: Any) -> Any:
-    """An array with axes as a Dask array of one block; other values as they are."""
+    """An array with axes as a Dask array of one block; other values unchanged."""
     if isinstance(operand, np.ndarray) and operand.ndim:
         return da.from_array(operand, chunks=-1)
     return operand
@@ -117,7 +117,7 @@ def in_one_block(operand: Any) -> Any:
 
 
 def without_empty_blocks(operand: Any) -> Any:
-    """An array without blocks that have no elements, unless it has none; other values as they are.
+    """An array without blocks that have no elements, unless it has none; other values unchanged.
 
     Dask's own functions fail for such blocks, and so do extrema.
     """

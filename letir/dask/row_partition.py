@@ -2,7 +2,7 @@
 
 Binds are sorted into phases. Phase 0 needs only the arguments; phase 1 also needs reductions over
 all rows that phase 0 computes, and so on. In each phase the binds that act on rows (``row_rules``)
-form one group, which becomes one bind of the operation ``ROWS``; other binds stay as they are.
+form one group, which becomes one bind of the operation ``ROWS``; other binds do not change.
 """
 
 import uuid

@@ -1,4 +1,4 @@
-"""``Recorder``: the emitter of Variables, which computes each operation at once and records a node.
+"""``Recorder``: the emitter of Variables, which computes operations immediately and records nodes.
 
 Every operation passes through ``apply``; its cost is measured in benchmarks, row "eager".
 """

@@ -1,4 +1,4 @@
-"""``ComputingEmitter``: an emitter with which derivative rules compute on arrays at once."""
+"""``ComputingEmitter``: an emitter with which derivative rules compute on arrays immediately."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -26,7 +26,7 @@ class Environment:
 
     def __init__(self, fn: Lambda, args: Sequence):
         self.left = use_counts(fn).copy()  # a copy: the counts are cached on the program
-        # unused arguments are dropped at once
+        # unused arguments are dropped immediately
         self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if p in self.left}
         self.at: Bind | None = None  # the bind that is being evaluated, for error messages
 

@@ -321,7 +321,7 @@ class Executor(Generic[P, R]):
         return LATE_BOUND["transformed_executor"](self, transform)
 
     def remember_key(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
-        """Store the plan for the short key of a call, so that the next call finds it at once."""
+        """Store the plan for the short key of a call, by which the next call finds it."""
         if entry.is_evicted or self.options.profile or needs_log(version):
             return
         if entry.runs_python:

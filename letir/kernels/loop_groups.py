@@ -60,7 +60,7 @@ def loop_kernel(bind: Bind, is_exact: bool = False) -> LoopKernel | None:
 
 
 def is_plain_loop(bind: Bind) -> bool:
-    """Whether a bind is a loop that may become a kernel, judged by its record and bodies alone."""
+    """Whether the record and the bodies of a bind allow it to become a kernel with a loop."""
     layout = bind.op.bodies
     if layout is None or layout.loop not in ("numbers", "test", "elements"):
         return False

@@ -51,7 +51,7 @@ def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] 
 
 
 def has_form(bind: Bind) -> bool:
-    """Whether a bind may be part of an unrolled kernel, judged by its record alone."""
+    """Whether the record of a bind allows it to be part of an unrolled kernel."""
     op = bind.op
     if op.role == "fused":
         return all(map(has_form, bind.attrs["body"].binds))

@@ -121,7 +121,7 @@ class NdIter:
         self.close()
 
     def close(self) -> None:
-        """Does nothing: writes are recorded at once."""
+        """Does nothing: writes are recorded immediately."""
 
 
 class Broadcast:

@@ -50,7 +50,7 @@ def _unpaused_trace() -> Trace | None:
 def _make_array(name: str, function: Callable, *args, **kwargs):
     """Call NumPy's ``function``, in a trace as a buffer that is recorded by the operation ``name``.
 
-    With traced arguments the operation is recorded at once.
+    With traced arguments the operation is recorded immediately.
     """
     trace = _unpaused_trace()
     if trace is None:

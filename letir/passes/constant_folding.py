@@ -204,7 +204,7 @@ def _may_be_constant(result, aval: ArrayType) -> bool:
 
 
 def _freeze_result(result):
-    """A read-only copy in the same memory order; scalars and numbers as they are."""
+    """A read-only copy in the same memory order; scalars and numbers unchanged."""
     if type(result) is not np.ndarray:
         return result
     frozen = np.array(result, order="K", copy=True)

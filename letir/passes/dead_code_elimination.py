@@ -231,7 +231,7 @@ def dead_code(fn: Lambda) -> Lambda:
     Unused results of conditionals, gradient steps and loops are dropped too [semantics.md F4], with
     the binds that only they need in the bodies; a carried value is dropped if no live result
     depends on it. Linear in the number of binds. Keeps binders, order, effects, parameters and
-    results; a program without dead code is returned as it is.
+    results; a program without dead code is returned unchanged.
 
     >>> from letir import parse
     >>> print(dead_code(parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %1 }")))

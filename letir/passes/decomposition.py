@@ -80,7 +80,7 @@ class CompositeParts:
     programs: dict[int, tuple[Lambda, Lambda]] = field(factory=dict)  # by id: (from, to)
 
     def decompose_level(self, fn: Lambda) -> Lambda:
-        """``fn`` without composites; bodies stay as they are."""
+        """``fn`` without composites; bodies do not change."""
         if not any(self.is_wanted(bind.op) for bind in fn.binds):
             return fn
         names: dict[Local, Arg] = {}

@@ -22,7 +22,7 @@ def join_error_regions(fn: Lambda) -> Lambda:
     A recording puts each operation into a region of its own; entering the state once is faster, and
     the operations of one region can be fused. Binds between two regions join them if their results
     are new arrays and they neither warn nor raise, whatever the state. Regions in which errors
-    raise exceptions stay as they are. Linear in the number of binds.
+    raise exceptions do not change. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> modes = "divide='ignore', over='ignore', under='ignore', invalid='ignore'"

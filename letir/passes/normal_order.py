@@ -18,7 +18,7 @@ def normalize_order(fn: Lambda) -> Lambda:
 
     Programs that differ only in the order of binds become equal. Effects keep their order, and no
     bind moves before an effect that it follows [semantics.md C5]; dead binds come last. A program
-    that writes to its arguments stays as it is. For comparisons only: other passes preserve the
+    that writes to its arguments does not change. For comparisons only: other passes preserve the
     order [semantics.md A2]. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse

@@ -1,0 +1,1 @@
+"""Programs as NumPy source (``functions``, ``steps``), and compared side by side."""

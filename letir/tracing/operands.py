@@ -128,7 +128,7 @@ def array_of_operand(x: Any) -> Any:
 
 
 def array_of_sequence(x: Any) -> Any:
-    """A range, deque or other sequence as a list or an array; other objects are returned as is."""
+    """A range, deque or other sequence as a list or an array; other objects unchanged."""
     if isinstance(x, bytearray | memoryview | array):
         return np.asarray(x)
     is_other = isinstance(x, Sequence) and not isinstance(x, list | tuple | str | bytes)

@@ -324,7 +324,7 @@ class _CapturedState(Value):
 
 
 def _captured_generator(root: Trace, generator: Any) -> Any:
-    """The traced generator for a generator that is not an argument; None if it draws at once."""
+    """The traced generator for one that is not an argument; None if it draws immediately."""
     lifted = root.__dict__.setdefault("lifted_generators", {})
     if id(generator) not in lifted:
         try:

@@ -65,7 +65,7 @@ class _NoValue:
 
 
 ABSENT = _NoValue()
-EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes at once, on demand, or never
+EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes immediately, on demand, or never
 # draws of generators, see random_draws
 REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = "refused", "at once", "lifted"
 SETTING_FILES.add(__file__)
@@ -194,7 +194,7 @@ class Trace(ChangesArguments, LetBuilder):
             if any(Size in map(type, getattr(arg.type, "shape", ())) for arg in args):
                 LATE_BOUND["note_refusal"](error)  # other sizes may not raise this error
             raise
-        # an operation without results is an effect for the replay; but a guard is checked at once
+        # an operation without results has its effect in the replay, but a guard is checked now
         is_computed = self.mode is EAGER and (binders or op.role in ("guard", "guard_raised"))
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
         if op.raises or op.holds_lambdas or (binders and getattr(binders[0].type, "weak", False)):

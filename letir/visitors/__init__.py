@@ -1,0 +1,1 @@
+"""Traversals of programs: visitors, uses and definitions of locals, and substitution."""

@@ -1,5 +1,5 @@
 """``Backward``: the reverse transform over a recorded tape, emitting into an executor that computes
-at once or, under ``create_graph``, into a recorder [semantics.md D15].
+immediately or, under ``create_graph``, into a recorder [semantics.md D15].
 
 Nodes run from the last to the first: ``order`` grows with time, so every user of a value has run
 before the node that made it, and its gradient is complete. Contributions are summed in the order in

@@ -51,7 +51,7 @@ class Differentiable:
         self.changed, self.executed = changed_params(program), weakref.ref(optimized)
         self.parts = _program_parts(optimized, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
-        # for the use counts: each part reads its operands at once
+        # for the use counts: each part reads its operands immediately
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
         self.outer = Lambda(optimized.params, binds, optimized.ret)
 

@@ -110,7 +110,7 @@ def create_autodiff_subgraphs(
     """``fn`` with its differentiable parts as ``differentiable_graph`` binds.
 
     ``optimize`` is applied to the forward program of each. Parts with fewer than ``fewest`` binds
-    that require grad stay as they are. Linear time.
+    that require grad do not change. Linear time.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {

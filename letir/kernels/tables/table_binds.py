@@ -18,7 +18,7 @@ _MOST_READ = 1 << 15  # the most elements of an operand
 
 
 def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
-    """Whether a bind may be part of a table, judged by its record and its types."""
+    """Whether the record and the types of a bind allow it to be part of a table."""
     op = bind.op
     if is_exact and not op.exact and not op.moves_elements and op.update is None:
         return False

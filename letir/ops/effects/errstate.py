@@ -33,7 +33,7 @@ def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid)
 def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     """``rule(*values)``, its operations recorded as one ``errstate`` bind.
 
-    Results that are not Values (None, absent rules) are returned as they are.
+    Results that are not Values (None, absent rules) are returned unchanged.
     """
     inner = LetBuilder()
     stand_ins = [inner.param(v.type) if isinstance(v, Value) else v for v in values]

@@ -20,7 +20,7 @@ def array_of_list(x: Any) -> Any:
 def shuffle_list(generator: Any, items: list) -> None:
     """Put a list in random order.
 
-    Numbers of one kind are moved by operations of the program. Other objects stay as they are, and
+    Numbers of one kind are moved by operations of the program. Other objects do not change, and
     the order is guarded.
     """
     count = len(items)

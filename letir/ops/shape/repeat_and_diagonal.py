@@ -47,7 +47,7 @@ def _integer_or_tuple(numbers):
 def _whole_count(count: Any) -> Any:
     """A count as np.roll and np.repeat take it: a boolean or a float as an integer, with a guard.
 
-    Arrays, and lists of counts but for their items, are returned as they are.
+    Arrays, and lists of counts but for their items, are returned unchanged.
     """
     if isinstance(count, list | tuple):
         return [_whole_count(n) for n in count]

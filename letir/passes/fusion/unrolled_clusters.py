@@ -147,7 +147,7 @@ def unrolled_clusters(
 ) -> list:
     """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution.
 
-    ``has_form(bind)``: whether a bind may be part of a kernel, judged by its record.
+    ``has_form(bind)``: whether the record of a bind allows it to be part of a kernel.
     ``kernel_of(body)``: the kernel of a body, None if it has none after all. Equal clusters, as of
     the steps of an unrolled loop, have the same body and the same kernel.
     """

@@ -134,7 +134,7 @@ class _Unroller:
     # ---- fori_loop ----
 
     def unroll_fori(self, bind: Bind) -> Sequence[Arg] | None:
-        """The results of a ``fori_loop``; None if it stays as it is."""
+        """The results of a ``fori_loop``; None if it does not change."""
         lower, upper, *operands = bind.args
         body = bind.attrs["body"]
         avals = [arg.type for arg in operands]
@@ -218,7 +218,7 @@ def _may_unroll(body: Lambda, args: Sequence, returned: Sequence) -> bool:
 
 
 def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
-    """The results of a ``scan``; None if it stays as it is."""
+    """The results of a ``scan``; None if it does not change."""
     steps = scan_steps(bind)
     if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None

@@ -115,7 +115,7 @@ def copy_outliving_views(fn: Lambda) -> Lambda:
     builder = LetBuilder()
     for bind in fn.binds:
         if bind.binders and bind.binders[0] in marked:
-            # the binder is reused for the copy, so that its uses stay as they are
+            # the binder is reused for the copy, so that its uses do not change
             part = Local(bind.binders[0].type)
             builder.binds.append(bind.replace(binders=(part,)))
             attrs = copy.complete({})

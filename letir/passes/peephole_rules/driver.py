@@ -45,7 +45,7 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers, and consecutive sums are merged.
 
     Linear in the number of binds; keeps parameters and effects, and leaves dead binds to
-    ``dead_code``. A program without matching binds is returned as it is.
+    ``dead_code``. A program without matching binds is returned unchanged.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
@@ -72,7 +72,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     """``fn`` with its binds rewritten by ``rules``, a table that ``merge_rules`` made.
 
     A rule ``(bind, facts)`` returns a bind with the same binders, a replacement for the only
-    result, or None. Results of unknown type stay as they are.
+    result, or None. Results of unknown type do not change.
     """
     facts = ValueFacts(fn)
     names: dict[Local, Arg] = {}

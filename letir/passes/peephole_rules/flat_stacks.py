@@ -20,7 +20,7 @@ _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64))
 def flatten_stacks(fn: Lambda) -> Lambda:
     """Stack the scalars of a matrix at once and reshape the result, not row by row.
 
-    Applies to rows that are used nowhere else. Bodies stay as they are. Linear time.
+    Applies to rows that are used nowhere else. Bodies do not change. Linear time.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[], %1: float64[] {

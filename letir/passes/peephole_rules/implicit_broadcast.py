@@ -16,7 +16,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
 
     NumPy iterates over strides of 0 in both cases, so results have the same bits and memory order.
     Linear in the number of binds; a dead ``broadcast_to`` is left to ``dead_code``. A program
-    without any is returned as it is.
+    without any is returned unchanged.
 
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code

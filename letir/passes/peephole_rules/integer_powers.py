@@ -15,7 +15,7 @@ def multiply_powers(fn: Lambda, *, exact: bool = False) -> Lambda:
     """Compute ``x**3`` and ``x**4`` by multiplications, which take a tenth of the time.
 
     The results of floating powers differ from NumPy's in the last bits; with ``exact`` the program
-    stays as it is. Squares are products anyway, with NumPy's bits. Also in bodies. Linear in the
+    does not change. Squares are products anyway, with NumPy's bits. Also in bodies. Linear in the
     number of binds; ``fn`` itself is returned if it has no such power.
 
     >>> from letir.ast.text.parser import parse

@@ -35,7 +35,7 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     Sums of thin products become one product of the concatenated factors; independent products with
     a common factor become parts of one product; a stack of small matrices times one large matrix
     becomes a product of two matrices. The order of summation is that of the larger product: results
-    agree within the rounding bound, and with ``exact`` the program stays as it is. Also in bodies.
+    agree within the rounding bound, and with ``exact`` the program does not change. Also in bodies.
     Linear in the number of binds; ``fn`` itself is returned if nothing is merged.
 
     >>> from letir.ast.text.parser import parse

@@ -24,7 +24,7 @@ _MOST_OF_ROW = 16  # rows and columns of another factor for which a kernel compu
 def flatten_products(fn: Lambda) -> Lambda:
     """Multiply all rows of a stack of small matrices by a large matrix at once.
 
-    Bodies stay as they are. Linear time; ``fn`` itself is returned if it has no such product.
+    Bodies do not change. Linear time; ``fn`` itself is returned if it has no such product.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float32[50, 8, 256], %1: float32[256, 128] {

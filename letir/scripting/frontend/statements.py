@@ -350,7 +350,7 @@ class Gradients:
 
 
 def _may_be_several(term: Term, body: list[Statement]) -> bool:
-    """Whether a term may be a tuple, judged by its form."""
+    """Whether a term may be a tuple, as far as its form shows."""
     if type(term) is Choice:
         return True
     if type(term) is Name:

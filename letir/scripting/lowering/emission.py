@@ -1,7 +1,7 @@
 """Lowering of scripts to programs: ``ScriptLowering`` evaluates a function on a builder's Values.
 
-Known values (numbers, known shapes, dtypes) are computed at once; everything else becomes a bind
-with the script's line. Types may be unknown: then shapes are values too.
+Known values (numbers, known shapes, dtypes) are computed immediately; everything else becomes a
+bind with the script's line. Types may be unknown: then shapes are values too.
 """
 
 from collections.abc import Callable, Mapping

@@ -101,7 +101,7 @@ class Buffer(Tracer):
         return self.held_value
 
     def as_constant(self) -> np.ndarray:
-        """The array itself, for callers that read it at once and do not keep it."""
+        """The array itself, for callers that read it immediately and do not keep it."""
         return self.held_value
 
     def read_only(self) -> np.ndarray:
@@ -184,7 +184,7 @@ class Buffer(Tracer):
         return Tracer.replace(self, new)
 
     def changes_unrecorded(self) -> bool:
-        """Whether known values are written at once: not in a trace inside the buffer's trace."""
+        """Whether known values are written immediately: not in a trace inside the buffer's."""
         active = ACTIVE.get()
         active = active.trace if isinstance(active, Paused) else active
         return active is self.emitter or not self.emitter.is_open
