@@ -285,7 +285,7 @@ def test_a_shared_rule_is_specialized_separately_for_each_grad_of():
 
 
 @each_sample(in_one_test=True)
-def test_a_program_survives_text_and_pickle(op, sample):
+def test_a_program_survives_printing_parsing_and_pickling(op, sample):
     program, _ = applied(op, sample, constants=True)
 
     assert program == parse(dumps(program))
@@ -293,7 +293,7 @@ def test_a_program_survives_text_and_pickle(op, sample):
 
 
 @each_sample(is_differentiable, in_one_test=True, quick=2)
-def test_a_gradient_program_survives_text_and_pickle(op, sample):
+def test_a_gradient_program_survives_printing_parsing_and_pickling(op, sample):
     df = differentiate(applied(op, sample)[0]).df
 
     assert df == parse(dumps(df))

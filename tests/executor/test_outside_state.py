@@ -88,7 +88,7 @@ def test_a_loop_over_an_iterator_outside_moves_on():
     assert [float(f(ONES)) for _ in range(2)] == [3.0, 7.0]
 
 
-def test_values_kept_beside_an_iterator_are_numbers():
+def test_values_kept_next_to_an_iterator_are_numbers():
     names, kept = itertools.count(1), {}
 
     def f(x):
@@ -520,7 +520,7 @@ def test_a_list_or_dict_that_the_function_changes_is_changed(f, given):
         assert plain == changed
 
 
-def test_a_counter_beside_a_changed_list_counts_each_call_once():
+def test_a_counter_next_to_a_changed_list_counts_each_call_once():
     calls = []
 
     @jit

@@ -181,7 +181,7 @@ def test_a_generator_moves_on_wherever_it_is_kept(make):
     np.testing.assert_array_equal(expected, actual)
 
 
-def test_a_generator_made_anew_in_each_call_leaves_the_function_compiled():
+def test_a_generator_made_again_in_each_call_leaves_the_function_compiled():
     def f(x):
         return x + np.random.default_rng(4).normal()
 

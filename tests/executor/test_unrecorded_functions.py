@@ -65,7 +65,7 @@ RESULTS_OF_OTHER_KINDS = {
 
 
 @pytest.mark.parametrize("name", RESULTS_OF_OTHER_KINDS)
-def test_arrays_of_texts_objects_and_dates_are_made_by_python(name):
+def test_arrays_of_strings_objects_and_dates_are_made_by_python(name):
     f = RESULTS_OF_OTHER_KINDS[name]
     fast = lt.jit(f)
 

@@ -43,7 +43,7 @@ def test_draws_of_another_thread_are_not_the_functions(drawing_thread):
         lt.jit(lambda x, rng: x + rng.normal(size=3))(np.ones(3), np.random.default_rng(n))
 
 
-def test_draws_of_the_function_are_found_beside_those_of_another_thread(drawing_thread):
+def test_draws_of_the_function_are_found_next_to_those_of_another_thread(drawing_thread):
     draw = np.random.mtrand._rand.random  # a method that was bound before the recording
 
     for _ in range(10):

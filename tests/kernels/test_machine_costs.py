@@ -89,7 +89,7 @@ def test_costs_of_other_processors_stay_in_the_file(file):
 
 
 @pytest.mark.parametrize("text", ["", "[", "[1]", "3", '"x"', "\udc80"])
-def test_a_damaged_file_is_ignored_with_a_warning_and_written_anew(file, caplog, text):
+def test_a_damaged_file_is_ignored_with_a_warning_and_written_again(file, caplog, text):
     file.parent.mkdir()
     file.write_bytes(text.encode(errors="surrogateescape"))
 

@@ -66,7 +66,7 @@ def test_control_flow_on_arrays_agrees_with_plain_loops(program):
 
 @QUICK
 @given(programs(control_flow=True))
-def test_programs_survive_text(program):
+def test_programs_survive_printing_and_parsing(program):
     fn, _ = program
     again = lt.parse(lt.dumps(fn))
 

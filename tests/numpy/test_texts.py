@@ -15,7 +15,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)
-def test_choices_among_texts_are_guarded(f):
+def test_choices_among_strings_are_guarded(f):
     x, other = np.array([2.0, -1.0]), np.array([-2.0, 3.0])
     program, jitted = lt.trace(f, x), lt.jit(f)
 
@@ -27,7 +27,7 @@ def test_choices_among_texts_are_guarded(f):
     np.testing.assert_allclose(lt.grad(lambda x: f(x).sum())(x), f(np.ones(2) * x) / x)
 
 
-def test_a_choice_of_traced_numbers_and_texts_is_refused():
+def test_a_choice_of_traced_numbers_and_strings_is_refused():
     with pytest.raises(lt.DTypeError, match="is not an array of numbers"):
         lt.trace(lambda x: np.where(x > 0, x, "a"), np.ones(2))
 

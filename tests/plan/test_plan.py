@@ -146,7 +146,7 @@ def test_steps_of_a_plan_call_numpys_ufuncs_directly():
     assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.arctan2, np.multiply]
 
 
-def test_numbers_beside_arrays_are_converted_when_the_plan_is_made():
+def test_numbers_next_to_arrays_are_converted_when_the_plan_is_made():
     fn = lt.trace(lambda x: np.maximum(x * 2, 0.5), X)
 
     assert [np.ndarray, np.ndarray] == [type(n) for n in plan_of(fn).tables[np].rest]
@@ -402,7 +402,7 @@ def test_results_share_no_memory_with_constants():
 
 
 @pytest.mark.parametrize("n", [3, 2.5])
-def test_a_number_beside_a_python_number_selects_the_same_loop(n):
+def test_a_number_next_to_a_python_number_selects_the_same_loop(n):
     """NumPy's ldexp of a Python integer and an array is a float16."""
     assert_same(np.ldexp(n, 15), lt.jit(lambda n: np.ldexp(n, 15))(n))
 

@@ -219,7 +219,7 @@ def test_a_program_with_constants_is_one_function():
     assert_same(a @ X[:2], fast(X[:2])[0])
 
 
-def test_results_beside_constants_need_no_second_function():
+def test_results_next_to_constants_need_no_second_function():
     names = {0: "none", 2: "two"}
 
     def f(x, s):
@@ -262,7 +262,7 @@ def test_generators_get_back_their_states_if_a_call_runs_another_way():
     assert all(quick.in_parts is not None for quick in fast.quick)
 
 
-def test_singular_matrices_raise_beside_functions_that_warn():
+def test_singular_matrices_raise_next_to_functions_that_warn():
     fast = lt.compile(lt.trace(lambda x: np.linalg.inv(x) + np.unwrap(x), POSITIVE))
     for _ in range(6):
         assert_same(np.linalg.inv(POSITIVE) + np.unwrap(POSITIVE), fast(POSITIVE))

@@ -167,7 +167,7 @@ def test_a_number_of_the_program_takes_part_in_promotion_as_it_did(number):
 # ---- Python numbers are weak ----
 
 
-def test_a_learning_rate_leaves_float32_as_it_is():
+def test_a_learning_rate_leaves_float32_unchanged():
     """[A1]"""
     w, g = np.ones(3, np.float32), np.full(3, 0.5, np.float32)
     f = lt.trace(lambda w, g, rate: w - rate * g, w, g, 0.1)

@@ -381,7 +381,7 @@ def half(x):
     return x / 2
 
 
-def test_a_function_with_a_cache_is_called_anew_in_each_recording():
+def test_a_function_with_a_cache_is_called_again_in_each_recording():
     factorial.cache_clear()
     f = lt.jit(lambda x, n: half(x) * factorial(n))
 
@@ -438,7 +438,7 @@ def test_the_format_of_an_array_is_numpys_error():
     [str, repr, "{}".format, lambda x: f"{x}", lambda x: ",".join(map(str, [x, x]))],
 )
 @pytest.mark.parametrize("x", [2.5, np.float64(2.5), np.array([1.0, -0.0]), np.array([1j, np.nan])])
-def test_a_text_that_is_not_printed_is_guarded(text, x):
+def test_a_string_that_is_not_printed_is_guarded(text, x):
     def f(x):
         return 0 * x + len(text(x))
 
@@ -451,7 +451,7 @@ def test_a_text_that_is_not_printed_is_guarded(text, x):
         program(other)
 
 
-def test_a_printed_text_that_comes_back_as_a_result_is_guarded():
+def test_a_printed_string_that_is_also_a_result_is_guarded():
     def f(x):
         out = io.StringIO()
         print(f"{x[0]:.2f}", file=out)
@@ -538,7 +538,7 @@ def test_an_integer_power_of_a_complex_array_is_that_of_the_operator(n):
         program(z, 7)
 
 
-def test_a_text_that_numpy_makes_of_an_array_is_guarded():
+def test_a_string_that_numpy_makes_of_an_array_is_guarded():
     def f(x):
         return 0 * x + len(np.array2string(x, precision=2))
 

@@ -56,7 +56,7 @@ NESTINGS = {
 
 @in_one_test
 @pytest.mark.parametrize("tree", NESTINGS.values(), ids=list(NESTINGS))
-def test_arguments_and_results_nest_alike(tree):
+def test_arguments_and_results_nest_in_the_same_way(tree):
     f = lt.trace(lambda tree: tree, tree)
 
     assert_same(tree, f(tree))
@@ -226,7 +226,7 @@ def test_aux_may_hold_strings_and_none():
         assert repr((np.ones(3), f(X)[1])) == repr(gradient(X))
 
 
-def test_a_text_made_of_a_traced_value_without_a_value_is_refused():
+def test_a_string_made_of_a_traced_value_without_a_value_is_refused():
     with pytest.raises(lt.TraceError, match="return the traced value itself"):
         lt.trace(lambda x: f"the sum is {x.sum()}", X, abstract=True)
 

@@ -153,7 +153,7 @@ def test_passing_a_program_instead_of_its_body_is_an_error_with_the_remedy():
         Names().visit(parse("lambda %0 { return %0 }"))
 
 
-def test_an_exception_of_a_method_passes_through_as_it_is():
+def test_an_exception_of_a_method_passes_through_unchanged():
     error = KeyError("the user's own")
 
     class Fails(Names):

@@ -173,7 +173,7 @@ def test_steps_of_passes_are_the_programs_that_the_passes_return():
         ]
 
 
-def test_a_pass_that_makes_a_program_anew_keeps_its_numbers():
+def test_a_pass_that_makes_a_new_program_keeps_its_numbers():
     def renamed(fn):
         return lt.parse(lt.dumps(fn))
 

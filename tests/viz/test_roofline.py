@@ -33,7 +33,7 @@ def test_products_are_counted_from_their_records():
     assert counts(np.dot, x, 2.0) == {"dot": 20}
 
 
-def test_a_convolution_and_its_gradients_count_alike():
+def test_a_convolution_and_its_gradients_count_the_same_operations():
     x, w = np.ones((2, 3, 8, 8)), np.ones((5, 3, 3, 3))
 
     def loss(x, w):

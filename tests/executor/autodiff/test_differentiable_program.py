@@ -525,7 +525,7 @@ def test_arguments_that_require_no_grad_may_be_arrays_numbers_and_variables(y):
     assert_same(*grads)
 
 
-def test_arrays_and_numbers_stand_beside_variables_in_functions_that_write():
+def test_arrays_and_numbers_may_stand_next_to_variables_in_functions_that_write():
     def f(x, y, n):
         y[:] = n
         return (x * np.sin(y).sum()) ** 2

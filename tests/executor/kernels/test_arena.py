@@ -79,7 +79,7 @@ def test_kernels_on_items_of_a_batch_use_the_arena():
         assert np.allclose(x, y, rtol=1e-13, atol=1e-13)
 
 
-def test_a_small_result_beside_a_large_temporary_owns_its_memory():
+def test_a_small_result_next_to_a_large_temporary_owns_its_memory():
     def f(x, y):
         z = np.maximum(x + y, 0.5) * 2.0
         return z @ y, z.sum(axis=0)

@@ -48,7 +48,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_kernel_has_texts_of_every_step_down(name):
+def test_a_kernel_has_a_text_for_each_stage_of_compilation(name):
     (kernel,) = lt.compile(lt.trace(*SAMPLES[name])).kernels
 
     assert f"kernel {kernel.name}(" in kernel.source

@@ -31,7 +31,7 @@ def run(text: str, *args):
     return TableCall(ufunc, table, tuple([x.type.shape for x in body.params]))(*args)
 
 
-def test_indices_take_no_rows_and_a_write_none_beside_the_operation():
+def test_indices_take_no_rows_and_a_write_none_next_to_the_operation():
     text = """lambda %0: float64[4, 5] {
       %1: float64[] = index(%0, item=(1, 2))
       %2: float64[] = index(%0, item=(-1, 0))

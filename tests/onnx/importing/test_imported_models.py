@@ -247,7 +247,7 @@ def test_functions_of_the_model_are_inlined():
     assert lt.onnx.load(model)(np.ones(2, np.float32)).tolist() == [3, 3]
 
 
-def test_external_data_beside_the_model(tmp_path):
+def test_external_data_next_to_the_model(tmp_path):
     model = perceptron()
     for tensor in model.graph.initializer:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor), tensor.name))

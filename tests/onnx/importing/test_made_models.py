@@ -88,7 +88,7 @@ def test_most_families_have_gradients_with_respect_to_weights():
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.filterwarnings("ignore")  # of the makers
-def test_models_that_are_made_anew(package):
+def test_models_that_are_made_again(package):
     for name in PACKAGES[package]:
         pytest.importorskip(name)
     maker = importlib.import_module(f"tests.onnx.makers.{package}_models")

@@ -99,7 +99,7 @@ def test_an_inlined_program_prints_when_it_runs(capsys):
     assert ["y = [1. 9.] and 10.0"] == printed(capsys)
 
 
-def test_a_print_survives_text_and_source(capsys, tmp_path):
+def test_a_print_survives_parsing_and_source(capsys, tmp_path):
     program = lt.trace(squares, X)
     path = tmp_path / "printed.py"
     path.write_text(lt.to_source(program, name="f"))

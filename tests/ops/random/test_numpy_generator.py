@@ -84,7 +84,7 @@ def test_a_trace_does_not_advance_the_generator():
     assert new().bit_generator.state == rng.bit_generator.state
 
 
-def test_a_generator_in_a_dict_survives_text():
+def test_a_generator_in_a_dict_survives_printing_and_parsing():
     f = lt.trace(lambda d: d["rng"].normal(d["x"]), {"rng": new(0), "x": X})
 
     found = lt.parse(lt.dumps(f))({"rng": new(), "x": X})

@@ -55,7 +55,7 @@ def test_values_of_a_group_that_are_used_outside_are_its_results():
     assert list(f.ret.args) == list(f.binds[0].binders)
 
 
-def test_one_bind_stays_as_it_is():
+def test_one_bind_does_not_change():
     f = program("%2 = exp(%0); %3 = matmul(%9, %2); return %3")
 
     assert f is fuse(f)

@@ -73,7 +73,7 @@ def test_each_body_is_rewritten_once():
     assert_same(fn(np.ones((2, 3))), found(np.ones((2, 3))))
 
 
-def test_a_body_for_other_types_stays_as_it_is():
+def test_a_body_for_other_types_does_not_change():
     fn = lt.trace(lt.checkpoint(lambda x: (x * 2).astype("float64")), np.ones(3))
     other = lt.retype(fn, ArrayType(np.float32, (3,)))
 

@@ -189,7 +189,7 @@ return %2                                                    return %2"""  # noq
     assert str(lt.diff(f, common_subexpressions(f))) == expected
 
 
-def test_a_bind_that_lost_results_stands_next_to_its_original():
+def test_a_bind_that_lost_results_is_next_to_its_original():
     f = parse("""lambda %0, %1 {
       %2, %3 = checkpoint(%0, %1, saved=0, body=lambda %4, %5 {
         %6 = exp(%4); %7 = sin(%5); return (%6, %7) })

@@ -92,7 +92,7 @@ def test_only_the_ignored_warnings_are_ignored():
     assert 1 == len(shown)
 
 
-def test_filters_that_ignore_no_floating_point_warning_leave_the_program_as_it_is():
+def test_filters_that_ignore_no_floating_point_warning_leave_the_program_unchanged():
     def f(x):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=DeprecationWarning)

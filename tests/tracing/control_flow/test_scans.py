@@ -192,7 +192,7 @@ def test_a_scan_of_zero_steps_knows_symbolic_sizes():
     assert (0, 5) == fn(np.zeros((0, 5))).shape
 
 
-def test_a_loop_survives_text_files_and_source():
+def test_a_loop_survives_parsing_files_and_source():
     args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
     fn = lt.value_and_grad(lt.trace(network, *args))
 

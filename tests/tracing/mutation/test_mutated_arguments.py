@@ -53,7 +53,7 @@ def test_an_argument_that_is_not_changed_is_never_written():
     assert_same(X + 1, f(x))
 
 
-def test_a_program_that_changes_arguments_survives_its_text():
+def test_a_program_that_changes_arguments_survives_printing_and_parsing():
     """[A5]"""
     f = lt.trace(change, X, np.ones(2))
 

@@ -389,7 +389,7 @@ LISTS_BESIDE_TRACED_VALUES = {
 
 
 @pytest.mark.parametrize("name", LISTS_BESIDE_TRACED_VALUES)
-def test_lists_beside_traced_values_are_arrays(name):
+def test_lists_next_to_traced_values_are_arrays(name):
     """No traced value is among the operands, but among the other arguments or in a function."""
     f = LISTS_BESIDE_TRACED_VALUES[name]
     program = lt.trace(f, 1, 2.5)

@@ -25,14 +25,14 @@ X = np.array([1.5, 2.5, 1.5])
         lambda x: np.float64(str(x[0])) ** 2,
     ],
 )
-def test_a_number_read_from_its_text_has_its_derivative(f):
+def test_a_number_read_from_its_string_has_its_derivative(f):
     assert_same(np.array([3.0, 0, 0]), lt.grad(f)(X))
     assert_same(f(X), lt.trace(f, X)(X))
     with pytest.raises(lt.GuardError):
         lt.trace(f, X)(X + 1)
 
 
-def test_a_rounded_text_and_equal_texts_from_elsewhere_are_constants():
+def test_a_rounded_string_and_equal_strings_from_elsewhere_are_constants():
     def f(x):
         text = str(x[1])
         return float(f"{x[0]:.0f}") * x[2] + float("".join(["2", ".5"])) * (len(text) + x[2])
