@@ -32,6 +32,37 @@ records by `python docs/make_operations.py`, and a test fails if it is not up to
 
 Operations of your own: [extending.md](extending.md).
 """
+MET_OFTEN = """\
+## Operations that letir adds
+
+Most operations have the name and the meaning of the NumPy function that records them. These do not:
+
+| operation | what it does |
+|---|---|
+| `constant` | an array that belongs to the program, such as its copy of a global array |
+| `cast` | `x.astype(dtype)` |
+| `weaken` | marks a result as a Python number, because it was computed from Python numbers alone: its type gets a star, `float64*[]`, and in promotion it counts as a Python number |
+| `python_operator`, `math_function`, `math_reduction` | an operator of Python numbers, or a function of `math`, where Python's result differs from NumPy's |
+| `index` | `x[item]`; in the attribute `item`, `@` stands for the next operand |
+| `index_set`, `index_add` | a copy of `x` after `x[item] = new`, or after `new` was added there |
+| `assemble` | zeros with each part added at its index: the sum of several cotangents of parts of one array |
+| `dynamic_slice` | `x[i:i+n]` for a start `i` that is an operand |
+| `size`, `length`, `sized` | the shape of an operand, one of its sizes, and an operation whose settings are such sizes |
+| `sum_to_size` | sums a cotangent back to the shape that was broadcast |
+| `quotient` | `x / y`, but 0 where both are 0, for derivatives of roots |
+| `ufunc_reduce`, `ufunc_accumulate`, `ufunc_reduceat`, `ufunc_at` | methods of NumPy's ufuncs without an operation of their own |
+| `guard`, `guard_raised`, `guard_computed`, `guard_order` | raise `GuardError` unless a value, an exception or a memory order is as it was recorded ([guards](guards.md)) |
+| `write_back` | writes a value into the caller's array ([writing in place](in_place.md#arguments)) |
+| `print`, `errstate` | a `letir.debug.print`, and operations inside `with np.errstate(...)` |
+| `stop_gradient`, `barrier` | the operand itself: derivatives stop there, or passes do not merge what is computed from it |
+| `looped` | an operation without a batching rule, for one example after the other |
+| `map`, `reduce`, `associative_scan`, `scan`, `fori_loop`, `while_loop`, `cond`, `switch` | [control flow](control_flow.md); `while_scan` is a `while_loop` that stacks what its backward pass reads |
+| `checkpoint`, `custom_vjp`, `custom_jvp`, `scripted` | a function together with its own derivative rule |
+| `grad_of`, `autograd_add`, `when_defined`, `instantiate` | steps of a gradient program, whose cotangents may be missing ([semantics](semantics.md#d2-to-d5-the-gradient-program)) |
+| `fused`, `differentiable_graph` | a group of operations that a plan runs as one ([passes](passes.md#fewer-and-larger-binds)) |
+| `generator_draw` | a draw from one of NumPy's generators; the next state of the generator is a result |
+| `scipy_call`, `scipy_solve` | a call of a function or a solver of SciPy ([SciPy](scipy.md#functions-that-scipy-computes)) |
+"""
 TABLE = """\
 | operation | recorded from | attributes | reverse | forward | batch |
 |---|---|---|---|---|---|
@@ -49,7 +80,7 @@ def page() -> str:
     for module in sorted(load_all(), key=place):
         names = OPERATIONS[module.__name__.removeprefix("letir.ops.")].split()
         tables.append(family(module, [op for op in PRIMITIVES.values() if op.name in names]))
-    return "\n".join([HEAD.format(loops=loops()), *tables, reasons()])
+    return "\n".join([HEAD.format(loops=loops()), MET_OFTEN, *tables, reasons()])
 
 
 def place(module: ModuleType) -> int:
@@ -64,7 +95,7 @@ def loops() -> str:
 
 def family(module: ModuleType, records: Iterable[Primitive]) -> str:
     """The table of the records that one module defines."""
-    title = module.__doc__.partition("\n")[0].partition(":")[0].strip(".")
+    title = module.__doc__.partition("\n")[0].partition(":")[0].strip(".").replace("``", "`")
     file = f"`{module.__name__.replace('.', '/')}.py`"
     return f"## {title}\n\n{file}\n\n{TABLE}{''.join(map(row, records))}"
 

@@ -215,7 +215,8 @@ def numpy_method(name: str) -> Callable[..., Any]:
     def call(self, *args, **kwargs):
         return PRIMITIVES[name](self, *args, **kwargs)
 
-    call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    called = "astype" if name == "cast" else name
+    call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{called}``, recorded."
     return call
 
 
