@@ -104,8 +104,8 @@ class BodyGraph:
         """The outputs."""
         if len(inputs) != len(self.graph.input):
             raise ParseError(
-                f"the body {self.graph.name!r} has {len(self.graph.input)} inputs and gets "
-                f"{len(inputs)}"
+                f"the body {self.graph.name!r} takes {len(self.graph.input)} inputs, but its node "
+                f"passes {len(inputs)}\n  declare an input for each of them"
             )
         frame = Frame(self.frame.versions, self.frame, self.frame.attrs, depth=self.frame.depth)
         for declared, value in zip(self.graph.input, inputs, strict=True):
@@ -147,7 +147,10 @@ class Runner:
             results = self._results(node, inputs, frame)
             names = list(node.output)
             if len(results) < len(names):
-                raise ParseError(f"it has {len(results)} results, and the node names {len(names)}")
+                raise ParseError(
+                    f"the operator has {len(results)} results, but the node names {len(names)}\n"
+                    "  name no more outputs than the operator has"
+                )
             for name, value in zip(names, results, strict=False):
                 if name:
                     refuse_huge(name, getattr(value, "shape", ()))
@@ -234,8 +237,8 @@ class Runner:
         frame = Frame(versions, None, {**defaults, **attrs}, depth=depth + 1)
         if len(inputs) > len(function.input):
             raise ParseError(
-                f"the function {function.name!r} has {len(function.input)} inputs and gets "
-                f"{len(inputs)}"
+                f"the function {function.name!r} takes {len(function.input)} inputs, but its node "
+                f"passes {len(inputs)}\n  pass no more inputs than the function declares"
             )
         for place, name in enumerate(function.input):
             frame.enter(name, inputs[place] if place < len(inputs) else None)

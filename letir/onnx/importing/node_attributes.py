@@ -57,22 +57,29 @@ def check_attributes(schema: Any, attrs: dict) -> None:
     expected = {kinds.FLOAT: float, kinds.INT: int, kinds.STRING: str, kinds.TENSOR: np.ndarray}
     for name, declared in schema.attributes.items():
         if declared.required and name not in attrs:
-            raise ParseError(f"{schema.name} needs the attribute {name!r}, which is missing")
+            raise ParseError(
+                f"{schema.name}: the required attribute {name!r} is missing\n  add it to the node"
+            )
     for name, value in attrs.items():
         entry = schema.attributes.get(name)
         if entry is None:
-            raise ParseError(f"{schema.name} has no attribute {name!r} in this version")
+            raise ParseError(
+                f"{schema.name} has no attribute {name!r} in this version of the operator\n"
+                "  remove it, or import a newer version in opset_import"
+            )
         kind = expected.get(entry.type)
         if kind is None and entry.type in (kinds.FLOATS, kinds.INTS, kinds.STRINGS):
             kind = list
         if kind is not None and not isinstance(value, kind):
             raise ParseError(
-                f"{schema.name}: the attribute {name!r} has type {entry.type}, found {value!r:.60}"
+                f"{schema.name}: the attribute {name!r} must have the type {entry.type}, "
+                f"found {value!r:.60}"
             )
         choices: Any = _CHOICES.get((schema.name, name)) or _CHOICES.get(("*", name))
         choices = (0, 1) if name in _FLAGS and entry.type == kinds.INT else choices
         if choices is not None and value not in choices:
             listed = ", ".join(map(repr, choices))
             raise ParseError(
-                f"{schema.name}: the attribute {name!r} is {value!r:.60}, not one of {listed}"
+                f"{schema.name}: the attribute {name!r} must be one of {listed}, "
+                f"found {value!r:.60}"
             )

@@ -70,10 +70,12 @@ MODELS = {
     "type tensor.int64., which is not": model_of([node("Tanh", ["s"], ["y"])], [integers("s", 1)]),
     "takes 2 to 2 inputs": model_of([node("Add", ["x"], ["y"])]),
     "has no attribute 'wrong'": model_of([node("Relu", ["x"], ["y"], wrong=1)]),
-    "attribute 'axis' has type": model_of([node("Softmax", ["x"], ["y"], axis=1.5)]),
-    "'keepdims' is 2, not one of 0, 1": model_of([node("ReduceSum", ["x"], ["y"], keepdims=2)]),
-    "not one of 'none', 'tanh'": model_of([node("Gelu", ["x"], ["y"], approximate="exact")]),
-    "TfIdfVectorizer: counts": model_of(
+    "attribute 'axis' must have the type": model_of([node("Softmax", ["x"], ["y"], axis=1.5)]),
+    "'keepdims' must be one of 0, 1, found 2": model_of(
+        [node("ReduceSum", ["x"], ["y"], keepdims=2)]
+    ),
+    "must be one of 'none', 'tanh'": model_of([node("Gelu", ["x"], ["y"], approximate="exact")]),
+    "TfIdfVectorizer: ngram_counts": model_of(
         [
             node(
                 *("TfIdfVectorizer", ["s"], ["y"]),
@@ -84,7 +86,7 @@ MODELS = {
         ],
         [integers("s", 1, 2)],
     ),
-    "needs the attribute 'axis'": model_of([node("Concat", ["x"], ["y"])]),
+    "the required attribute 'axis' is missing": model_of([node("Concat", ["x"], ["y"])]),
     "the node names 2": model_of([node("Relu", ["x"], ["y", "z"])]),
     "not an operator": model_of([node("Nothing", ["x"], ["y"])]),
     "version 999": model_of([node("Relu", ["x"], ["y"])], opset=999),

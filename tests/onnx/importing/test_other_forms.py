@@ -141,7 +141,7 @@ FLOATS = "f (float[3, 4] x) => (float[a, b] y) "
 WRONG = {
     "QuantizeLinear": (
         FLOATS + "<float[3, 1] s = {1, 1, 1}> { y = QuantizeLinear(x, s) }",
-        "a scale of shape (3, 1) for the axis 1",
+        "a scale of shape (3, 1) does not fit the axis 1",
     ),
     "QuantizeLinear to": (
         "f (float[3, 4] x) => (float8e4m3fn[3, 4] y) <float s = {0.5}> "
@@ -203,7 +203,7 @@ WRONG = {
     "GridSample": (
         "f (float[1, 2, 5, 6] x, float[1, 2, 2, 3] g) => (float[a, b, c, d] y) "
         "{ y = GridSample(x, g) }",
-        "x of shape (1, 2, 5, 6), and coordinates (1, 2, 2, 3)",
+        "x of shape (1, 2, 5, 6) and coordinates of shape (1, 2, 2, 3) do not fit",
     ),
     "SequenceAt": (
         FLOATS + "<int64 i = {2}> { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",

@@ -33,9 +33,14 @@ def window_options(
     lengths["pads"] = len(pads) / 2
     for name, length in lengths.items():
         if length != rank:
-            raise ShapeError(f"{name} does not fit an array with {rank} axes after the channels")
+            raise ShapeError(
+                f"{name} does not fit an array with {rank} axes after the channels\n"
+                "  give one number for each of these axes, two for pads"
+            )
     if min([*options[0], *options[1], *kernel], default=1) < 1:
-        raise ShapeError("kernel_shape, strides and dilations must be at least 1")
+        raise ShapeError(
+            "kernel_shape, strides and dilations must be at least 1\n  correct the node"
+        )
     return *options, list(zip(pads[:rank], pads[rank:], strict=True))
 
 
@@ -48,7 +53,10 @@ def same_pads(
     result = []
     for n, k, s, d in zip(sizes, kernel, strides, dilations, strict=True):
         if type(n) is Size and s != 1:
-            raise MissingRule(f"auto_pad {auto_pad} of the size {n}\n  give the size a number")
+            raise MissingRule(
+                f"auto_pad {auto_pad} needs the size {n}, which is not known\n"
+                "  give it a number: letir.onnx.load(model, sizes={...})"
+            )
         rest = 0 if s == 1 else (-(-n // s) - 1) * s - n + 1
         total = max(d * (k - 1) + rest, 0)
         small = total // 2
@@ -72,9 +80,15 @@ def _conv(
     """Conv: sums of products of a kernel with patches of x."""
     kernel, rank = list(w.shape[2:]), x.ndim - 2
     if rank < 1:
-        raise ShapeError(f"Conv: x has the axes (examples, channels, sizes), found {x.shape}")
+        raise ShapeError(
+            f"Conv: x must have the axes (examples, channels, sizes), found {x.shape}\n"
+            "  reshape x before the node"
+        )
     if kernel_shape and list(kernel_shape) != kernel:
-        raise ShapeError(f"kernel_shape {kernel_shape} of a weight of shape {w.shape}")
+        raise ShapeError(
+            f"kernel_shape {kernel_shape} does not fit a weight of shape {w.shape}\n"
+            "  leave the attribute out"
+        )
     s, d, padding = window_options(rank, kernel, strides, dilations, pads)
     if auto_pad not in ("NOTSET", "VALID", ""):
         padding = same_pads(x.shape[2:], kernel, s, d, auto_pad)

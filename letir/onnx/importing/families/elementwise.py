@@ -127,7 +127,10 @@ def _bit_cast(x: Any, to: int) -> Any:
     """BitCast: the same bits as another type of the same width."""
     dtype = dtype_of(to)
     if dtype.itemsize != x.dtype.itemsize:
-        raise DTypeError(f"BitCast: {x.dtype} and {dtype} differ in width")
+        raise DTypeError(
+            f"BitCast: {x.dtype} and {dtype} have different numbers of bits\n"
+            "  choose a type of the same width"
+        )
     if is_known(x):
         return x.view(dtype)
     if x.dtype.kind in "iu" and dtype.kind in "iu":

@@ -71,7 +71,10 @@ def _scatter_elements(
 def _index_components(indices: Any, rank: int) -> list:
     """The components of index vectors, which are along the last axis, into ``rank`` axes."""
     if not 1 <= indices.shape[-1] <= rank:
-        raise ShapeError(f"index vectors of length {indices.shape[-1]} for {rank} axes")
+        raise ShapeError(
+            f"index vectors of length {indices.shape[-1]} do not fit an array with {rank} axes\n"
+            "  the last axis of the indices has at most one number for each axis"
+        )
     return [indices[..., i] for i in range(indices.shape[-1])]
 
 
@@ -169,7 +172,10 @@ def _ngram_counts(
     known_size = [rows.shape[1]] if type(rows.shape[1]) is int else []
     in_pool = all(0 <= start <= len(pool_int64s) for start in ngram_counts)
     if not in_pool or not all(0 <= i < _MOST_COLUMNS for i in ngram_indexes) or not known_size:
-        raise ShapeError("TfIdfVectorizer: counts and indexes do not fit the pool or the input")
+        raise ShapeError(
+            "TfIdfVectorizer: ngram_counts and ngram_indexes do not fit the pool or the input\n"
+            "  correct the attributes of the node"
+        )
     most_skips = min([max_skip_count, *known_size])
     check_elements([len(pool_int64s), most_skips + 1, _MOST_COLUMNS // 8], "TfIdfVectorizer")
     columns: list[Any] = [np.zeros(rows.shape[:1])] * (max(ngram_indexes) + 1)
@@ -228,8 +234,8 @@ def _non_max_suppression(
     sizes = zip(boxes.shape, (scores.shape[0], scores.shape[-1], 4), strict=False)
     if boxes.ndim != 3 or scores.ndim != 3 or not all(is_same_size(*pair) for pair in sizes):
         raise ShapeError(
-            f"NonMaxSuppression: boxes {boxes.shape} and scores {scores.shape}\n"
-            "  shapes are (examples, boxes, 4) and (examples, classes, boxes)"
+            f"NonMaxSuppression: boxes of shape {boxes.shape} and scores of shape {scores.shape} "
+            "do not fit\n  the shapes must be (examples, boxes, 4) and (examples, classes, boxes)"
         )
     count = 0 if most is None else known_int(most, "NonMaxSuppression: the number of boxes")
     limit = np.float32(0) if overlap is None else overlap.reshape(())

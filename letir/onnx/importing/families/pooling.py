@@ -215,7 +215,10 @@ def _max_unpool(
         return result
     full_shape = known_sizes(output_shape, "MaxUnpool: the shape")
     if any(m < n for m, n in zip(full_shape, shape, strict=True)):
-        raise ShapeError(f"MaxUnpool: the result of shape {shape} does not fit into {full_shape}")
+        raise ShapeError(
+            f"MaxUnpool: the result of shape {shape} does not fit into the shape {full_shape}\n"
+            "  pass a larger output_shape"
+        )
     return np.pad(result, [(0, m - n) for m, n in zip(full_shape, shape, strict=True)])
 
 

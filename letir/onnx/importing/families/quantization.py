@@ -16,7 +16,10 @@ def _for_each(value: Any, x: Any, axis: int, block_size: int) -> Any:
     axis = axis_of(axis, x.ndim)
     if not block_size:
         if value.ndim != 1:
-            raise ShapeError(f"a scale of shape {value.shape} for the axis {axis} of {x.shape}")
+            raise ShapeError(
+                f"a scale of shape {value.shape} does not fit the axis {axis} of {x.shape}\n"
+                "  pass one number, or a vector with one number for each place along the axis"
+            )
         return value.reshape(tuple([-1 if i == axis else 1 for i in range(x.ndim)]))
     repeated = np.repeat(value, block_size, axis=axis)
     return repeated[(*[slice(None)] * axis, slice(0, x.shape[axis]))]

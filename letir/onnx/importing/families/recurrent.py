@@ -38,7 +38,10 @@ def _activation_functions(names: Sequence[str], alphas: Any, betas: Any) -> list
     result, alphas, betas = [], list(alphas or ()), list(betas or ())
     for name in names:
         if name.lower() not in _ACTIVATIONS:
-            raise MissingRule(f"there is no activation {name!r} of recurrent networks in ONNX")
+            raise MissingRule(
+                f"ONNX has no activation {name!r} for recurrent networks\n"
+                f"  use one of {', '.join(sorted(_ACTIVATIONS))}"
+            )
         f, defaults = _ACTIVATIONS[name.lower()]
         numbers = list(defaults)
         if numbers and alphas:

@@ -136,7 +136,10 @@ def _top_k(
     axis = axis_of(axis, x.ndim)
     count = k if k_input is None else known_int(k_input, "TopK: the number k")
     if type(count) is int and type(x.shape[axis]) is int and not 0 <= count <= x.shape[axis]:
-        raise ShapeError(f"TopK: {count} of the {x.shape[axis]} elements of axis {axis}")
+        raise ShapeError(
+            f"TopK: k must be from 0 to {x.shape[axis]}, the size of axis {axis}, found {count}\n"
+            "  pass a smaller k"
+        )
     if largest:  # of equal elements the first: a stable sort of the reversed axis
         last = x.shape[axis] - 1
         order = np.flip(last - np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)

@@ -43,7 +43,10 @@ def _source_places(mode: str, n: int, count: int, scale: float, roi: Sequence | 
     if mode == "half_pixel_symmetric":
         shift = n / 2 * (1 - count / length)
     elif mode not in ("half_pixel", "pytorch_half_pixel"):
-        raise MissingRule(f"Resize: there is no coordinate_transformation_mode {mode!r}")
+        raise MissingRule(
+            f"Resize: there is no coordinate_transformation_mode {mode!r}\n"
+            "  use one of ONNX's modes, such as half_pixel"
+        )
     return shift + (at + 0.5) / scale - 0.5
 
 
@@ -58,7 +61,9 @@ def _nearest_positions(places: np.ndarray, mode: str) -> np.ndarray:
         "ceil": share > 0,
     }
     if mode not in up:
-        raise MissingRule(f"Resize: there is no nearest_mode {mode!r}")
+        raise MissingRule(
+            f"Resize: there is no nearest_mode {mode!r}\n  use one of {', '.join(up)}"
+        )
     return (low + up[mode]).astype(np.int64)
 
 

@@ -123,7 +123,10 @@ def _grid_sample(
     rank = x.ndim - 2
     fits = grid.shape[-1] == rank and is_same_size(grid.shape[0], x.shape[0])
     if not 1 <= rank <= _MOST_AXES or not fits:
-        raise ShapeError(f"GridSample: x of shape {x.shape}, and coordinates {grid.shape}")
+        raise ShapeError(
+            f"GridSample: x of shape {x.shape} and coordinates of shape {grid.shape} do not fit\n"
+            "  for x of shape (N, C, H, W), the coordinates have shape (N, rows, columns, 2)"
+        )
     places = [
         _pixel_position(grid[..., rank - 1 - axis], x.shape[axis + 2], align_corners)
         for axis in range(rank)
@@ -190,8 +193,8 @@ def _roi_align_each(x: Any, rois: Any, batch_indices: Any, *attrs: Any) -> Any:
     """RoiAlign region by region, for regions with different numbers of samples."""
     if known_int([rois.shape[0]], "RoiAlign: the number of regions") > _MOST_REGIONS:
         raise ShapeError(
-            f"RoiAlign: {rois.shape[0]} regions with numbers of samples of their own\n"
-            "  give sampling_ratio a number"
+            f"RoiAlign: with sampling_ratio=0 at most {_MOST_REGIONS} regions are supported, "
+            f"found {rois.shape[0]}\n  set sampling_ratio to a positive number"
         )
     rows = [
         _roi_align(x, rois[i : i + 1], batch_indices[i : i + 1], *attrs)
