@@ -83,10 +83,12 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     >>> nn.gru_cell(x, h, np.ones((6, 3)), np.ones((6, 2))).round(2)
     array([[0.05, 0.05]])
     """
-    if np.shape(w_ih)[0] != 3 * np.shape(h)[-1] or np.shape(w_hh)[0] != 3 * np.shape(h)[-1]:
+    rows = 3 * np.shape(h)[-1]
+    if np.shape(w_ih)[0] != rows or np.shape(w_hh)[0] != rows:
         raise ShapeError(
-            f"gru_cell: for h of shape {np.shape(h)} the weights have {3 * np.shape(h)[-1]} rows, "
-            f"found {np.shape(w_ih)} and {np.shape(w_hh)}\n  stack the weights of the three gates"
+            f"gru_cell: for h of shape {np.shape(h)} the weights must have {rows} rows, "
+            f"found shapes {np.shape(w_ih)} and {np.shape(w_hh)}\n"
+            "  stack the weights of the three gates"
         )
     x_reset, x_update, x_new = split(linear(x, w_ih, b_ih), 3, -1)
     h_reset, h_update, h_new = split(linear(h, w_hh, b_hh), 3, -1)

@@ -153,7 +153,7 @@ class Script:
 
     def _untyped(self) -> Closed:
         if len(self.overloads) > 1:
-            raise LetirError(f"{self!r} has several overloads: see .at(*args)")
+            raise self._arguments_needed_error("which overload the arguments choose")
         (function,) = self.overloads
         result = self._rules.get(function)  # the function alone is the key without types
         if result is None:
@@ -161,16 +161,19 @@ class Script:
             result = self._rules[function] = closing.close_function(function, spec, self.scripts)
         return result
 
+    def _arguments_needed_error(self, needed: str) -> LetirError:
+        """The error for a program without types that would depend on the arguments."""
+        return LetirError(
+            f"{self.__name__}: the program depends on {needed}\n"
+            "  call .at(*args) for the program of these arguments"
+        )
+
     def _untyped_kind(self, param: Param):
         if param.kind == STATIC and param.default is None:
-            raise LetirError(
-                f"{self.__name__}: {param.name!r} is part of the program: see .at(*args)"
-            )
+            raise self._arguments_needed_error(f"the value of {param.name!r}")
         if param.kind == GROUP:
             if param.parts is None:
-                raise LetirError(
-                    f"{self.__name__}: the number of parts of {param.name!r} is not known"
-                )
+                raise self._arguments_needed_error(f"the number of parts of {param.name!r}")
             return (None,) * len(param.parts)
         return constant_of(param.default) if param.kind == STATIC else None
 
@@ -186,8 +189,7 @@ class Script:
     def __call__(self, *args, **kwargs):
         bound = self.pick(args, kwargs)
         rule, operands = self.rule(bound), operands_of(bound.values, bound.function)
-        # None: arrays only
-        emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
+        emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)  # None: arrays
         # a call on arrays keeps no residuals
         if rule.backward is None or emitter is None:
             result = run_flat(rule.forward, operands)
@@ -262,7 +264,9 @@ class Script:
             values.append(_frozen_value(value) if param.kind == STATIC else value)
             fits.append(_EXACT if not is_given else _degree_of_fit(values[-1], param))
             if fits[-1] == _NO:
-                return f"{param.name} is {_kind_text(param)}, found {_describe_argument(value)}"
+                return (
+                    f"{param.name} must be {_kind_text(param)}, found {_describe_argument(value)}"
+                )
         return _Bound(function, tuple(values), tuple(fits))
 
 
@@ -355,7 +359,7 @@ def _kind_text(param: Param) -> str:
     """A description of the arguments that a parameter accepts, for messages."""
     count = "arrays" if param.parts is None else f"{len(param.parts)} arrays"
     words = {TENSOR: "an array", SCALAR: "a number", GROUP: f"a tuple of {count}"}
-    return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
+    return words.get(param.kind, f"a constant {param.annotation or 'value'}")
 
 
 def _describe_argument(value) -> str:

@@ -37,9 +37,10 @@ def script(source: str | Callable[..., Any]) -> Script:
         unit.enter(text, joined_pairs(text.definitions()))
         names = list(unit)
         if len(names) > 1:
+            listed = ", ".join(names)
             raise text.error(
                 unit[names[1]].overloads[0].at,
-                f"a script is one function, found {', '.join(names)}: see CompilationUnit",
+                f"a script is one function, found {listed}: use CompilationUnit for several",
             )
         return unit[names[0]]
     function, around = read_function(text)

@@ -54,7 +54,7 @@ def batch_program(
     """
     if len(axes) != len(fn.params):
         raise ShapeError(
-            f"batched: {len(fn.params)} parameters, {len(axes)} axes\n"
+            f"batched: {len(axes)} axes for a function of {len(fn.params)} parameters\n"
             "  pass one axis for each parameter, None if it is not mapped"
         )
     with paused_gc():

@@ -270,8 +270,8 @@ def _count_results(n_cts: int, body: Lambda) -> int:
     """The number of results of a step whose first ``n_cts`` operands are cotangents."""
     if type(n_cts) is not int or not 0 <= n_cts <= len(body.params):
         raise ShapeError(
-            f"n_cts={n_cts!r}: the number of cotangents among the {len(body.params)} parameters of "
-            "the body\n  pass an integer that is not larger"
+            f"n_cts, the number of parameters of the body that are cotangents, is {n_cts!r}\n"
+            f"  pass an integer from 0 to {len(body.params)}, the number of all parameters"
         )
     return len(body.ret.args)
 

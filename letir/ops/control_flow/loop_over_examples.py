@@ -25,7 +25,7 @@ def _looped_impl(xp, *args, call, body, mapped):
         if not all(map(has_static_shape, avals)):
             raise ShapeError(
                 "looped: the batch is empty, and the shape of a result depends on an example\n"
-                "  pass axis_size, or one example"
+                "  pass a batch of at least one example"
             )
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
     rows = [

@@ -205,8 +205,8 @@ def _reduce_aval(*types, body, n_xs, batched):
     for aval, start in zip(avals, types, strict=False):
         if start.with_shape(start.shape) is not aval:
             raise DTypeError(
-                f"reduce: the initial value is {start}, the elements are {aval}\n"
-                "  pass an initial value of the elements' dtype"
+                f"reduce: the initial value has type {start}, the elements have {aval}\n"
+                "  pass an initial value of the elements' type"
             )
     return tuple(avals)
 

@@ -62,7 +62,7 @@ def _check_tolerances(n: int | Size, *tolerances) -> None:
         )
         if not fits:
             raise DTypeError(
-                f"odeint: a tolerance is {tolerance!r}\n"
+                f"odeint: a tolerance must be a number or a vector, found {tolerance!r}\n"
                 f"  pass a number, or one for each of the {n} parts of the state"
             )
 
@@ -71,15 +71,15 @@ def _odeint_aval(y0, t, *args, body, rtol, atol, method):
     """One row of ``y0``'s shape for each time, in float64."""
     if y0.ndim != 1 or t.ndim != 1:
         raise ShapeError(
-            f"odeint: y0 and t have one axis, found {y0} and {t}\n"
+            f"odeint: y0 and t must have one axis, found {y0} and {t}\n"
             "  ravel the state, and pass the times as a vector"
         )
     _check_tolerances(y0.shape[0], rtol, atol)
     state = body.params[0].type
     if state is not None and state.shape != y0.shape:
         raise ShapeError(
-            f"odeint: the body takes a state of type {state}, y0 is {y0}\n"
-            "  trace again with this state"
+            f"odeint: the body was traced for a state of type {state}, but y0 has type {y0}\n"
+            "  trace the body again with a state of this type"
         )
     if {y0.dtype.char, t.dtype.char} != {"d"}:
         raise DTypeError(

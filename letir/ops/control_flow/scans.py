@@ -99,7 +99,7 @@ def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse)
     count = len(xs[0]) if length is None else length
     if any(len(x) != count for x in xs):
         raise ShapeError(
-            f"scan: {count} steps over arrays of {', '.join(str(len(x)) for x in xs)}\n"
+            f"scan: {count} steps, but arrays of length {', '.join(str(len(x)) for x in xs)}\n"
             "  make the arrays as long as the number of steps"
         )
     carry = _initial_carry(xp, operands[:n_carry], body.params)

@@ -194,7 +194,7 @@ def _histogram_aval(*types, body, n_xs, batched):
     for aval, start in zip(avals, neutral, strict=True):
         if ArrayType(start.dtype, start.shape) is not aval:
             raise DTypeError(
-                f"reduce_by_index: the neutral element is {start}, not {aval}\n"
+                f"reduce_by_index: the neutral element has type {start}, the values have {aval}\n"
                 "  pass a neutral element of the type of the values"
             )
     check_element("reduce_by_index", body, avals, rest[n_xs:])

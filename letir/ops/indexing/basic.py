@@ -344,7 +344,10 @@ def _assemble_aval(*operands, items, shape):
     for item, part, arrays in parts:
         place = indexed_shape(shape, item, arrays)
         if place != part.shape:
-            raise ShapeError(f"assemble: a part of shape {part.shape} for an item of shape {place}")
+            raise ShapeError(
+                f"assemble: a part of shape {part.shape} for an index that selects {place}\n"
+                "  pass parts of the shapes that their indices select"
+            )
     return ArrayType(array_dtype(*[part for _, part, _ in parts]), shape)
 
 

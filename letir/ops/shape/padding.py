@@ -227,7 +227,9 @@ def _add_copied_borders(x: Value, axis: int, pair: tuple, mode: str) -> Value:
         return concatenate([before, x, after], axis)
     skipped = mode == "reflect"  # the element at the edge itself
     if not n >= max(pair) + skipped:
-        raise ShapeError(f"pad: borders {pair} are longer than an axis of {n}\n  pass numbers")
+        raise ShapeError(
+            f"pad: borders of {pair} elements by {mode!r} of an axis of {n}\n  pass smaller widths"
+        )
     first, last = slice(skipped, pair[0] + skipped), slice(n - pair[1] - skipped, n - skipped)
     if mode == "wrap":
         first, last = slice(n - pair[0], n), slice(pair[1])

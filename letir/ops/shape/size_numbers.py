@@ -25,7 +25,10 @@ from letir.ops.define.records import DISCRETE, define
 def _length_aval(x, *, axis):
     """The type of a Python integer. Raises ShapeError if ``x`` has no such axis."""
     if not 0 <= axis < x.ndim:
-        raise ShapeError(f"length: axis {axis} of an array of shape {x.shape}")
+        raise ShapeError(
+            f"length: an array of shape {x.shape} has no axis {axis}\n"
+            f"  pass an axis from 0 to {x.ndim - 1}"
+        )
     return WEAK[int]
 
 

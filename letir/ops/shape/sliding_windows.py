@@ -36,7 +36,7 @@ def _windows_aval(x, *, window, axis):
         if width < 0 or shape[a] < width:
             raise ShapeError(
                 f"sliding_window_view: a window of {width} along an axis of {shape[a]}\n"
-                "  take a window that is not longer than the axis"
+                f"  pass a window size from 0 to {shape[a]}"
             )
         shape[a] = shape[a] - width + 1
     return x.with_shape((*shape, *window))

@@ -54,7 +54,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     row = array_in_dtype(vals, arr.dtype).reshape(-1)
     if mask.size != arr.size:
         raise ShapeError(
-            f"place: a mask of {mask.size} for an array of {arr.size} elements\n"
+            f"place: a mask of {mask.size} elements for an array of {arr.size}\n"
             "  pass a mask of the array's shape"
         )
     if not row.size:
@@ -71,7 +71,7 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
     mask = traced_or_array(mask).astype(bool)
     if mask.size != a.size:
         raise ShapeError(
-            f"putmask: a mask of {mask.size} for an array of {a.size} elements\n"
+            f"putmask: a mask of {mask.size} elements for an array of {a.size}\n"
             "  pass a mask of the array's shape"
         )
     values = array_in_dtype(values, a.dtype)

@@ -445,8 +445,8 @@ def test_a_tuple_of_arrays_is_annotated_with_quotes_or_without(annotation):
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        ("Tuple[Tensor, Tensor]", r"x is a tuple of 2 arrays, found \(float64"),
-        ("Tuple[()]", "x is a tuple of 0 arrays"),
+        ("Tuple[Tensor, Tensor]", r"x must be a tuple of 2 arrays, found \(float64"),
+        ("Tuple[()]", "x must be a tuple of 0 arrays"),
     ],
 )
 def test_a_tuple_of_another_length_is_an_error(annotation, message):

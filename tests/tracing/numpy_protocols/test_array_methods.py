@@ -163,7 +163,7 @@ def test_a_write_through_a_method_is_seen_in_the_base():
 
 def test_masks_and_values_must_fit():
     for write in (np.place, np.putmask):
-        with pytest.raises(ShapeError, match="a mask of 2 for an array of 6"):
+        with pytest.raises(ShapeError, match="a mask of 2 elements for an array of 6"):
             lt.trace(lambda x, w=write: w(x * 1, [True, False], 1.0), X)
     with pytest.raises(ShapeError, match="no values"):
         lt.trace(lambda x: np.place(x * 1, MASK, []), X)
