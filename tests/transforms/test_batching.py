@@ -41,7 +41,7 @@ def test_axes_of_parameters_may_count_from_the_end():
 
     assert (3, 4) == program.params[0].type.shape
     assert_close(np.exp(X), program(X.T))
-    with pytest.raises(lt.ShapeError, match="1 parameters, 2 axes"):
+    with pytest.raises(lt.ShapeError, match="2 axes for a function of 1 parameters"):
         batch_program(fn, (0, 0), 4)
 
 
