@@ -127,9 +127,9 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     """Make ``executor`` call its function, after the recording has raised ``error``.
 
     If the function raises no error, a library cannot compute with traced values, and
-    ``run_python_function`` makes the executor call the function from now on. Does nothing if the
-    function's own module raised the error, or if the changes that the function has made so far
-    cannot be undone.
+    ``run_python_function`` makes the executor call the function from now on. If the function's own
+    module raised the error, it is called only if it has changed objects before, which may hold
+    traced values now. Does nothing if the changes that it has made so far cannot be undone.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -139,9 +139,14 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     is_own = code is None or code.co_filename == file
     if is_own and code is not None and type(error) is TypeError:  # of a function in C
         is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
-    if is_own or isinstance(error, _NOT_TRIED_AGAIN) or is_final(executor.f, error):
+    if isinstance(error, _NOT_TRIED_AGAIN) or is_final(executor.f, error):
         return
-    if code.co_filename.startswith(_PACKAGE):
+    if is_own:
+        is_changed = not all(map(is_unchanged, holders, before))
+        if is_changed and all(map(is_restorable, holders, before)):
+            restore_state(holders, before, generators=True)
+            raise StateMatters
+    elif code.co_filename.startswith(_PACKAGE):
         ask_python(executor, holders, before, error)
     elif all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)

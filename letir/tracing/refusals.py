@@ -265,22 +265,23 @@ def escaped_error(value: Value) -> EscapedTracerError:
     """The error for a traced value used outside of its trace."""
     trace = value.emitter
     maker_source = next((b.source for b in trace.binds if value.arg in b.binders), None)
-    where = (
-        f"it was made at {maker_source}"
-        if maker_source
-        else "it was an argument of the traced function"
-    )
-    if trace.thread != threading.get_ident():
+    where = "it was an argument of the traced function"
+    if maker_source:
+        where = f"it was made at {maker_source}"
+    is_elsewhere = trace.thread != threading.get_ident()
+    if is_elsewhere:
         reason = "belongs to a trace of another thread"
     elif trace.is_open:
         reason = "belongs to a trace that is not around this one"
     else:
         reason = "belongs to a trace that is over"
-    source, _ = user_place(2)
-    return EscapedTracerError(
-        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
+    error = EscapedTracerError(
+        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {user_place(2)[0]}\n"
         "  return it from the traced function, or pass it as an argument"
     )
+    if is_elsewhere and trace.is_open and trace.refusal is None:
+        trace.refusal = str(error)  # a thread ends with its error, and the function goes on
+    return error
 
 
 def lost_change_error() -> TraceError:

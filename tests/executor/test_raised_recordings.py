@@ -1,8 +1,11 @@
 """``jit`` of functions whose libraries raise because they get traced values [F2]."""
 
+import heapq
 import struct
 import sys
+import threading
 import types
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -204,6 +207,43 @@ def test_a_value_of_an_outer_iterator_is_not_skipped():
 
     assert [0.0, 0.0, 1.0, 2.0, 0.0] == jitted(np.arange(3.0)).tolist()
     assert [0.0, 0.0, 2.0, 4.0, 0.0] == jitted(np.arange(3.0)).tolist()
+
+
+def test_what_a_function_keeps_before_it_raises_are_numbers():
+    kept, queue = {"last": 0.0}, []
+
+    def f(x):
+        kept["last"] = x[0] * 2
+        heapq.heappush(queue, x[1])
+        if x[0] < 0:
+            raise ValueError("negative")
+        return x.sum()
+
+    jitted = lt.jit(f)
+
+    for x in (-X, X, -X):
+        for call in (f, jitted):
+            kept["last"], queue[:] = 0.0, []
+            with pytest.raises(ValueError, match="negative") if x[0] < 0 else nullcontext():
+                call(x)
+            assert (kept, queue) == ({"last": 2 * x[0]}, [x[1]])
+            assert {np.float64} == {type(kept["last"]), type(queue[0])}
+
+
+def test_an_error_in_a_thread_is_that_of_the_recording(monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)  # it would print the error
+
+    def f(x):
+        results = []
+        thread = threading.Thread(target=lambda: results.append(x * 2))
+        thread.start()
+        thread.join()
+        return results[0]
+
+    with pytest.raises(lt.TraceError, match="belongs to a trace of another thread"):
+        lt.trace(f, X)
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan"):
+        assert_same(2 * X, lt.jit(f)(X))
 
 
 class Missing:
