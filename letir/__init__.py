@@ -259,10 +259,12 @@ _LATE_BOUND = {
             "call_once_as_python",
             "generator_position",
             "refuse_changes",
+            "refuse_changes_of",
             "restore_state",
         ),
         "require_same_state",
     ),
+    "executor.outside.library_objects": ("values_of_library_object",),
     "executor.outside.iterators": ("call_watching", "run_watching_iterators", "watch_iterators"),
     "executor.frequent_calls.outside_values": (
         *("calls_letir", "is_faster_in_scipy", "values_read"),

@@ -83,8 +83,8 @@ class Executor(Generic[P, R]):
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # whether calls without a plan by key run the function
         self.why_python = self.raised_recording = ""  # errors: of recording, see ``reports``
-        self.refused = 0  # calls with arguments that are not arrays of numbers
-        self.changed_state = 0  # recordings after which the results depended on changed state
+        self.refused = self.changed_state = 0  # see ``call_refused`` and ``refuse_changes``
+        self.earlier_changes: list = []  # of state outside, by its recordings
         self.iterators: list | None = None  # outside, watched while the first call runs as Python
         self.transformed: dict = {}  # executors of the transformed function, by transform
         self.method: Executor | None = None  # for methods: takes the arrays of the object

@@ -32,7 +32,7 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import is_faster_in_python, optimize_program
-from letir.executor.plan_cache import ActiveRecording, Entry, Pause
+from letir.executor.plan_cache import ActiveRecording, Entry
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -48,6 +48,8 @@ _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compar
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
+_WITH_STATE = ("_contextvars", "_thread", "argparse", "collections", "queue", "types", "weakref")
+_CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
 _UNSET = object()
 _BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
 PLAIN_TYPES = frozenset([int, float, complex, bool, str, bytes, type(None)])
@@ -177,15 +179,14 @@ def refuse_changed_state(
     executor: "Executor", request: Request, recording: ActiveRecording, state: tuple
 ) -> None:
     """Raise an error, after which the Python function is to be called, if the recorded program
-    depends on state that the function has changed.
+    depends on state that this recording or an earlier one has changed.
 
     ``state``: the objects that hold state, their contents before the recording, and the program.
     """
     holders, before, _ = state
-    if executor.watches_state and not all(map(is_unchanged, holders, before)):
-        with Pause():  # another thread may change state, too
-            if recording.is_alone():
-                LATE_BOUND["refuse_changes"](executor, request.marked, *state)
+    is_changed = executor.earlier_changes or not all(map(is_unchanged, holders, before))
+    if executor.watches_state and is_changed:
+        LATE_BOUND["refuse_changes_of"](recording, executor, request.marked, *state)
 
 
 def _compile_plan(
@@ -309,10 +310,10 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
             todo += _values_of_namespace(value, holders)
         elif is_class_of_user(kind):
             todo += _attributes_of_object(value, holders)
+        elif kind.__module__ in _WITH_STATE:  # a namespace, a queue, a context variable
+            todo += LATE_BOUND["values_of_library_object"](value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
-            # what a partial, a cached or a compiled function calls
-            names = ("func", "args", "keywords", "__wrapped__")
-            todo += [getattr(value, name, None) for name in names]
+            todo += [getattr(value, name, None) for name in _CALLED]
     return iterators, holders, len(todo) <= most
 
 

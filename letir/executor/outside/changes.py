@@ -19,7 +19,9 @@ from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
+from letir.executor.outside.earlier_changes import items_of, new_changes
 from letir.executor.outside.iterators import StateMatters, is_same, run_watching_iterators
+from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.plan_making import (
     PLAIN_TYPES,
     Globals,
@@ -71,38 +73,45 @@ class ReadStateChanged(StateMatters):
     letir_drops_plans = True
 
 
+class OtherPlansRead(StateMatters):
+    """Raised for a function that changes what its other plans may read: they are made anew."""
+
+    letir_drops_plans = True
+
+
+def refuse_changes_of(recording: ActiveRecording, *state: Any) -> None:
+    """``refuse_changes(*state)``, unless another thread, which may change state, records, too."""
+    with Pause():
+        if recording.is_alone():
+            refuse_changes(*state)
+
+
 def refuse_changes(
     executor: Any, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda | None
 ) -> None:
     """Raise ``ReadStateChanged`` if the function's program depends on the ``holders`` that the
-    function changed, or if it leaves traced values or new objects in one of them.
+    function changed, now or in an earlier recording, or if it leaves traced values or new objects
+    in one of them.
 
     The executor then calls the function as Python, for this call; after a second such recording,
     for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
     depends on the holders if recording the function again gives another one, or if it reads a
     number that the function changes. An array among them matters in any case: a plan would not
     write into it. The holders then get back what they held ``before``; otherwise they keep what
-    they hold now.
+    they hold now. Raises ``OtherPlansRead`` if there are other plans, which were recorded before
+    the function changed these holders for the first time.
     """
     now = [contents_of(holder) for holder in holders]
     matters = True
     try:
-        matters = (
-            _keeps_new_objects(now, before)
-            or _writes_into_arrays(holders, before)
-            or record_function(executor.f, marked)[0] != fn
-        )
-        if executor.changed_state:  # the first call may only have filled a cache
-            matters |= not all(map(is_unchanged, holders, now))
-        restore_state(holders, now)
-        matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
-        if not matters and fn is not None:
-            restore_state(holders, now)
-            matters = _depends_on_members(executor.f, marked, holders, before, fn)
+        matters = _depends_on_changes(executor, marked, (holders, before, now), fn)
+        _put_back(holders, now)
+        if executor.earlier_changes and not matters and fn is not None:
+            matters = _depends_on_earlier(executor, marked, fn)
     except Exception:  # the function reads a value of the first recording, which has ended
         pass
     finally:
-        restore_state(holders, before if matters else now)
+        _put_back(holders, before if matters else now)
     if matters:
         executor.changed_state += 1
         # only from the second time on: a first call may fill a cache with traced values, which
@@ -110,6 +119,58 @@ def refuse_changes(
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise ReadStateChanged
+    new = new_changes(executor.earlier_changes, holders, before, now)
+    executor.earlier_changes = [*executor.earlier_changes, *new]
+    if new and any(entry.plans for entry in list(executor.cache.entries.values())):
+        _put_back(holders, before)
+        _LOG.info("%s: its plans may read what it changes", executor_name(executor.f))
+        raise OtherPlansRead
+
+
+def _depends_on_changes(
+    executor: Any, marked: tuple[tuple, dict], state: tuple, fn: Lambda | None
+) -> bool:
+    """Whether the program ``fn`` depends on what its recording has changed.
+
+    ``state``: the objects that hold state, what they held before the recording, and hold now.
+    """
+    holders, before, now = state
+    if all(map(is_unchanged, holders, before)):
+        return False
+    matters = (
+        _keeps_new_objects(now, before)
+        or _writes_into_arrays(holders, before)
+        or record_function(executor.f, marked)[0] != fn
+    )
+    if executor.changed_state:  # the first call may only have filled a cache
+        matters |= not all(map(is_unchanged, holders, now))
+    restore_state(holders, now)
+    matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
+    if not matters and fn is not None:
+        restore_state(holders, now)
+        matters = _depends_on_members(executor.f, marked, holders, before, fn)
+    return matters
+
+
+def _depends_on_earlier(executor: Any, marked: tuple[tuple, dict], fn: Lambda) -> bool:
+    """Whether the program ``fn`` depends on what earlier recordings have changed.
+
+    They had other arguments: ``if n < 0: self.failures += 1`` and ``return x / self.failures``.
+    """
+    f, changes = executor.f, executor.earlier_changes
+    holders = [change.holder for change in changes]
+    now, old = [contents_of(h) for h in holders], [change.contents_before() for change in changes]
+    try:
+        _put_back(holders, old)
+        if record_function(f, marked)[0] != fn:
+            return True
+        _put_back(holders, now)
+        if _depends_on_numbers(f, marked, holders, old):
+            return True
+        _put_back(holders, now)
+        return _depends_on_members(f, marked, holders, old, fn)
+    finally:
+        _put_back(holders, now)
 
 
 def _keeps_new_objects(now: list, before: list) -> bool:
@@ -118,7 +179,7 @@ def _keeps_new_objects(now: list, before: list) -> bool:
     first call has stored there.
     """
     for contents, old in zip(now, before, strict=True):
-        items, earlier = _items_of(contents), _items_of(old)
+        items, earlier = items_of(contents), items_of(old)
         new = [value for key, value in items.items() if earlier.get(key, earlier) is not value]
         if not all(map(_is_fixed, new)):
             return True
@@ -149,17 +210,20 @@ def _depends_on_members(
     f: Callable, marked: tuple[tuple, dict], holders: list, before: list, fn: Lambda
 ) -> bool:
     """Whether the program ``fn`` of ``f`` depends on other keys of the dicts, or members of the
-    sets, to which ``f`` has added some: ``seen.add(n); return len(seen)``.
+    sets and lists, to which ``f`` has added some: ``seen.add(n); return len(seen)``.
 
     A second recording adds the same ones. So the function is recorded with another one in each.
     """
     grown = [
         holder
         for holder, old in zip(holders, before, strict=True)
-        if isinstance(holder, dict | set) and len(holder) > len(old)
+        if isinstance(holder, dict | set | list | deque) and len(holder) > len(old)
     ]
     for holder in grown:
-        holder.update({_ANOTHER: None})
+        if isinstance(holder, dict | set):
+            holder.update({_ANOTHER: None})
+        else:
+            holder.append(_ANOTHER)
     return bool(grown) and record_function(f, marked)[0] != fn
 
 
@@ -174,8 +238,8 @@ def _depends_on_numbers(
     places: list[tuple[Any, Any]] = []
     numbers: list = []
     for holder, old in zip(holders, before, strict=True):
-        items = _items_of(contents_of(holder))
-        old_items = _items_of(old)
+        items = items_of(contents_of(holder))
+        old_items = items_of(old)
         for key, value in items.items():
             if type(value) in (int, float) and not is_same([old_items.get(key)], [value]):
                 places.append((holder, key))
@@ -197,13 +261,6 @@ def _depends_on_numbers(
                 return True
             dependent.update(bind.binders)
     return not dependent.isdisjoint(fn.ret.locals())
-
-
-def _items_of(contents: Any) -> dict:
-    """The contents of a variable, a namespace, an object, a dict or a list, by name or position."""
-    if type(contents) in (list, deque):
-        return dict(enumerate(contents))
-    return contents if isinstance(contents, dict) else {}
 
 
 def _put_item(holder: Any, key: Any, value: Any) -> None:
@@ -282,6 +339,12 @@ def restore_state(holders: list, contents: list, generators: bool = False) -> No
             _restore_holder(holder, content)
 
 
+def _put_back(holders: list, contents: list) -> None:
+    """Give the objects back these contents, if one of them has changed."""
+    if not all(map(is_unchanged, holders, contents)):
+        restore_state(holders, contents)
+
+
 def _restore_holder(holder: Any, contents: Any) -> None:
     """Give an object back the contents that ``contents_of`` returned for it."""
     if type(contents) is _Position:
@@ -331,6 +394,7 @@ LATE_BOUND.update(
     call_as_python=call_as_python,
     generator_position=_Position,
     refuse_changes=refuse_changes,
+    refuse_changes_of=refuse_changes_of,
     restore_state=restore_state,
     require_same_state=require_same_state,
 )

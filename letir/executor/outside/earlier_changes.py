@@ -1,0 +1,85 @@
+"""What recordings have changed outside of a function: later recordings may read it."""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from letir.executor.plan_making import PLAIN_TYPES, Globals, Slots, contents_of
+
+_ABSENT = object()
+
+
+class Change(NamedTuple):
+    """What a recording has changed in an object.
+
+    ``before``: for each changed key, name or place the earlier value, ``_ABSENT`` if there was
+    none; for a set its earlier members, and ``_ABSENT``.
+    """
+
+    holder: Any
+    before: dict | set
+
+    def contents_before(self) -> Any:
+        """The contents of the object now, but for what has changed then."""
+        now = contents_of(self.holder)
+        if isinstance(now, set):
+            return {*self.before} - {_ABSENT}
+        items: dict = {**items_of(now), **self.before}
+        if type(now) not in (list, deque):
+            return {key: value for key, value in items.items() if value is not _ABSENT}
+        return type(now)([items[i] for i in sorted(items) if items[i] is not _ABSENT])
+
+
+def items_of(contents: Any) -> dict:
+    """The contents of a variable, a namespace, an object, a dict or a list, by name or position."""
+    if type(contents) in (list, deque):
+        return dict(enumerate(contents))
+    return contents if isinstance(contents, dict) else {}
+
+
+def new_changes(earlier: list[Change], holders: list, before: list, now: list) -> list[Change]:
+    """The changes that are not among the ``earlier`` ones.
+
+    Keys that are no names, added to a dict, are not among them: they are those of a cache.
+    """
+    known = {(_identity(change.holder), key) for change in earlier for key in change.before}
+    changed_before = {_identity(change.holder) for change in earlier}
+    result = []
+    for holder, old, new in zip(holders, before, now, strict=True):
+        place = _identity(holder)
+        if isinstance(new, set) or (type(new) in (list, deque) and len(new) != len(old)):
+            changed = {} if place in changed_before else _differences(old, new)
+        else:
+            pairs = _differences(old, new).items()
+            changed = {key: value for key, value in pairs if (place, key) not in known}
+        if changed:
+            result.append(Change(holder, changed))
+    return result
+
+
+def _differences(old: Any, new: Any) -> Any:
+    """The changed keys, names or places with the earlier values; of a set all earlier members.
+
+    Empty if nothing differs.
+    """
+    if isinstance(new, set):
+        return {*old, _ABSENT} if new != old else set()
+    names_only = isinstance(new, dict)
+    items, others = items_of(old), items_of(new)
+    result = {key: value for key, value in items.items() if key not in others}
+    for key, value in others.items():
+        earlier = items.get(key, _ABSENT)
+        is_of_cache = earlier is _ABSENT and names_only and type(key) is not str
+        if not (is_of_cache or _is_same(earlier, value)):
+            result[key] = earlier
+    return result
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a is b or (type(a) is type(b) and type(a) in PLAIN_TYPES and a == b)
+
+
+def _identity(holder: Any) -> int:
+    """The identity of the object whose contents a holder shows."""
+    if type(holder) is Globals:
+        return id(holder.space)
+    return id(holder.value) if type(holder) is Slots else id(holder)
