@@ -355,9 +355,9 @@ def python_stand_ins(space: dict) -> dict[str, Any]:
     uses = _USED.intersection(map(id, values)) or np.ufunc in map(type, values)
     if is_installed and not uses and name_of_globals(space) not in GIVEN_NUMBERS:
         return {}
-    return named_stand_ins(
-        codes_in(values, space), not _CLASSES_OF_METHODS.isdisjoint(map(id, values))
-    )
+    of_methods = not _CLASSES_OF_METHODS.isdisjoint(map(id, values))
+    of_methods |= type(typing.Protocol) in map(type, values)
+    return named_stand_ins(codes_in(values, space), of_methods)
 
 
 def named_stand_ins(todo: list[CodeType], of_methods: bool = False) -> dict[str, Any]:

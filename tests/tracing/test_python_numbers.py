@@ -8,6 +8,7 @@ import numbers
 import operator
 import warnings
 from collections.abc import Iterable, Sequence, Sized
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pytest
@@ -625,3 +626,26 @@ def test_a_cached_method_without_traced_values_keeps_its_results():
 
     assert 1 == Kernel.matrix.cache_info().misses
     assert np.ndarray is type(kernel.matrix((1.0, 2.0)))
+
+
+@runtime_checkable
+class Summable(Protocol):
+    """It has a method that arrays and NumPy's scalars have, and Python's numbers do not."""
+
+    def sum(self): ...
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """It has an attribute of arrays."""
+
+    shape: tuple
+
+
+def test_protocols_see_the_classes_of_the_values():
+    def f(x, s):
+        kinds = [isinstance(v, k) for v in (x, x[0], s, [s]) for k in (Summable, Shaped)]
+        return sum(2**i * s for i, is_kind in enumerate(kinds) if is_kind)
+
+    assert 15 * 0.5 == f(X, 0.5) == lt.trace(f, X, 0.5)(X, 0.5) == lt.jit(f)(X, 0.5)
+    assert 15.0 == lt.grad(f, argnums=1)(X, 0.5)

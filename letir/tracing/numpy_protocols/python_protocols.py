@@ -74,13 +74,18 @@ def has_attribute(x: Any, name: str, /) -> bool:
 
 
 def is_instance(x: Any, kinds: Any, /) -> bool:
-    """The stand-in for ``isinstance`` in code that names ``Iterable`` or similar classes.
+    """The stand-in for ``isinstance`` in code that names ``Iterable``, protocols or similar
+    classes.
 
     These ask for methods, which traced numbers have, but numbers do not.
     """
-    if issubclass(type(x), PythonProtocols):
-        return issubclass(x.__class__, kinds)
-    return isinstance(x, kinds)
+    if not issubclass(type(x), PythonProtocols):
+        return isinstance(x, kinds)
+    kind: Any = x.__class__
+    try:
+        return issubclass(kind, kinds)
+    except TypeError:  # a protocol with attributes asks for an instance
+        return isinstance(np.empty(0) if kind is np.ndarray else kind(), kinds)
 
 
 @functools.cache
