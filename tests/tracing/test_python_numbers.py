@@ -649,3 +649,37 @@ def test_protocols_see_the_classes_of_the_values():
 
     assert 15 * 0.5 == f(X, 0.5) == lt.trace(f, X, 0.5)(X, 0.5) == lt.jit(f)(X, 0.5)
     assert 15.0 == lt.grad(f, argnums=1)(X, 0.5)
+
+
+def printed_and_read(x):
+    buffer = io.StringIO()
+    print(x, f"{x:.1f}", file=buffer)
+    return float(buffer.getvalue().split()[-1]) * x
+
+
+def written_and_read(x):
+    with io.StringIO() as buffer:
+        buffer.write("%.2f" % x)  # noqa: UP031
+        return len(buffer.getvalue()) * x
+
+
+def show(x):
+    print("value", x)
+
+
+def caught_output(x):
+    buffer = io.StringIO()
+    with contextlib.redirect_stdout(buffer):
+        show(x)
+    return len(buffer.getvalue()) * x
+
+
+@pytest.mark.parametrize("f", [printed_and_read, written_and_read, caught_output])
+def test_texts_in_buffers_that_the_function_reads_are_guarded(f):
+    fn, jitted = lt.trace(f, 0.5), lt.jit(f)
+
+    assert f(0.5) == fn(0.5)
+    with pytest.raises(lt.GuardError):
+        fn(-10.25)
+    for x in (0.5, -10.25, 0.5):
+        assert f(x) == jitted(x)

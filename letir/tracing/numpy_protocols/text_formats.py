@@ -31,6 +31,7 @@ _WRITERS = frozenset(
 )
 _BARS = frozenset(["set_description", "set_description_str", "set_postfix", "set_postfix_str"])
 _CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
+_BUFFERS = frozenset(["StringIO", "getvalue", "redirect_stdout", "redirect_stderr"])
 _MOST = 1 << 12
 # by id, as hashing code is slow
 _printed: dict[int, tuple[CodeType, list[tuple]]] = BoundedCache(_MOST)
@@ -212,7 +213,9 @@ def _asking_frame() -> FrameType | None:
 
 
 def _is_printed(frame: FrameType) -> bool:
-    """Whether a frame is computing an argument of ``print``, or of a method that writes text."""
+    """Whether a frame is computing an argument of ``print``, or of a method that writes text, which
+    nobody reads.
+    """
     code = frame.f_code
     entry = _printed.get(id(code))
     if entry is None:
@@ -220,7 +223,18 @@ def _is_printed(frame: FrameType) -> bool:
     line, last_line, start, end = _instruction_span(code, frame.f_lasti)
     if line is None or last_line is None:
         return False
-    return any(a <= (line, start) and (last_line, end) <= b for a, b in entry[1])
+    is_printed = any(a <= (line, start) and (last_line, end) <= b for a, b in entry[1])
+    return is_printed and not _may_be_read(frame)
+
+
+def _may_be_read(frame: FrameType) -> bool:
+    """Whether the recorded code that is running names a buffer that keeps what is printed."""
+    caller: FrameType | None = frame
+    while caller is not None and caller.f_code is not getattr(ACTIVE.get(), "root", None):
+        if not _BUFFERS.isdisjoint(caller.f_code.co_names):
+            return True
+        caller = caller.f_back
+    return False
 
 
 def _instruction_span(code: CodeType, instruction: int) -> tuple:
