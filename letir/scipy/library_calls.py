@@ -61,6 +61,9 @@ def _recorded_call(
     """
     operands: list = []
     result: Any = None
+    written = _written_argument(original, args, kwargs)
+    if written is not None:
+        return _write_result(part, original, written, args, kwargs)
     try:
         _refuse_arguments(original, args, kwargs)
         form = form_of_argument((args, kwargs), operands)
@@ -84,18 +87,43 @@ def _recorded_call(
     return rebuilt(results, result, leaves)
 
 
+def _bound_arguments(original: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """The arguments of a call by name; only the keywords of a function in C."""
+    try:
+        return inspect.signature(original).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # also wrong arguments
+        return kwargs
+
+
+def _written_argument(original: Callable, args: tuple, kwargs: dict) -> str | None:
+    """The name of the argument that is an array into which the call writes its result."""
+    bound = _bound_arguments(original, args, kwargs)
+    return next((n for n in _WRITING if isinstance(bound.get(n), Value | np.ndarray)), None)
+
+
+def _write_result(part: str, original: Callable, name: str, args: tuple, kwargs: dict) -> Any:
+    """The array for results, into which the result of the call without it is written.
+
+    Raises TraceError for functions that do not return this array.
+    """
+    bound = inspect.signature(original).bind(*args, **kwargs)
+    output = bound.arguments[name]
+    if part == "ndimage" and name == "output":
+        is_fourier = original.__name__.startswith("fourier_")  # they take no name of a dtype
+        bound.arguments[name] = None if is_fourier else output.dtype.name
+        result = _recorded_call(part, original, bound.args, bound.kwargs)
+        if isinstance(result, Value) and result.shape == output.shape:
+            output[...] = result
+            return output
+    raise _not_recorded(f"scipy.{part}.{original.__name__} with an array {name}=")
+
+
 def _refuse_arguments(original: Callable, args: tuple, kwargs: dict) -> None:
     """Raise DTypeError for arguments with which a call does more than compute its results."""
-    try:
-        bound = inspect.signature(original).bind(*args, **kwargs).arguments
-    except (TypeError, ValueError):  # wrong arguments, or a function in C
-        bound = kwargs
-    for name, value in bound.items():
-        is_array = isinstance(value, Value | np.ndarray)
+    for name, value in _bound_arguments(original, args, kwargs).items():
         if value is None or (type(value) in (bool, int) and not value):
             continue
-        writes = name.startswith("overwrite_") or (name in _WRITING and is_array)
-        if writes or name in _DRAWING:
+        if name.startswith("overwrite_") or name in _DRAWING:
             raise DTypeError(f"the argument {name} is not recorded\n  leave it out")
 
 

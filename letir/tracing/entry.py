@@ -373,8 +373,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
         in_a_row = len(leaves) != 1 and spec == optree.tree_structure(row)
         out_tree = None if optree.treespec_is_leaf(spec) or in_a_row else Tree(spec)
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
-    if "stopped" in vars(new):  # values that were made inside of no_grad()
-        LATE_BOUND["stop_gradients"](new, args)
+    for at_end in vars(new).get("at_end", ()):  # such as ``stop_gradients``
+        at_end(new, args)
     # lifted values are further parameters, which the tree of arguments does not describe
     return new.build(args, None if lifted else in_tree, out_tree), lifted
 

@@ -1,6 +1,7 @@
 """SciPy's functions without operations of their own are recorded as calls of SciPy's functions."""
 
 import importlib
+import warnings
 
 import numpy as np
 import pytest
@@ -326,3 +327,52 @@ def test_methods_of_results_run_as_python_under_jit():
 
     with pytest.warns(RuntimeWarning, match="as Python"):
         assert interval(X) == lt.jit(interval)(X)
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [
+        (lambda x, out: ndimage.grey_erosion(x, 3, output=out), int),
+        (lambda x, out: ndimage.morphological_laplace(x, (2, 3), output=out), int),
+        (lambda x, out: ndimage.percentile_filter(x, 30, 3, None, out), np.float32),
+        (lambda x, out: ndimage.zoom(x, 1, output=out), int),
+        (lambda x, out: ndimage.fourier_shift(x, 0.5, output=out), complex),
+    ],
+)
+def test_a_result_is_written_into_the_array_for_it(call, dtype):
+    def f(x, out):
+        result = call(x, out)
+        return result, result is out, out.sum()
+
+    def with_own_array(x):
+        out = np.empty((3, 4), dtype)
+        return f(x, out), out
+
+    x = np.array([[3, 2, 5, 1], [7, 6, 9, 3], [5, 8, 3, 7]])
+    wanted = np.zeros((3, 4), dtype)
+    same(f(x, wanted), lt.trace(f, x, np.zeros((3, 4), dtype))(x, (found := np.zeros_like(wanted))))
+    same(wanted, found)
+    same(f(x, wanted), lt.jit(f)(x, (found := np.zeros_like(wanted))))
+    same(wanted, found)
+    same(with_own_array(x + 1), lt.trace(with_own_array, x)(x + 1))
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, out: (ndimage.label(x > 3, output=out), out),
+        lambda x, out: (spatial.distance.cdist(x, x[[0, 1, 2, 0]], out=out), out),
+        lambda x, out: (ndimage.generic_filter(x, np.max, 3, output=out), out),
+    ],
+)
+def test_other_functions_that_write_into_an_array_are_refused(f):
+    x = np.array([[3, 2, 5, 1], [7, 6, 9, 3], [5, 8, 3, 7]])
+    dtype = float if "cdist" in f.__code__.co_names else int
+
+    with pytest.raises(lt.TraceError, match=r"is not recorded|wrote into a copy of a traced array"):
+        lt.trace(f, x, np.zeros((3, 4), dtype))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that jit calls f as Python
+        same(f(x, np.zeros((3, 4), dtype)), lt.jit(f)(x, np.zeros((3, 4), dtype)))

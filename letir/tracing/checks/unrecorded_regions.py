@@ -18,7 +18,9 @@ from letir.tracing.trace_state import Trace
 def begin_region(trace: Trace) -> None:
     """Mark the beginning of a region without gradients."""
     vars(trace)["region_start"] = len(trace.binds)
-    vars(trace).setdefault("stopped", set())
+    if "stopped" not in vars(trace):
+        vars(trace)["stopped"] = set()
+        vars(trace).setdefault("at_end", []).append(stop_gradients)
 
 
 def end_region(trace: Trace, *, after_error: bool = False) -> bool:
@@ -74,4 +76,4 @@ def _may_leave(local: Local, outside: set[Local]) -> bool:
     return local in outside and (local.type is None or local.type.inexact)
 
 
-LATE_BOUND.update(begin_region=begin_region, end_region=end_region, stop_gradients=stop_gradients)
+LATE_BOUND.update(begin_region=begin_region, end_region=end_region)
