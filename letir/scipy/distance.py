@@ -43,9 +43,19 @@ def _metric_function(name: str, metric: Any) -> Any:
 
 
 def _as_rows(x: Any) -> Any:
-    """Points in float64, as SciPy takes them."""
+    """Points in float64, as SciPy takes them; SciPy itself refuses complex ones."""
     x = traced_or_array(x)
+    if x.dtype.kind == "c":
+        raise refusal_error(_PART, "of complex numbers")
     return x if x.dtype == np.float64 else x.astype(np.float64)
+
+
+def _as_vector(x: Any) -> Any:
+    """A vector of real numbers, in its own dtype."""
+    x = traced_or_array(x)
+    if x.ndim != 1:
+        raise ValueError("Input vector should be 1-D.")
+    return _as_rows(x) if x.dtype.kind not in "fiu" else x
 
 
 @drop_in(_PART)
@@ -104,7 +114,14 @@ def _of_vectors(name: str) -> Any:
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) > 1 or kwargs.get("w") is not None or (args and name != "minkowski"):
             raise refusal_error(name, "leave out the weights")
-        return _METRICS[name](_as_rows(u), _as_rows(v), *args, **kwargs)
+        first, second = _as_vector(u), _as_vector(v)
+        if name not in ("cityblock", "chebyshev"):
+            first, second = [x if x.dtype.kind == "f" else _as_rows(x) for x in (first, second)]
+        p = args[0] if args else kwargs.get("p")
+        if issubclass(type(p), int | float | np.number) and p <= 0:
+            raise ValueError("p must be greater than 0")
+        result = _METRICS[name](first, second, *args, **kwargs)
+        return result.astype(float) if name in ("euclidean", "minkowski") else result
 
     distance.__name__ = distance.__qualname__ = name
     distance.__doc__ = f"The {name} distance between two vectors."
@@ -120,5 +137,5 @@ minkowski = _of_vectors("minkowski")
 @drop_in(_PART)
 def mahalanobis(u: Any, v: Any, VI: Any) -> Any:
     """The distance between two vectors for the inverse of a covariance."""
-    delta, inverse = _as_rows(u) - _as_rows(v), _as_rows(VI)
+    delta, inverse = _as_vector(u) - _as_vector(v), _as_rows(VI)
     return np.sqrt(delta @ inverse @ delta)

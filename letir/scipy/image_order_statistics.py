@@ -12,6 +12,7 @@ from letir.scipy.image_windows import (
     filtered_axes,
     in_double,
     one_per_axis,
+    round_for,
     shape_along,
     store_result,
     windows_of,
@@ -137,7 +138,7 @@ def map_coordinates(
         result = result + weight * in_double(x)[tuple([i for i, _ in corner])]
     if mode == "constant":
         result = np.where(functools.reduce(operator.and_, inside), result, cval)
-    return store_result(result, x, output)
+    return store_result(round_for(result, x, output), x, output)
 
 
 def _corners_of(place: Any, n: int, order: int) -> list[tuple]:

@@ -44,12 +44,28 @@ def store_result(result: Any, like: Any, output: Any) -> Any:
     """A result in the dtype of the input or of ``output``, or written into ``output``."""
     if isinstance(output, Value | np.ndarray):
         target: Any = output
-        target[...] = result
+        target[...] = _cast_as_in_c(result, output.dtype)
         return output
     dtype = np.dtype(like.dtype if output is None else output)
     if result.dtype.kind == "c" and dtype.kind != "c":
         dtype = np.result_type(dtype, np.complex64)
+    return _cast_as_in_c(result, dtype)
+
+
+def _cast_as_in_c(result: Any, dtype: np.dtype) -> Any:
+    """``result`` in this dtype; negative numbers in an unsigned one modulo its size."""
+    if dtype.kind == "u" and result.dtype.kind == "f":
+        result = result.astype(np.int64)
     return result if result.dtype == dtype else result.astype(dtype)
+
+
+def round_for(result: Any, like: Any, output: Any) -> Any:
+    """Interpolated values, rounded to the nearest integers if they are stored as integers."""
+    dtype = np.dtype(getattr(output, "dtype", like.dtype if output is None else output))
+    if dtype.kind not in "iu" or result.dtype.kind != "f":
+        return result
+    limits = np.iinfo(dtype)
+    return np.clip(np.trunc(result + np.copysign(0.5, result)), limits.min, limits.max)
 
 
 def one_per_axis(value: Any, ndim: int) -> list:

@@ -16,7 +16,11 @@ __getattr__ = fallback_getattr("integrate")
 @drop_in("integrate")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
-    return np.trapezoid(traced_or_array(y), None if x is None else traced_or_array(x), dx, axis)
+    y, x = traced_or_array(y), None if x is None else traced_or_array(x)
+    if x is None or y.dtype.kind not in "fc" or np.result_type(y, x) == y.dtype:
+        return np.trapezoid(y, x, dx, axis)
+    pairs = _slice_axis(y, axis, 1) + _slice_axis(y, axis, 0, -1)
+    return np.sum(_interval_widths(y, x, dx, axis) * pairs / 2.0, axis, dtype=y.dtype)
 
 
 def _slice_axis(x, axis: int, start, stop=None, step=None):
@@ -71,15 +75,17 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     a = (2 * h1**2 + 3 * h0 * h1) / (6 * (h1 + h0))
     b = (h1**2 + 3.0 * h0 * h1) / (6 * h0)
     c = h1**3 / (6 * h0 * (h0 + h1))
+    wide = y.astype(np.result_type(y, np.float64))
     last = (
-        a * _slice_axis(y, axis, -1)
-        + b * _slice_axis(y, axis, -2, -1)
-        - c * _slice_axis(y, axis, -3, -2)
+        a * _slice_axis(wide, axis, -1)
+        + b * _slice_axis(wide, axis, -2, -1)
+        - c * _slice_axis(wide, axis, -3, -2)
     )
     rest = _simpson_pairs(
         _slice_axis(y, axis, 0, -1), h if x is None else _slice_axis(h, axis, 0, -1), axis
     )
-    return rest + last.sum(axis)
+    total = rest + last.sum(axis)
+    return total.astype(rest.dtype) if total.ndim and rest.dtype != total.dtype else total
 
 
 def _simpson_pairs(y, h, axis: int):

@@ -21,6 +21,7 @@ from letir.scipy.linear_systems import (
 from letir.scipy.linear_systems import (
     hankel as hankel,
 )
+from letir.scipy.linear_systems import matrix_of, vector_of
 from letir.scipy.linear_systems import (
     norm as norm,
 )
@@ -154,7 +155,7 @@ def lu_solve(
 @drop_in("linalg")
 def block_diag(*arrs: Any) -> Any:
     """A block diagonal matrix of the given matrices."""
-    blocks = [traced_or_array(a) for a in arrs]
+    blocks = [matrix_of("block_diag", a) for a in arrs]
     blocks = [a if a.ndim == 2 else a.reshape((1, -1)) for a in blocks]
     width, at, rows = sum(a.shape[1] for a in blocks), 0, []
     for block in blocks:
@@ -167,8 +168,8 @@ def block_diag(*arrs: Any) -> Any:
 @drop_in("linalg")
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The Toeplitz matrix with first column ``c`` and first row ``r``, by default conj(c)."""
-    c = traced_or_array(c).reshape(-1)
-    r = np.conj(c) if r is None else traced_or_array(r).reshape(-1)
+    c = vector_of("toeplitz", c)
+    r = np.conj(c) if r is None else vector_of("toeplitz", r)
     every = np.concatenate([c[::-1], r[1:]])
     rows, columns = np.arange(c.shape[0])[:, None], np.arange(r.shape[0])
     return every[c.shape[0] - 1 - rows + columns]
@@ -176,9 +177,10 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 @drop_in("linalg")
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
-    """The solution of a Toeplitz system, by its dense matrix."""
+    """The solution of a Toeplitz system, by its dense matrix, in double precision."""
     column_and_row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    return np.linalg.solve(toeplitz(*column_and_row), traced_or_array(b))
+    matrix = toeplitz(*column_and_row)
+    return np.linalg.solve(matrix.astype(np.result_type(matrix.dtype, float)), traced_or_array(b))
 
 
 @drop_in("linalg")

@@ -13,19 +13,35 @@ from letir.scipy.namespace import drop_in, refusal_error
 from letir.tracing.operands import traced_or_array
 
 
+def vector_of(name: str, x: Any) -> Any:
+    """An argument of the function ``name`` as a vector; SciPy itself computes with stacks."""
+    x = traced_or_array(x)
+    if x.ndim > 1:
+        raise refusal_error(f"linalg.{name}", "of stacks of vectors; call letir.vmap")
+    return x.reshape(-1)
+
+
+def matrix_of(name: str, x: Any) -> Any:
+    """An argument of the function ``name``, a matrix; SciPy itself computes with stacks."""
+    x = traced_or_array(x)
+    if x.ndim > 2:
+        raise refusal_error(f"linalg.{name}", "of stacks of matrices; call letir.vmap")
+    return x
+
+
 @drop_in("linalg")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """The solution X of A X + X B = Q, by one dense system for all its elements."""
-    a, b, q = map(traced_or_array, (a, b, q))
+    a, b, q = [matrix_of("solve_sylvester", x) for x in (a, b, q)]
     m, n = q.shape
-    system = np.kron(np.eye(n), a) + np.kron(b.T, np.eye(m))
+    system = np.kron(np.eye(n, dtype=a.dtype), a) + np.kron(b.T, np.eye(m, dtype=b.dtype))
     return np.linalg.solve(system, q.T.reshape(-1)).reshape(n, m).T
 
 
 @drop_in("linalg")
 def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
     """The solution X of A X + X A^H = Q."""
-    a = traced_or_array(a)
+    a = matrix_of("solve_continuous_lyapunov", a)
     return solve_sylvester(a, np.conj(a).T, q)
 
 
@@ -35,7 +51,7 @@ solve_lyapunov = solve_continuous_lyapunov
 @drop_in("linalg")
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """The solution X of A X A^H - X + Q = 0; ``method`` is ignored."""
-    a, q = traced_or_array(a), traced_or_array(q)
+    a, q = [matrix_of("solve_discrete_lyapunov", x) for x in (a, q)]
     system = np.eye(a.shape[0] ** 2) - np.kron(a, np.conj(a))
     return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)
 
@@ -50,7 +66,7 @@ def solve_banded(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a system whose matrix is given by its diagonals."""
-    ab, (below, above) = traced_or_array(ab), l_and_u
+    ab, (below, above) = matrix_of("solve_banded", ab), l_and_u
     if below + above + 1 != ab.shape[0]:
         raise ValueError(
             f"invalid values for the number of lower and upper diagonals: l+u+1 "
@@ -74,7 +90,7 @@ def solveh_banded(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a Hermitian system, given by the diagonals on one side."""
-    ab = traced_or_array(ab)
+    ab = matrix_of("solveh_banded", ab)
     reach, n = ab.shape[0] - 1, ab.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
     place = rows - columns if lower else reach + rows - columns
@@ -88,7 +104,7 @@ def solveh_banded(
 @drop_in("linalg")
 def circulant(c: Any) -> Any:
     """The circulant matrix with first column ``c``."""
-    c = traced_or_array(c).reshape(-1)
+    c = vector_of("circulant", c)
     n = c.shape[0]
     return c[(np.arange(n)[:, None] - np.arange(n)) % n]
 
@@ -96,8 +112,8 @@ def circulant(c: Any) -> Any:
 @drop_in("linalg")
 def hankel(c: Any, r: Any = None) -> Any:
     """The Hankel matrix with first column ``c`` and last row ``r``, by default zeros."""
-    c = traced_or_array(c).reshape(-1)
-    r = np.zeros(c.shape[0], c.dtype) if r is None else traced_or_array(r).reshape(-1)
+    c = vector_of("hankel", c)
+    r = np.zeros(c.shape[0], c.dtype) if r is None else vector_of("hankel", r)
     every = np.concatenate([c, r[1:]])
     return every[np.arange(c.shape[0])[:, None] + np.arange(r.shape[0])]
 

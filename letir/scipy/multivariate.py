@@ -88,8 +88,10 @@ class MultivariateNormal(VectorDistribution):
         elif x.shape[-1:] in ((), (1,)):  # SciPy broadcasts it
             x = np.broadcast_to(x, (*x.shape[:-1], cov.shape[-1]))
         if allow_singular:
-            return _singular_logpdf(x, mean, cov)
-        return as_scalar(PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov))
+            result = _singular_logpdf(x, mean, cov)
+        else:
+            result = PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
+        return as_scalar(result.squeeze() if 1 in result.shape else result)  # as SciPy does
 
     @entry_point
     def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
@@ -137,7 +139,7 @@ def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
     least = 1e9 * np.finfo(float).eps * np.abs(values).max()
     beside = np.where(is_positive, 0.0, parts * parts).sum(-1)
     density = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
-    return as_scalar(np.where(beside < least * least, density, -np.inf))
+    return np.where(beside < least * least, density, -np.inf)
 
 
 class Dirichlet(VectorDistribution):

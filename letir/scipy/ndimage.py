@@ -35,7 +35,7 @@ from letir.scipy.image_windows import (
     store_result,
     windows_of,
 )
-from letir.scipy.namespace import drop_in, fallback_getattr
+from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
 from letir.tracing.operands import traced_or_array
 
 __getattr__ = fallback_getattr("ndimage")
@@ -303,6 +303,8 @@ def uniform_filter(
 def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
     """Differences along one axis, smoothed along all others."""
     x = traced_or_array(input)
+    if x.dtype == np.uint64:  # the smoothed numbers may not fit
+        raise refusal_error("ndimage.sobel and prewitt", "of uint64")
     modes = one_per_axis(mode, x.ndim)
     (axis,) = normalize_axes(axis, x.ndim)
     result = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)

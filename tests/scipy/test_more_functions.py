@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import fft, linalg, signal, stats
+from scipy import fft, integrate, linalg, ndimage, optimize, signal, stats
 from scipy.spatial import distance
 
 import letir as lt
@@ -221,3 +221,76 @@ def test_the_norm_of_a_vector_neither_overflows_nor_vanishes(scale):
     np.testing.assert_allclose(program(scale * x), linalg.norm(scale * x), rtol=1e-15)
     slopes = lt.grad(linalg.norm)(scale * x)
     np.testing.assert_allclose(slopes, [0.6, 0.8] if scale else [0.0, 0.0], rtol=1e-15)
+
+
+PIXELS = np.array([[3, 2, 5, 1, 4], [7, 6, 9, 3, 5], [5, 8, 3, 7, 1]])
+VECTORS = np.array([[[1.0, 0.5, 2.0]], [[3.0, -1.0, 0.25]]])
+ARRAYS_OF_OTHER_TYPES = {
+    **{
+        f"{f.__name__} of {dtype.__name__}": (f, (PIXELS.astype(dtype),))
+        for f in (ndimage.sobel, ndimage.prewitt, ndimage.laplace)
+        for dtype in (np.uint8, np.uint32, np.uint64, np.int32)
+    },
+    **{
+        f"shift of {dtype.__name__}": (lambda x: ndimage.shift(x, 0.5, order=1), (x,))
+        for dtype in (np.uint8, np.int64, np.float32)
+        for x in [PIXELS.astype(dtype)]
+    },
+    "interpolated integers": (
+        lambda x: ndimage.map_coordinates(x - 5, np.array([[0.3, 1.7], [3.2, 0.9]]), order=1),
+        (PIXELS,),
+    ),
+    "trapezoid": (lambda y: integrate.trapezoid(y, np.arange(5.0)), (PIXELS.astype("f"),)),
+    "simpson": (lambda y: integrate.simpson(y, dx=2.0), (PIXELS[0, :4].astype("f"),)),
+    "simpson of rows": (lambda y: integrate.simpson(y[:, :4], dx=2.0), (PIXELS.astype("f"),)),
+    "rosen": (optimize.rosen, (PIXELS[0].astype(np.uint8),)),
+    "rosen_der": (optimize.rosen_der, (PIXELS[0],)),
+    "rosen_hess": (optimize.rosen_hess, (PIXELS[0].astype(np.int8),)),
+    "cityblock": (distance.cityblock, tuple(PIXELS[:2])),
+    "cosine": (distance.cosine, tuple(PIXELS[:2].astype("f"))),
+    "euclidean of floats": (distance.euclidean, tuple(PIXELS[:2].astype("f"))),
+    "toeplitz of a stack": (linalg.toeplitz, (VECTORS,)),
+    "circulant of a stack": (linalg.circulant, (VECTORS,)),
+    "block_diag of stacks": (linalg.block_diag, (VECTORS, VECTORS)),
+    "solve_toeplitz": (linalg.solve_toeplitz, tuple(VECTORS[:, 0].astype("f"))),
+    "normal of one row": (
+        lambda x: stats.multivariate_normal.pdf(x, np.zeros(3), np.eye(3)),
+        (VECTORS[:1, 0],),
+    ),
+    "normal of a stack": (
+        lambda x: stats.multivariate_normal.logpdf(x, np.zeros(3), np.eye(3)),
+        (VECTORS,),
+    ),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", ARRAYS_OF_OTHER_TYPES)
+def test_types_and_shapes_are_scipys(name):
+    f, arguments = ARRAYS_OF_OTHER_TYPES[name]
+    expected = f(*arguments)
+
+    for found in (lt.trace(f, *arguments)(*arguments), lt.jit(f)(*arguments)):
+        assert (np.shape(expected), np.asarray(expected).dtype) == (np.shape(found), found.dtype)
+        assert_close(expected, found, rtol=1e-6)
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda u, v: distance.cosine(u + 1j, v),
+        lambda u, v: distance.euclidean(u[:, None], v),
+        lambda u, v: distance.minkowski(u, v, -1),
+        lambda u, v: distance.mahalanobis(u[0], v, np.eye(3)),
+        lambda u, v: distance.cdist(u[None] * 1j, v[None]),
+    ],
+)
+def test_wrong_arguments_of_distances_raise_scipys_error(f):
+    u, v = VECTORS[:, 0]
+    with pytest.raises((TypeError, ValueError)) as wanted:
+        f(u, v)
+
+    for record in (lambda: lt.trace(f, u, v), lambda: lt.jit(f)(u, v)):
+        with pytest.raises(wanted.type):
+            record()
