@@ -217,6 +217,7 @@ def numpy_method(name: str) -> Callable[..., Any]:
 
     called = "astype" if name == "cast" else name
     call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{called}``, recorded."
+    call.__qualname__ = f"ndarray.{called}"  # Python's errors about arguments show it
     return call
 
 
@@ -228,6 +229,7 @@ def numpy_shape_method(name: str) -> Callable[..., Any]:
         return PRIMITIVES[name](self, sizes[0] if len(sizes) == 1 else sizes or None)
 
     call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    call.__qualname__ = f"ndarray.{name}"  # Python's errors about arguments show it
     return call
 
 

@@ -54,6 +54,10 @@ def polyfit(
         )
         raise note_refusal(mark_unrecorded_code(error))
     powers = np.sort(np.asarray(deg)) if np.ndim(deg) else np.arange(operator.index(deg) + 1)
+    if not powers.size or powers[0] < 0:
+        raise ValueError("expected deg >= 0")
+    if w is not None and w.shape != x.shape:
+        raise TypeError("expected x and w to have same length")
     x, y = x + 0.0, y + 0.0
     sides = polyvander(x, powers[-1])[:, powers], y
     if w is not None:

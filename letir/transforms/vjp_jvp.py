@@ -10,6 +10,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, Policy, zeros_for
 from letir.ast import entry_point
+from letir.ast.builder import Value
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree, flatten
@@ -199,7 +200,7 @@ def jvp(
 ) -> tuple[Any, ...]:
     """(f(*primals), tangent of the result), for tangents that nest as the primals.
 
-    None stands for a zero tangent. A result that does not depend on the primals, or is not
+    None stands for a zero tangent; integers have no other one. A result that does not depend on the primals, or is not
     floating, has zeros as its tangent. With ``has_aux``, ``f`` returns (out, aux), and ``jvp``
     returns (out, tangent of out, aux); what only ``aux`` depends on needs no derivative.
 
@@ -271,9 +272,16 @@ def directions_of(call: ProgramCall, primals: tuple, tangents: tuple) -> tuple[l
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
         aval = call.fn.params[i].type
-        if leaf is not _MISSING and type_carries_derivative(aval):
+        if leaf is _MISSING:
+            continue
+        if type_carries_derivative(aval):
             inputs.append(i)
             directions.append(as_direction(leaf, aval, "tangent"))
+        elif not isinstance(leaf, Value) and np.any(leaf):
+            raise DTypeError(
+                f"the tangent of a primal of type {aval}, which has no derivative, is not 0"
+                f"{at_user()}\n  pass floats, 3.0 instead of 3, or None as its tangent"
+            )
     return inputs, directions
 
 

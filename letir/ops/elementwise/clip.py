@@ -3,6 +3,7 @@
 import numpy as np
 
 from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
     add_terms,
@@ -14,6 +15,8 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import maximum
+
+_MISSING = np._NoValue  # type: ignore[attr-defined]  # NumPy's private mark for "not given"
 
 
 def _clip_aval(x, low, high):
@@ -49,9 +52,20 @@ def _clip_jvp(tangents, out, x, low, high):
     return broadcast_tangent(add_terms(picked), out)
 
 
-def _clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    """The method ``clip``, and np.clip, whose bounds have two names each."""
-    return (a, a_min if min is None else min, a_max if max is None else max), {}
+def _clip_prepare(a, a_min=_MISSING, a_max=_MISSING, out=None, *, min=_MISSING, max=_MISSING):
+    """np.clip, whose bounds have two names each; raises NumPy's errors for some of them."""
+    if a_min is _MISSING is a_max:
+        bounds = [None if bound is _MISSING else bound for bound in (min, max)]
+    elif a_min is _MISSING or a_max is _MISSING:
+        name = "a_min" if a_min is _MISSING else "a_max"
+        raise DTypeError(
+            f"clip: missing a required argument: {name!r}\n  pass both bounds, or {name}=None"
+        )
+    elif not min is _MISSING is max:
+        raise ShapeError("clip: min or max next to a_min and a_max\n  pass each bound once")
+    else:
+        bounds = [a_min, a_max]
+    return (a, *bounds), {}
 
 
 clip = define(

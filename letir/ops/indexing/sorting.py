@@ -26,7 +26,8 @@ from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 
-_KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+# NumPy reads the first letter, in either case
+_KINDS = {"q": "quicksort", "h": "heapsort", "m": "mergesort", "s": "stable"}
 
 
 def _sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
@@ -36,12 +37,14 @@ def _sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
             "sort: order= names fields of a structured array; this array has none\n"
             "  leave order= out"
         )
-    if kind is not None and kind not in _KINDS:
+    if kind is not None and stable is not None:
+        raise ShapeError("sort: kind and stable cannot be given together\n  leave kind out")
+    if kind is not None and str(kind)[:1].lower() not in _KINDS:
         raise ShapeError(
-            f"sort: kind={kind!r} is not one of {', '.join(_KINDS)}\n"
+            f"sort: kind={kind!r} is not one of {', '.join(_KINDS.values())}\n"
             "  leave kind out: all of them give the same result"
         )
-    kind = "stable" if stable else kind
+    kind = "stable" if stable else kind and _KINDS[kind[:1].lower()]
     return (a,), {"axis": None if axis is None else as_size(axis), "kind": kind}
 
 

@@ -70,7 +70,7 @@ def reduction_prepare(
     return operands, {
         "axis": reduced_axis(a, axis),
         "dtype": None if dtype is None or dtype is NO_VALUE else np.dtype(dtype),
-        "keepdims": as_flag(keepdims) if is_given(keepdims) else False,
+        "keepdims": keepdims is not NO_VALUE and as_flag(keepdims),
         "initial": initial if is_given(initial) else None,
     }
 

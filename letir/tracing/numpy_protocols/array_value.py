@@ -197,11 +197,7 @@ class ArrayValue(ArrayMethods):
         _recorded_method(np.all),
         _recorded_method(np.cumsum),
     )
-    clip, squeeze, dot = (
-        _recorded_method(np.clip),
-        _recorded_method(np.squeeze),
-        _recorded_method(np.dot),
-    )
+    squeeze, dot = _recorded_method(np.squeeze), _recorded_method(np.dot)
     ravel, nonzero = _recorded_method(np.ravel), _recorded_method(np.nonzero)
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
@@ -212,6 +208,10 @@ class ArrayValue(ArrayMethods):
         return PRIMITIVES["reshape"](
             self, shape_from_call(shape[0] if len(shape) == 1 else shape), order
         )
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Value:
+        """NumPy's ``ndarray.clip``, each of whose bounds may be missing."""
+        return self.numpy_call(np.clip, (self, min, max, out), options)
 
     def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Value:
         """NumPy's ``ndarray.compress``."""

@@ -9,6 +9,7 @@ import pytest
 import letir as lt
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.testing import assert_same
+from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
 ROW = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])
@@ -334,3 +335,53 @@ grad: the function returns bool[], which has no derivative
 @pytest.mark.parametrize(("action", "error", "message"), GRADIENTS.values(), ids=list(GRADIENTS))
 def test_a_gradient_that_does_not_exist_is_refused(told_by, action, error, message):
     assert (error, f"{message}\n  at test_wrong_arguments.py:NN") == told_by(action)
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.clip(x, 2),
+        lambda x: np.clip(x, a_max=2),
+        lambda x: np.clip(x, 1, 2, max=3),
+        lambda x: np.sort(x, kind="quicksort", stable=True),
+        lambda x: x.argsort(kind="stable", stable=False),
+        lambda x: np.sort(x, kind="bubble"),
+        lambda x: np.sum(x, keepdims=None),
+        lambda x: x.mean(keepdims=None),
+        lambda x: np.any(x, keepdims=None),
+        lambda x: np.nanmax(x, keepdims=None),
+        lambda x: np.polynomial.polynomial.polyfit(x, x, -1),
+        lambda x: np.polynomial.polynomial.polyfit(x, x, 1, w=x[:1]),
+    ],
+)
+def test_arguments_that_numpy_refuses_raise_its_kind_of_error(f):
+    with pytest.raises((TypeError, ValueError)) as wanted:
+        f(X)
+
+    for record in (lambda: lt.trace(f, X), lambda: lt.jit(f)(X), lambda: lt.grad(f)(X)):
+        with pytest.raises(wanted.type):
+            record()
+
+
+def test_arguments_that_numpy_accepts_are_accepted():
+    def f(x):
+        clipped = x.clip(2), x.clip(max=2), x.clip(), np.clip(x), np.clip(x, min=2)
+        return *clipped, np.clip(x, None, 2), np.sort(x, kind="q"), np.argsort(x, kind="STABLE")
+
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
+def test_errors_about_the_number_of_arguments_name_the_method():
+    for f, name in ((lambda x: x.ravel(1, 2), "ravel"), (lambda x: x.transpose(a=1), "transpose")):
+        with pytest.raises(TypeError, match=rf"^(ndarray\.)?{name}\(\)"):
+            lt.trace(f, X)
+
+
+def test_an_integer_has_no_tangent_but_zero():
+    f = lambda x, n: x * n  # noqa: E731
+
+    assert lt.jvp(f, (2.0, 3), (1.0, None)) == lt.jvp(f, (2.0, 3), (1.0, 0)) == (6.0, 3.0)
+    for transform in (lt.jvp, lambda *a: lt.linearize(f, *a[1])[1](*a[2])):
+        with pytest.raises(DTypeError, match=r"tangent of a primal of type int64.*is not 0\n"):
+            transform(f, (2.0, 3), (1.0, 1.0))
