@@ -200,9 +200,10 @@ def jvp(
 ) -> tuple[Any, ...]:
     """(f(*primals), tangent of the result), for tangents that nest as the primals.
 
-    None stands for a zero tangent; integers have no other one. A result that does not depend on the primals, or is not
-    floating, has zeros as its tangent. With ``has_aux``, ``f`` returns (out, aux), and ``jvp``
-    returns (out, tangent of out, aux); what only ``aux`` depends on needs no derivative.
+    None stands for a zero tangent, the only floating one of an integer. A result that does not
+    depend on the primals, or is not floating, has zeros as its tangent. With ``has_aux``, ``f``
+    returns (out, aux), and ``jvp`` returns (out, tangent of out, aux); what only ``aux`` depends
+    on needs no derivative.
 
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
@@ -277,7 +278,7 @@ def directions_of(call: ProgramCall, primals: tuple, tangents: tuple) -> tuple[l
         if type_carries_derivative(aval):
             inputs.append(i)
             directions.append(as_direction(leaf, aval, "tangent"))
-        elif not isinstance(leaf, Value) and np.any(leaf):
+        elif not isinstance(leaf, Value) and np.result_type(leaf).kind in "fc" and np.any(leaf):
             raise DTypeError(
                 f"the tangent of a primal of type {aval}, which has no derivative, is not 0"
                 f"{at_user()}\n  pass floats, 3.0 instead of 3, or None as its tangent"
