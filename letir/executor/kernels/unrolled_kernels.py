@@ -1,11 +1,13 @@
 """Chains of operations on few numbers as calls of one kernel."""
 
+from collections import Counter
 from functools import partial
 
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
 from letir.executor.kernels.kernel_binds import kernel_bind
 from letir.kernels.llvm import machine_code
+from letir.kernels.machine_costs import machine_costs
 from letir.kernels.unrolled_groups import has_form, unrolled_kernel
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
@@ -18,6 +20,10 @@ from letir.passes.fusion.unrolled_clusters import (
 _MANY = 8  # the fewest binds and clusters of a program for which tables are tried
 _MUCH_WORK = 2_500  # scalars in different kernels; for more, LLVM takes over half a second
 
+# scalars of a kernel for each nanosecond that it saves in a call: LLVM takes 100 us for a scalar,
+# and a kernel that pays after more than ten thousand calls is not compiled
+_MOST_EACH = 0.1
+
 
 def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     """``fn`` with chains of operations on few numbers replaced by kernels, compiled here.
@@ -26,7 +32,8 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     """
     is_flat = has_long_group(fn)
     original, fn = fn, without_groups(fn) if is_flat else fn
-    units = unrolled_clusters(fn, has_form, partial(unrolled_kernel, is_exact=is_exact))
+    kernel_of = partial(unrolled_kernel, is_exact=is_exact)
+    units = _without_costly_kernels(unrolled_clusters(fn, has_form, kernel_of, _may_pay))
     clusters = [unit for unit in units if type(unit) is UnrolledCluster]
     if not clusters:
         return original
@@ -57,6 +64,38 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
         binds += unit.after
     result = fn.with_binds(binds)
     return fused_level(result) if is_flat else result
+
+
+def _gain_of(cluster: UnrolledCluster) -> float:
+    """The approximate nanoseconds that the kernel of a cluster saves in a call, not counting its
+    scalars: LLVM vectorises those of large clusters.
+    """
+    costs, arrays = machine_costs(), len(cluster.operands) + len(cluster.outputs)
+    own = costs.kernel_call + costs.kernel_array * arrays
+    gain: float = LATE_BOUND["cost_of_units"](cluster.binds) - own
+    return gain
+
+
+def _may_pay(cluster: UnrolledCluster, most: int) -> bool:
+    """Whether a kernel that at most ``most`` equal clusters share may be worth compiling."""
+    return cluster.work <= _MOST_EACH * most * _gain_of(cluster)
+
+
+def _without_costly_kernels(units: list) -> list:
+    """The units, with the binds of a cluster in its place where its kernel is not worth compiling.
+
+    A kernel of many scalars in few operations, such as products of matrices, takes LLVM a second
+    and saves a few calls of NumPy.
+    """
+    clusters = [unit for unit in units if type(unit) is UnrolledCluster]
+    counts = Counter([id(cluster.kernel) for cluster in clusters])
+    result = []
+    for unit in units:
+        if type(unit) is UnrolledCluster and not _may_pay(unit, counts[id(unit.kernel)]):
+            result += unit.binds
+        else:
+            result.append(unit)
+    return result
 
 
 LATE_BOUND["with_unrolled_kernels"] = with_unrolled_kernels

@@ -23,7 +23,7 @@ class Change(NamedTuple):
         now = contents_of(self.holder)
         if isinstance(now, set):
             return {*self.before} - {_ABSENT}
-        items: dict = {**items_of(now), **self.before}
+        items: dict = {**items_of(now), **dict(self.before)}
         if type(now) not in (list, deque):
             return {key: value for key, value in items.items() if value is not _ABSENT}
         return type(now)([items[i] for i in sorted(items) if items[i] is not _ABSENT])

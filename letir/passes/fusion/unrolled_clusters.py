@@ -143,15 +143,19 @@ class UnrolledCluster:
 
 
 def unrolled_clusters(
-    fn: Lambda, has_form: Callable[[Bind], bool], kernel_of: Callable[[Lambda], Any]
+    fn: Lambda,
+    has_form: Callable[[Bind], bool],
+    kernel_of: Callable[[Lambda], Any],
+    may_pay: Callable[[UnrolledCluster, int], bool],
 ) -> list:
     """The binds of ``fn`` and, in place of some, ``UnrolledCluster``s, in an order of execution.
 
     ``has_form(bind)``: whether the record of a bind allows it to be part of a kernel.
     ``kernel_of(body)``: the kernel of a body, None if it has none after all. Equal clusters, as of
     the steps of an unrolled loop, have the same body and the same kernel.
+    ``may_pay(cluster, most)``: whether a kernel that so many clusters share may save time.
     """
-    return _Clustering(fn, has_form, kernel_of).run()
+    return _Clustering(fn, has_form, kernel_of, may_pay).run()
 
 
 @define(eq=False)
@@ -165,6 +169,7 @@ class _Clustering:
     fn: Lambda
     has_form: Callable[[Bind], bool]
     kernel_of: Callable[[Lambda], Any]
+    may_pay: Callable[[UnrolledCluster, int], bool]
     uses: dict[Local, int] = field(init=False)
     units: list[Bind | UnrolledCluster] = field(factory=list)
     cluster: UnrolledCluster = field(factory=UnrolledCluster)
@@ -218,7 +223,8 @@ class _Clustering:
             self.units += cluster.binds
             return
         views, own = _with_windows(cluster) if is_repeated else ([], cluster)
-        if own.finish(self.uses) and own.pays:
+        most = len(self.fn.binds) // len(own.binds)
+        if own.finish(self.uses) and own.pays and self.may_pay(own, most):
             self.take_kernel(own)
             if own.kernel is not None:
                 self.units += [*views, own]

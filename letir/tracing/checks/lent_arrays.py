@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.errors import TraceError, of_unrecorded_code
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import Trace
 
@@ -37,7 +37,7 @@ def _refuse_writes(trace: Trace, results: Sequence) -> None:
     """Raise TraceError if an array that was lent has been changed."""
     for lent, elements, place in vars(trace)["lent"]:
         if not np.array_equal(lent, elements):
-            raise of_unrecorded_code(
+            raise mark_unrecorded_code(
                 TraceError(
                     "a function that is not recorded wrote into a copy of a traced array of type "
                     f"{elements.dtype}{list(elements.shape)}, which itself is unchanged{place}\n"

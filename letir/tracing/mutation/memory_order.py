@@ -208,7 +208,7 @@ def ravel_in_memory_order(a: Any, order: str = "C") -> Any:
     return ravel_in_order(a if is_sorted else PRIMITIVES["transpose"](a, axes))
 
 
-raveled_as_it_lies.__qualname__ = "ravel"  # Python's errors about arguments show it
+ravel_in_memory_order.__qualname__ = "ravel"  # Python's errors about arguments show it
 
 
 def in_memory_order(array: Any, order: str) -> Any:

@@ -362,3 +362,32 @@ def test_much_code_that_is_not_repeated_is_a_table():
 
     assert [True] == [is_table(bind) for bind in found.plan.binds]
     assert_close(rotated(s), found(s), rtol=1e-11, atol=1e-12)
+
+
+def layers(w, v, x, y):
+    hidden = np.tanh(x @ w)
+    error = 2 * (hidden @ v - y)
+    return w - x.T @ (error @ v.T * (1 - hidden**2)), v - hidden.T @ error
+
+
+def descent(x, y, n):
+    w = np.zeros(3)
+    for _ in range(n):
+        w = w - 0.1 * x.T @ (x @ w - y)
+    return w
+
+
+def test_a_kernel_of_many_scalars_that_saves_few_calls_is_not_compiled():
+    args = [np.random.default_rng(3).normal(size=n) for n in [(4, 8), (8, 1), (16, 4), (16, 1)]]
+    fast = lt.compile(lt.trace(layers, *args))
+
+    assert fast.kernels == ()
+    assert_same(layers(*args), fast(*args))
+
+
+def test_such_a_kernel_is_compiled_if_the_steps_of_a_loop_share_it():
+    x, y = np.ones((20, 3)), np.ones(20)
+    short, long = (lt.compile(lt.trace(lambda x, y, n=n: descent(x, y, n), x, y)) for n in (2, 40))
+
+    assert short.kernels == ()
+    assert len(set(map(str, long.kernels))) == 1
