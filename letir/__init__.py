@@ -166,13 +166,12 @@ _LATE_BOUND = {
         *("warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
-    "executor.kernels.kernel_binds": ("with_kernels",),
+    "executor.kernels.kernel_binds": ("kernel_bind", "with_kernels"),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),
     "executor.kernels.loop_kernels": ("becomes_loop_kernel", "with_loop_kernels"),
     "executor.kernels.table_kernels": (
-        *("with_first_tables", "with_tables"),
-        *("with_faster_tables", "cost_of_units"),
+        *("with_first_tables", "with_faster_tables", "with_tables"),
     ),
     "executor.kernels.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": (
@@ -189,6 +188,7 @@ _LATE_BOUND = {
     "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
     "kernels.interpreted_calls": ("interpreted_call",),
+    "kernels.llvm.machine_code": ("ufuncs_of",),
     "kernels.machine_costs": ("machine_costs",),
     "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
     "numpy.power_series": ("polynomial_function",),

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.bodies import all_bodies
 from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
@@ -201,11 +202,17 @@ class Plan:
         return Lambda(self.params, self.binds, self.ret)
 
     @property
+    def has_kernels(self) -> bool:
+        """Whether ``kernels`` is not empty, which is known without the modules for their texts."""
+        if not any(bind.op.role == "kernel" or bind.op.holds_lambdas for bind in self.binds):
+            return False
+        bodies = all_bodies(self.program())
+        return any(bind.op.role == "kernel" for body in bodies for bind in body.binds)
+
+    @property
     def kernels(self) -> tuple:
         """The kernels of the plan, each a ``PlanKernel`` with its texts; () without llvmlite."""
-        if not any(bind.op.role == "kernel" or bind.op.holds_lambdas for bind in self.binds):
-            return ()
-        return LATE_BOUND["plan_kernels"](self)
+        return LATE_BOUND["plan_kernels"](self) if self.has_kernels else ()
 
     def memory(self, **sizes: int) -> Any:
         """The ``PlanMemory`` of the next call: the most bytes at once, and their arrays.

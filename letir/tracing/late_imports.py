@@ -1,7 +1,6 @@
 """Stand-ins for libraries that the recorded function itself imports during the recording."""
 
 import sys
-from importlib.abc import Loader
 from types import ModuleType
 from typing import Any
 
@@ -10,7 +9,7 @@ from letir.tracing.callers import LibraryModule
 from letir.tracing.stand_ins import LOADING, add_loaded_modules
 
 
-class _Loader(Loader):
+class _Loader:  # importlib.abc, which has a base class for it, takes long to load
     """A loader that gives the module its stand-ins once it is loaded."""
 
     def __init__(self, loader: Any) -> None:

@@ -95,7 +95,7 @@ def _may_be_timed(version: Compiled) -> bool:
     arguments.
     """
     is_changed = any(map(registered_passes, ("before", "after", "gradient")))
-    if is_changed or version.generators or version.kernels:
+    if is_changed or version.generators or version.plan.has_kernels:
         return False
     if len(version.arrays) < len(version.changed):  # a generator is among its arguments
         return False

@@ -312,4 +312,4 @@ def _is_float_error(error: Exception) -> bool:
     return True
 
 
-LATE_BOUND["with_kernels"] = with_kernels
+LATE_BOUND.update(kernel_bind=kernel_bind, with_kernels=with_kernels)

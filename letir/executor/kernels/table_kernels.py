@@ -9,9 +9,10 @@ import numpy as np
 from attrs import define, field, frozen
 
 from letir.ast import LATE_BOUND
-from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KernelError
+from letir.executor.kernels.call_costs import cost_of_call
 from letir.executor.kernels.kernel_binds import kernel_bind
 from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.machine_costs import machine_costs
@@ -59,7 +60,9 @@ def with_faster_tables(fn: Lambda, most: float, is_exact: bool = False) -> Lambd
     if dtype is None or most < _LEAST_COST * len(flat.binds):
         return fn
     units = [*_Chains(flat, dtype, is_exact).units()]
-    costs = [_cost_of(x) if isinstance(x, Bind) else _cost_of_table(x.table, x.body) for x in units]
+    costs = [
+        cost_of_call(x) if isinstance(x, Bind) else _cost_of_table(x.table, x.body) for x in units
+    ]
     return fn if sum(costs) > most else _with_units(fn, flat, units)
 
 
@@ -71,21 +74,6 @@ def _with_units(fn: Lambda, flat: Lambda, units: Sequence["Bind | _Chain"]) -> L
     for unit in units:
         binds += unit.binds_with_kernel() if isinstance(unit, _Chain) else [unit]
     return fused_level(flat.with_binds(binds))
-
-
-def cost_of_units(units: Sequence[Any]) -> float:
-    """The approximate nanoseconds of calls of NumPy and of the kernels of clusters."""
-    total, costs = 0.0, machine_costs()
-    for unit in units:
-        if isinstance(unit, UnrolledCluster):
-            arrays = len(unit.operands) + len(unit.outputs)
-            total += costs.kernel_call + costs.kernel_array * arrays
-            total += costs.kernel_scalar * unit.work
-            total += sum(map(_cost_of, unit.after))
-        else:
-            bodies = unit.attrs["body"].binds if unit.op.role == "fused" else (unit,)
-            total += sum(map(_cost_of, bodies))
-    return total
 
 
 def _usual_dtype(fn: Lambda) -> np.dtype | None:
@@ -180,7 +168,7 @@ class _Chains:
             yield binds[error.position]
             yield from self.finish_chain(binds[error.position + 1 :])
             return
-        if _cost_of_table(table, body) > _GAIN * sum(map(_cost_of, binds)):
+        if _cost_of_table(table, body) > _GAIN * sum(map(cost_of_call, binds)):
             yield from binds
         else:
             yield _Chain(cluster, body, table)
@@ -193,28 +181,6 @@ def _cost_of_table(table: Table, body: Lambda) -> float:
     copied += len(table.constants[1])
     own = costs.table_call + costs.table_array * arrays + costs.table_element * copied
     return table.cost + own
-
-
-def _cost_of(bind: Bind) -> float:
-    """The approximate nanoseconds of NumPy's call for a bind."""
-    op, costs = bind.op, machine_costs()
-    if not bind.args or not bind.binders:
-        return 0.0
-    size = getattr(bind.binders[0].type, "size", None)
-    if type(size) is not int or not all(map(_has_size, bind.args)):
-        return costs.call
-    if op.memory == "view":
-        return costs.index if bind.binders[0].type.shape else costs.number_call
-    if not any(arg.type.shape for arg in bind.args if type(arg) is Local):
-        return costs.number_call
-    if op.elementwise or op.update is not None:
-        return costs.call + costs.element * size
-    read = [arg.type.size for arg in bind.args if type(arg) is Local]
-    return costs.call * max(len(read), 2) + costs.term * max(size, *read)
-
-
-def _has_size(arg: Arg) -> bool:
-    return type(arg) is not Local or type(getattr(arg.type, "size", None)) is int
 
 
 @frozen(eq=False)
@@ -285,5 +251,4 @@ LATE_BOUND.update(
     with_first_tables=with_first_tables,
     with_tables=with_tables,
     with_faster_tables=with_faster_tables,
-    cost_of_units=cost_of_units,
 )

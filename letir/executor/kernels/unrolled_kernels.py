@@ -5,8 +5,7 @@ from functools import partial
 
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda
-from letir.executor.kernels.kernel_binds import kernel_bind
-from letir.kernels.llvm import machine_code
+from letir.executor.kernels.call_costs import cost_of_units
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.unrolled_groups import has_form, unrolled_kernel
 from letir.passes.fusion.fusing import fused_level
@@ -42,13 +41,14 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     work = sum({id(cluster.kernel): cluster.work for cluster in clusters}.values())
     if len(units) >= _MANY or work > _MUCH_WORK:
         # tables have no code to compile, so they may take a little longer than large kernels
-        most = LATE_BOUND["cost_of_units"](units) * (2 if work > _MUCH_WORK else 1)
+        most = cost_of_units(units) * (2 if work > _MUCH_WORK else 1)
         tabled = LATE_BOUND["with_faster_tables"](original, most, is_exact)
         if tabled is not original:
             return tabled
-    ufuncs = dict(zip(kernels, machine_code.ufuncs_of([*kernels.values()]), strict=True))
+    ufuncs = dict(zip(kernels, LATE_BOUND["ufuncs_of"]([*kernels.values()]), strict=True))
     by_body: dict[int, Bind] = {}
     binds: list[Bind] = []
+    make_bind = LATE_BOUND["kernel_bind"]
     for unit in units:
         if type(unit) is not UnrolledCluster:
             binds.append(unit)
@@ -58,7 +58,7 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
         like = by_body.get(id(body))
         if like is None:
             ufunc = ufuncs[id(unit.kernel)]
-            like = kernel_bind(binders, args, body, ufunc, source, keeps_order=is_exact)
+            like = make_bind(binders, args, body, ufunc, source, keeps_order=is_exact)
             by_body[id(body)] = like
         binds.append(Bind(binders, like.op, args, like.attrs, source))
         binds += unit.after
@@ -72,8 +72,7 @@ def _gain_of(cluster: UnrolledCluster) -> float:
     """
     costs, arrays = machine_costs(), len(cluster.operands) + len(cluster.outputs)
     own = costs.kernel_call + costs.kernel_array * arrays
-    gain: float = LATE_BOUND["cost_of_units"](cluster.binds) - own
-    return gain
+    return cost_of_units(cluster.binds) - own
 
 
 def _may_pay(cluster: UnrolledCluster, most: int) -> bool:

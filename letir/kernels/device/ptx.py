@@ -7,7 +7,6 @@ the driver compiles for the device at hand.
 """
 
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from letir.kernels.device.lanes import (
 from letir.kernels.llvm.compile_threads import begin_compilation
 from letir.kernels.llvm.llvm_functions import ModuleText
 from letir.kernels.llvm.llvm_statements import type_text
-from letir.kernels.llvm.machine_code import emitted_code
+from letir.kernels.llvm.machine_code import emitted_code, llvmlite_version
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import (
     Array,
@@ -66,7 +65,7 @@ def ptx_text(kernel: Kernel, form: LaunchForm = LaunchForm()) -> str:
     if result is None:
         text = device_llvm_text(kernel, form)
         code = cached_code(
-            (text, _TRIPLE, _OLDEST, version("llvmlite")), lambda: _compile_module(text)
+            (text, _TRIPLE, _OLDEST, llvmlite_version()), lambda: _compile_module(text)
         )
         result = _ptx_texts[key] = code.decode()
     return result

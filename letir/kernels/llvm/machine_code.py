@@ -11,7 +11,6 @@ import sys
 import weakref
 from collections.abc import Callable
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -223,14 +222,22 @@ def compiler_report() -> dict:
             "advice": "no kernels are compiled without llvmlite: pip install 'letir[fast]'",
         }
     llvm = ".".join(map(str, binding.llvm_version_info))
-    return {"llvmlite": version("llvmlite"), "LLVM": llvm, "processor": _processor()[0]}
+    return {"llvmlite": llvmlite_version(), "LLVM": llvm, "processor": _processor()[0]}
+
+
+def llvmlite_version() -> str:
+    """The version of llvmlite."""
+    import llvmlite  # importlib.metadata, which knows it too, takes longer to load
+
+    result: str = llvmlite.__version__
+    return result
 
 
 @cache
 def _platform_key() -> tuple[str, ...]:
     """The versions and the processor on which object code depends besides its LLVM text."""
     binding = _llvm_binding()
-    versions = (*map(str, binding.llvm_version_info), version("llvmlite"))
+    versions = (*map(str, binding.llvm_version_info), llvmlite_version())
     return (*_processor(), *versions, sys.platform, _CODE_MODEL)
 
 
@@ -322,3 +329,6 @@ def _without_lock(function: Any) -> Any:
     and free their kernels, meanwhile.
     """
     return getattr(function, "_cfn", function)
+
+
+LATE_BOUND["ufuncs_of"] = ufuncs_of
