@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError
 from letir.scipy.multivariate import Dirichlet, MultivariateNormal
@@ -27,6 +27,7 @@ __getattr__ = fallback_getattr("stats")
 METHODS = frozenset(
     ["pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 )
+_MOMENTS = frozenset(["stats", "mean", "var", "std", "median", "moment", "interval", "entropy"])
 
 
 @frozen
@@ -91,7 +92,9 @@ class DistributionMethod:
         try:
             op = PRIMITIVES[name]
         except KeyError:
-            raise refusal_error(name.replace("_", "."), "there is no formula for it") from None
+            method = getattr(find_in_scipy("stats", distribution.name), self.name)
+            part = f"stats.{distribution.name}"
+            return LATE_BOUND["scipy_call"](part, method, (x, *args), kwargs)
         return op(_as_parameter(x), *distribution.parameters(*args, **kwargs))
 
 
@@ -109,10 +112,13 @@ class FrozenDistribution:
         if method not in METHODS and not is_traced(*self.args, *dict(self.kwargs).values()):
             frozen_class = find_in_scipy("stats", self.distribution.name)
             return getattr(frozen_class(*self.args, **dict(self.kwargs)), method)
+        if method in _MOMENTS:
+            computed = getattr(find_in_scipy("stats", self.distribution.name), method)
+            return entry_point(lambda *x: computed(*x, *self.args, **dict(self.kwargs)))
         if method not in METHODS:
             raise refusal_error(
                 f"{self.distribution.name}(...).{method}",
-                f"only {', '.join(sorted(METHODS))} are",
+                f"only {', '.join(sorted(METHODS | _MOMENTS))} are",
             )
         recorded = DistributionMethod(self.distribution, method)
         return entry_point(lambda x: recorded(x, *self.args, **dict(self.kwargs)))

@@ -11,6 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import is_recording
 
@@ -23,6 +24,7 @@ _VECTORS = {  # class -> the distribution, and the attributes of its fixed param
 _METHODS = frozenset(
     ["pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf", "entropy"]
 )
+_MOMENTS = frozenset(["stats", "mean", "var", "std", "median", "moment", "interval"])
 _CALLED = "called"
 
 
@@ -40,7 +42,9 @@ def distribution_methods(names: frozenset[str]) -> list[tuple]:
         )
         for kind in _distribution_classes()
         for name, function in vars(kind).items()
-        if name in _METHODS and type(function) is FunctionType and not function.__closure__
+        if name in _METHODS | _MOMENTS
+        and type(function) is FunctionType
+        and not function.__closure__
     ]
 
 
@@ -48,6 +52,7 @@ def _distribution_classes() -> Iterator[type]:
     """The classes of SciPy whose methods are densities and distribution functions."""
     stats = sys.modules["scipy.stats"]
     yield from (stats.rv_continuous, stats.rv_discrete)
+    yield stats.rv_continuous.__mro__[1]  # of both: the moments
     for name in _VECTORS:
         kind = getattr(sys.modules.get("scipy.stats._multivariate"), name, None)
         if kind is not None:
@@ -64,12 +69,25 @@ def _method_stand_in(function: FunctionType, names: frozenset[str]) -> Callable:
 
     def stand_in(self, *args, **kwargs):
         if first_traced((*args, *kwargs.values())) is not None and is_recording():
-            recorded = _recorded_distribution(self, names)
+            kind = type(self).__name__
+            has_formulas = method in _METHODS and (method != "entropy" or kind in _VECTORS)
+            recorded = _recorded_distribution(self, names) if has_formulas else None
             if recorded is not None:
                 return getattr(recorded, method)(*args, **kwargs)
+            if _is_of_scipy(self):
+                bound = original.__get__(self)
+                return LATE_BOUND["scipy_call"](f"stats.{self.name}", bound, args, kwargs)
         return original(self, *args, **kwargs)
 
     return stand_in
+
+
+def _is_of_scipy(distribution: Any) -> bool:
+    """Whether it is, or is like, the distribution that SciPy has under its name."""
+    name = getattr(distribution, "name", None)
+    named = getattr(sys.modules["scipy.stats"], name, None) if type(name) is str else None
+    named = getattr(named, "letir_distribution", named)  # the stand-in for it
+    return f"stats.{name}" in DISTRIBUTIONS and type(named) is type(distribution)
 
 
 def _recorded_distribution(distribution: Any, names: frozenset[str]) -> Any:

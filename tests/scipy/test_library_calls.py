@@ -8,6 +8,7 @@ import pytest
 from scipy import cluster, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, stats
 
 import letir as lt
+from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.ops.special.scipy_functions import FUNCTIONS
 from tests.each_sample import in_one_test
 
@@ -33,6 +34,61 @@ def test_the_table_names_functions_of_scipy():
         module = importlib.import_module(f"scipy.{part}")
         for name in names:
             assert name == getattr(module, name).__name__
+
+
+def test_the_table_names_distributions_of_scipy():
+    known = {
+        f"stats.{name}"
+        for name, value in vars(stats).items()
+        if isinstance(value, stats.rv_continuous | stats.rv_discrete)
+    }
+
+    assert known - {"stats.rv_sample"} <= DISTRIBUTIONS.keys()
+    for name, methods in DISTRIBUTIONS.items():
+        if name in known:  # not in older versions of SciPy
+            assert all(callable(getattr(getattr(stats, name[6:]), each)) for each in methods)
+
+
+class Prior:
+    def __init__(self):
+        self.scale = stats.weibull_min(1.5)
+
+
+PRIOR = Prior()
+DRAWN = np.array([0.2, 0.5, 0.9])
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: stats.alpha.cdf(x, 2.0),
+        lambda x: stats.lognorm.pdf(x, 0.5, scale=2.0) + stats.beta.isf(x, 2, 3),
+        lambda x: stats.binom.pmf(np.array([1, 2, 3]), 5, x) + stats.poisson.ppf(x, 3),
+        lambda x: PRIOR.scale.ppf(x) + stats.truncnorm(-1, x).cdf(0.3),
+        lambda x: stats.gamma.stats(x, moments="mv"),
+        lambda x: (stats.norm.interval(x), stats.norm(x, 2.0).std(), stats.gamma.entropy(x)),
+        lambda x: stats.t.mean(3.0, x) + stats.norm(x).mean() + stats.weibull_min(x).median(),
+        lambda x: float(x[0]) + stats.rayleigh.sf(float(x[1])),
+    ],
+)
+def test_methods_of_distributions_without_formulas_are_calls_of_scipy(f):
+    recorded, again = lt.trace(f, DRAWN), 0.8 * DRAWN
+
+    same(f(DRAWN), recorded(DRAWN))
+    same(f(again), recorded(again))
+    same(f(again), lt.jit(f)(again))
+    assert "scipy_call" in [bind.op.name for bind in recorded.binds]
+    with pytest.raises(lt.MissingRule, match=r"scipy.stats.\w+.\w+ has no derivative here"):
+        lt.grad(lambda x: sum(np.sum(y) for y in lt.ravel(f(x))[:1]))(DRAWN)
+
+
+def test_a_call_of_a_distribution_has_a_source():
+    text = lt.to_source(lt.trace(lambda x: stats.alpha.cdf(x, 2.0), DRAWN))
+
+    space: dict = {}
+    exec(text, space)
+    same(stats.alpha.cdf(DRAWN, 2.0), space["f"](DRAWN))
 
 
 def filtered(x):

@@ -16,6 +16,7 @@ from letir.errors import DTypeError, ExportError, GuardError, MissingRule
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define
 from letir.ops.special.define import by_scipy
+from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.ops.special.scipy_functions import (
     ATTRIBUTES,
     METHODS,
@@ -103,6 +104,14 @@ def _refuse_derivative(*_: Any, function: str, **attrs: Any) -> NoReturn:
     )
 
 
+def _source_of_function(write, part: str, name: str) -> str:
+    """The name of a function of SciPy in a source, or of a method of a distribution."""
+    if part in DISTRIBUTIONS:
+        distribution = part.rpartition(".")[2]
+        return f"{write.writer.module.imported('scipy.stats', distribution)}.{name}"
+    return write.writer.module.imported(f"scipy.{part}", name)
+
+
 def _scipy_call_source(write, *operands, function, arguments, results):
     """A call of SciPy's function, and the expressions of the arrays in its result."""
     part, name = split_name(function)
@@ -111,7 +120,7 @@ def _scipy_call_source(write, *operands, function, arguments, results):
             f"to_source: scipy.{function} of an object has no form in NumPy\n"
             "  save the program with letir.save"
         )
-    called = write.writer.module.imported(f"scipy.{part}", name)
+    called = _source_of_function(write, part, name)
     texts = iter(operands)
     _, positional, keywords = arguments
     pieces = [argument_text(form, texts, write.literal) for form in positional[1:]]

@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError, ExportError
+from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 
 _NAMES = {
     "cluster.hierarchy": """cophenet cut_tree fcluster fclusterdata inconsistent leaves_list linkage
@@ -125,7 +126,7 @@ for _name in _CLASSES:
     _part, _, _kind = _name.rpartition(".")
     MAKERS[_part] = MAKERS.get(_part, frozenset()) | {_kind}
 """{part of SciPy: its classes, and functions that return their objects}."""
-_CALLED = [FUNCTIONS, METHODS, ATTRIBUTES, MAKERS]
+_CALLED = [FUNCTIONS, METHODS, ATTRIBUTES, MAKERS, DISTRIBUTIONS]
 _SOLVERS = {
     "integrate": "quad solve_ivp",
     "optimize": """bisect brenth brentq curve_fit fmin fmin_bfgs fmin_cg fmin_powell fminbound
