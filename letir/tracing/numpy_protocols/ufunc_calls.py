@@ -126,6 +126,12 @@ def _convert_operands(
     if dtype is None and casting is None and signature is None:
         return inputs
     avals = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
+    if casting == "equiv" and any(kind in (int, float, complex) for kind in avals):
+        # raises for a number that may not be cast, where resolve_dtypes of NumPy 2.4 crashes
+        values = [np.empty(0, k) if isinstance(k, np.dtype) else k(1) for k in avals]
+        asked = {"dtype": dtype, "signature": signature}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        ufunc(*values, casting=casting, **asked)
     # NumPy selects the loop, because separate rules could deviate
     dtypes = ufunc.resolve_dtypes(
         (*avals, *[None] * ufunc.nout),

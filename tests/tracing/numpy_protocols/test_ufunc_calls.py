@@ -515,3 +515,19 @@ def test_where_without_out_gives_zeros_elsewhere():
     assert_same(np.array([0.0, 0.0, np.log(3.0)]), logs)
     assert_same((np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 1.0])), (whole, rest))
     assert_same(np.array([1.0, 0.0, 1 / 3]), lt.grad(lambda x: np.log(x, where=x > 0).sum())(x))
+
+
+@in_one_test
+@pytest.mark.parametrize("ufunc", [np.equal, np.add, np.less])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("number", [3.0, 3, 1j])
+def test_numbers_that_casting_equiv_forbids_raise_numpys_error(ufunc, dtype, number):
+    f = lambda x: ufunc(x, number, casting="equiv")  # noqa: E731
+    x = np.array([3, 4], dtype)
+    try:
+        expected = f(x)
+    except TypeError:
+        with pytest.raises(TypeError, match="cast"):  # resolve_dtypes of NumPy 2.4 crashes
+            lt.trace(f, x)
+    else:
+        assert_same(expected, lt.trace(f, x)(x))
