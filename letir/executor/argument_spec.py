@@ -264,3 +264,18 @@ def has_tracer(leaves: Sequence) -> bool:
     ndarray)``.
     """
     return any(issubclass(type(leaf), Tracer) for leaf in leaves)
+
+
+def classes_of_nodes(spec: Any) -> list[type]:
+    """The classes of objects among nested arguments: dataclasses, named tuples and others."""
+    todo, result = [spec], []
+    for node in todo:
+        kind = node.type
+        if kind is None or (node.num_nodes == 1 + node.num_children and kind in _CONTAINERS):
+            continue
+        result += [] if kind in _CONTAINERS else [kind]
+        todo += node.children()
+    return result
+
+
+_CONTAINERS = (tuple, list, dict)

@@ -4,6 +4,7 @@
 """
 
 import logging
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ from letir.tracing.entry import IN_PYTHON
 
 _LOG = logging.getLogger("letir.plan")
 _MOST_LINES = 3  # lines of guards that a reason names
+PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
 
@@ -268,6 +270,24 @@ def counter_value(counter: count) -> int:
 def executor_name(f: Callable) -> str:
     """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
+
+
+def gives_up_plans(executor: Any, entry: Any, request: Request) -> bool:
+    """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
+    is_with_scipy = "scipy" in sys.modules and executor.watches_state
+    of_call = executor.f, request.leaves, entry.key.has_names
+    if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](*of_call):
+        entry.runs_python = True
+    # effects of a plan that failed must not happen again
+    elif request.log.done:
+        pass
+    elif executor.cache.waits(request.number):
+        if not entry.plans:
+            executor.cache.remove(entry)
+        return True
+    elif executor.cache.compiles >= PLANS_AT_ONCE:
+        return LATE_BOUND["limits_plans"](executor, entry, request)
+    return entry.runs_python
 
 
 # ---- the function of an executor ----

@@ -28,6 +28,7 @@ from letir.executor.calls import (
     dynamic_leaves,
     executor_name,
     fall_back,
+    gives_up_plans,
     may_run_again,
     needs_log,
     promote_plan,
@@ -38,7 +39,7 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry, PlanCache
-from letir.executor.plan_making import PLANS_EACH, gives_up_plans, make_plan
+from letir.executor.plan_making import PLANS_EACH, make_plan
 from letir.executor.static_arguments import Options, StaticArguments
 from letir.executor.symbolic_shapes import NoSymbolicProgram, ShapeFamilies
 from letir.plan.plan import Miss

@@ -53,8 +53,7 @@ class _ObjectState:
     def from_object(cls, instance, places: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
-        parts: list = []
-        objects = []
+        parts, objects = [], []
         for path, place in places.items():
             value = place.value
             if not has_no_parts(value):
@@ -66,6 +65,11 @@ class _ObjectState:
                 objects.append(value)
         kind = instance if isinstance(instance, type) else type(instance)
         return cls(kind, tuple(parts), tuple(objects))
+
+    @property
+    def reached(self) -> tuple:
+        """The objects and classes in which a method may find state."""
+        return (*self.kept, self.kind, *[part[1] for part in self.places if len(part) == 2])
 
     def __letir_difference__(self, other: "_ObjectState") -> str:
         """A readable description of how the state differs from an earlier one."""

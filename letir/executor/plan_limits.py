@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from letir.ast import LATE_BOUND
 from letir.executor.argument_spec import ArgumentSpec
-from letir.executor.calls import Request, counter_value, executor_name
+from letir.executor.calls import PLANS_AT_ONCE, Request, counter_value, executor_name
 from letir.executor.plan_cache import Entry
-from letir.executor.plan_making import PLANS_AT_ONCE, compile_reason
+from letir.executor.plan_making import compile_reason
 
 if TYPE_CHECKING:
     from letir.executor.executor import Executor

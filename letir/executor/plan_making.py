@@ -3,7 +3,6 @@
 import builtins
 import functools
 import logging
-import sys
 import time
 import weakref
 from collections import deque
@@ -23,7 +22,7 @@ from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.eval.array_modules import array_module
 from letir.executor import autodiff
-from letir.executor.argument_spec import ArgumentSpec, names_in_code
+from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, names_in_code
 from letir.executor.calls import (
     Request,
     counter_value,
@@ -32,7 +31,7 @@ from letir.executor.calls import (
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import is_faster_in_python, optimize_program
-from letir.executor.plan_cache import ActiveRecording, Entry
+from letir.executor.plan_cache import ActiveRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -49,12 +48,13 @@ _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _WITH_STATE = ("_contextvars", "_thread", "argparse", "collections", "queue", "types", "weakref")
+_WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
+_WRAPPED = ("__func__", "func", "fget", "fset", "fdel")
 _CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
 _UNSET = object()
 _BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
 PLAIN_TYPES = frozenset([int, float, complex, bool, str, bytes, type(None)])
 PLANS_EACH = 16  # plans for one spec
-PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 
 
 class Globals(NamedTuple):
@@ -170,9 +170,13 @@ def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
 
 
 def search_roots(executor: "Executor", request: Request) -> list:
-    """The objects from which the search for the function's iterators starts."""
-    leaves = [static_value(x) for x in flatten(request.marked)[0] if is_static(x)]
-    return [executor.f, *[getattr(leaf, "kept", leaf) for leaf in leaves]]
+    """The objects and classes from which the search for state starts: the function's, and those
+    of the arguments, whose methods it may call.
+    """
+    leaves, spec = flatten(request.marked)
+    values = [static_value(x) for x in leaves if is_static(x)]
+    reached = [getattr(value, "reached", value) for value in values]
+    return [executor.f, *classes_of_nodes(spec), *reached]
 
 
 def refuse_changed_state(
@@ -231,24 +235,6 @@ def compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) ->
     return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
 
 
-def gives_up_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
-    """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
-    is_with_scipy = "scipy" in sys.modules and executor.watches_state
-    of_call = executor.f, request.leaves, entry.key.has_names
-    if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](*of_call):
-        entry.runs_python = True
-    # effects of a plan that failed must not happen again
-    elif request.log.done:
-        pass
-    elif executor.cache.waits(request.number):
-        if not entry.plans:
-            executor.cache.remove(entry)
-        return True
-    elif executor.cache.compiles >= PLANS_AT_ONCE:
-        return LATE_BOUND["limits_plans"](executor, entry, request)
-    return entry.runs_python
-
-
 # ---- state outside of the function ----
 
 
@@ -262,13 +248,15 @@ def _attributes_of_object(value: Any, holders: list) -> list:
 
 
 def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
-    """The values of a user's class, or of a module that has such a class; [] for others."""
+    """The values and bases of a user's class, or the values of a module that has such a class; []
+    for others.
+    """
     space = vars(value)
     if isinstance(value, type):
         if not is_class_of_user(value):
             return []
         holders.append(value)
-        return [*space.values()]
+        return [*space.values(), *value.__bases__, type(value)]
     if not is_class_of_user(type(value)):
         return []
     names = tuple([name for name in space if not name.startswith("__")])
@@ -300,6 +288,8 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
             todo += _values_of_function(value, holders)
         elif kind is MethodType:
             todo += [value.__func__, value.__self__]
+        elif kind in _WRAPPERS:  # of methods
+            todo += [getattr(value, name, None) for name in _WRAPPED]
         elif kind is BuiltinMethodType:  # such as rng.normal
             todo.append(value.__self__)
         elif is_generator(kind):
@@ -351,7 +341,9 @@ def contents_of(holder: Any) -> Any:
         values = {name: getattr(holder.value, name, _UNSET) for name in holder.names}
         return {name: value for name, value in values.items() if value is not _UNSET}
     if isinstance(holder, type):
-        return dict(vars(holder))
+        contents = dict(vars(holder))
+        contents.pop("__slotnames__", None)  # a cache of Python's, made when an object is copied
+        return contents
     bases: Any = _HOLDERS
     return next(base(holder) for base in bases if isinstance(holder, base))
 
