@@ -102,6 +102,26 @@ def test_values_kept_next_to_an_iterator_are_numbers():
     assert {np.float64} == set(map(type, kept.values()))
 
 
+def test_a_first_call_that_raises_after_it_has_taken_a_value():
+    numbers, kept = itertools.count(1), []
+
+    def f(x):
+        kept.append(x[0] * next(numbers))
+        if x[0] < 0:
+            raise ValueError("negative")
+        return sum(kept)
+
+    jitted = lt.jit(f)
+
+    with pytest.raises(ValueError, match="negative"):
+        jitted(-ONES)
+    with pytest.raises(ValueError, match="negative"):
+        jitted(-2 * ONES)
+    assert -2.0 == jitted(ONES)
+    assert [-1.0, -4.0, 3.0] == kept
+    assert {np.float64} == set(map(type, kept))
+
+
 def test_a_function_with_an_iterator_that_it_does_not_use_is_compiled():
     class Loader:
         def __init__(self):

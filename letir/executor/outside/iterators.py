@@ -52,10 +52,16 @@ def call_watching(executor: Any, args: tuple, kwargs: dict) -> Any:
     of the iterators that ``watch_iterators`` has noted.
     """
     iterators, executor.iterators = executor.iterators, []
-    results, has_taken = run_watching_iterators(
-        iterators, functools.partial(executor.f, *args, **kwargs)
-    )
-    executor.runs_python |= has_taken
+    has_taken = True
+    try:
+        results, has_taken = run_watching_iterators(
+            iterators, functools.partial(executor.f, *args, **kwargs)
+        )
+    except Exception as error:
+        has_taken = hasattr(error, "letir_is_final")
+        raise
+    finally:
+        executor.runs_python |= has_taken
     return results
 
 
