@@ -98,7 +98,7 @@ def _harmonic_mean(values: Sequence, weights: Sequence | None = None) -> Any:
 
 def _geometric_mean(values: Sequence) -> Any:
     """Values that are not positive are treated as by this version of Python."""
-    if not all(x > 0 for x in values):
+    if any(x <= 0 for x in values):
         return statistics.geometric_mean([1.0, -1.0 if any(x < 0 for x in values) else 0.0])
     function = PRIMITIVES["math_function"]
     logarithms = [function(_as_float(x), name="log") for x in values]

@@ -110,3 +110,11 @@ def test_numbers_of_other_signs_are_not_replayed():
     for given in (X, np.abs(X) * [0, 1, 1, 1]):
         with pytest.raises(lt.GuardError):
             program(given)
+
+
+@pytest.mark.parametrize("f", [statistics.geometric_mean, statistics.harmonic_mean])
+def test_means_of_nan_are_nan(f):
+    name = f.__name__
+    x = np.array([1.0, np.nan, 2.0])
+
+    assert np.isnan(lt.trace(lambda x: getattr(statistics, name)(x.tolist()), x)(x))
