@@ -14,7 +14,7 @@ from letir.ast.terms import Bind, Lambda
 
 _FEW = 64  # elements: larger arrays must not be kept alive by a cache
 
-# the attributes of letir's operations that hold programs; in others a text may have put one
+# the attributes that hold programs; in a well-formed program no others do
 BODY_ATTRIBUTES = frozenset(
     (
         *("body", "bodies", "branches", "test", "on_true", "on_false", "f", "df"),

@@ -161,8 +161,8 @@ def check_bind_types(fn: Lambda, bind: Bind) -> None:
 
 
 def _refuse_stray_bodies(fn: Lambda, bind: Bind) -> None:
-    """Raise DTypeError if a text gives a program for an attribute that is none: passes would take
-    it for a body.
+    """Raise DTypeError for an attribute that is a program but no body: passes would take it for a
+    body. Such an attribute comes from the text of a program.
     """
     for name, value in bind.attrs.items():
         if name not in BODY_ATTRIBUTES and bodies_in((value,)):
@@ -197,7 +197,7 @@ def _refuse_counts_of_bodies(fn: Lambda, bind: Bind) -> None:
 
 
 def _infer_types(fn: Lambda, bind: Bind, args=None, attrs=None, bound: int | None = None) -> tuple:
-    """The result types by the type rule; attributes from a text may be arbitrary.
+    """The result types by the type rule; attributes of a parsed program may be arbitrary.
 
     ``bound``: the number of results that the bind binds; None: not counted.
     """

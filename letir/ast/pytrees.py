@@ -20,7 +20,7 @@ from letir.ast import LATE_BOUND, object_by_name
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
-_ADDRESS = " at 0x"  # in the text of an object without a text of its own
+_ADDRESS = " at 0x"  # in the repr of an object whose class defines none
 _nodes: set[type] = set()  # the classes registered with optree
 
 

@@ -331,14 +331,14 @@ class Variable(ArrayValue):
         return convert_with_hint(int, self.array, TypeError, _NUMBER_HINT)
 
     def __float__(self):
-        self.check_kept()
+        self.refuse_write_into_array()
         return convert_with_hint(float, self.array, TypeError, _NUMBER_HINT)
 
     def __complex__(self):
-        self.check_kept()
+        self.refuse_write_into_array()
         return complex(self.array)
 
-    def check_kept(self) -> None:
+    def refuse_write_into_array(self) -> None:
         """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
         frame = sys._getframe(2)  # the user's statement, as NumPy calls float(x) from C
         if is_item_write(frame) and self.requires_grad and (RECORDS.get() or is_grad_enabled()):

@@ -278,8 +278,8 @@ def _is_static_class(kind: type) -> bool:
 
 
 def is_static(leaf: Any) -> bool:
-    """Whether an argument is a part of the program, not a parameter: a bool, a text, a function, a
-    class, a dtype, a slice, a range and the like.
+    """Whether an argument is a part of the program, not a parameter: a bool, a string, a function,
+    a class, a dtype, a slice, a range and the like.
 
     >>> is_static(np.sin), is_static("mean"), is_static(np.ones(2)), is_static(1.0)
     (True, True, False, False)

@@ -131,7 +131,7 @@ def names_in_code(code: CodeType) -> tuple[str, ...]:
 
 
 def _cell_content(cell: CellType) -> Any:
-    """The value of a captured variable; a text if it has none yet."""
+    """The value of a captured variable; a description if it has none yet."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -68,13 +68,13 @@ def get_num_threads() -> int:
     return number or (1 if _here.is_alone else _usable_cores())
 
 
-class _Here(threading.local):
+class _ThreadSettings(threading.local):
     """The settings for kernels that this thread calls."""
 
     is_alone = False
 
 
-_here = _Here()
+_here = _ThreadSettings()
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def _pass_name(pass_: _Pass) -> str:
 
 
 def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
-    """Write the input and output of a pass, as texts for ``parse``."""
+    """Write the input and output of a pass, in the form that ``parse`` reads."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     word = name.partition("(")[0]

@@ -144,7 +144,7 @@ def _retype_bind(bind: Bind, names: dict[Local, Local]) -> Bind | None:
         types = result_types(bind.op, bind.args, bind.attrs)
     except (RecursionError, MemoryError):  # of the process, not of the operands
         raise
-    except Exception:  # whatever a rule runs into: attributes from a text are arbitrary
+    except Exception:  # any error of a rule: attributes of a parsed program are arbitrary
         return None
     if all(new is None or new is b.type for new, b in zip(types, bind.binders, strict=True)):
         return bind

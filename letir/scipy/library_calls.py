@@ -271,7 +271,7 @@ for _name in ("add", "matmul", "mul", "neg", "rmatmul", "rmul", "sub", "truediv"
 def rebuilt(form: Any, example: Any, leaves: tuple) -> Any:
     """An object like ``example``, see ``_rebuilt``; the call is kept if its values are not used.
 
-    Its lengths and texts may be: ``len(peaks)``, which are those of the recording.
+    Its lengths and strings may be used, such as ``len(peaks)``: they are those of the recording.
     """
     if not all(type(part) is ArrayType and not part.shape for part in _parts_of(form)):
         PRIMITIVES["guard_computed"](leaves[0], caught=False)

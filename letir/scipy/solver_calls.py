@@ -40,7 +40,7 @@ class _NotRecorded(Exception):
 
 
 @define
-class _Solved(Callback):
+class _RecordedCallback(Callback):
     """A function that a solver calls: recorded at its first arguments, then run as a program."""
 
     f: Callable
@@ -103,7 +103,7 @@ def _recorded_solver(
     raises ``refused``, or calls ``original`` itself.
     """
     operands: list = []
-    callbacks: list[_Solved] = []
+    callbacks: list[_RecordedCallback] = []
     name = f"{part}.{original.__name__}"
     try:
         form = form_of_argument(_with_bodies(original, args, kwargs, callbacks), operands)
@@ -140,7 +140,7 @@ def _recorded_solver(
     return rebuilt(results, result, leaves)
 
 
-def _attrs_of_callbacks(callbacks: list["_Solved"]) -> dict[str, tuple]:
+def _attrs_of_callbacks(callbacks: list["_RecordedCallback"]) -> dict[str, tuple]:
     """The attributes of a solver's bind that describe the functions it calls."""
     return {
         "bodies": tuple([callback.body for callback in callbacks]),
@@ -150,7 +150,7 @@ def _attrs_of_callbacks(callbacks: list["_Solved"]) -> dict[str, tuple]:
 
 
 def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list) -> tuple:
-    """(positional, keyword) arguments with a ``_Solved`` in place of each function.
+    """(positional, keyword) arguments with a ``_RecordedCallback`` in place of each function.
 
     The values in ``args``, which SciPy would pass to the functions, are bound to them instead.
     """
@@ -168,7 +168,7 @@ def _with_bodies(original: Callable, args: tuple, kwargs: dict, callbacks: list)
 
 
 def _with_callbacks(value: Any, more: tuple, callbacks: list) -> Any:
-    """An argument with a ``_Solved`` in place of each function, also in lists and dicts.
+    """An argument with a ``_RecordedCallback`` in place of each function, also in lists and dicts.
 
     ``more``: arguments that are passed to a function as well.
     """
@@ -187,7 +187,7 @@ def _with_callbacks(value: Any, more: tuple, callbacks: list) -> Any:
         def f(*args):
             return value(*args, *more)
 
-    callbacks.append(_Solved(len(callbacks), f))
+    callbacks.append(_RecordedCallback(len(callbacks), f))
     return callbacks[-1]
 
 

@@ -37,7 +37,7 @@ def script_op(name: str, source: None = None) -> Callable[[Callable[..., Any]], 
 def script_op(
     name: str, source: str | Callable[..., Any] | None = None
 ) -> Primitive | Callable[[Callable[..., Any]], Primitive]:
-    """A new operation ``package.name`` from a text, or from the decorated function.
+    """A new operation ``package.name`` from source code or from the decorated function.
 
     The result behaves like letir's own operations: it computes on arrays, is recorded by its name
     on traced values, printed and parsed, differentiated in both modes to any order, and batched.

@@ -56,7 +56,7 @@ class _Bound:
 class Script:
     """The overloads of one name: ``script(x, y)`` calls the one whose parameters fit.
 
-    ``code`` and ``lifted`` are the texts before and after lambda lifting; ``forward`` and
+    ``code`` and ``lifted`` are the source code before and after lambda lifting; ``forward`` and
     ``backward`` are the two closed programs without types, and ``at(*args)`` gives them typed for
     these arguments.
 
@@ -101,7 +101,7 @@ class Script:
 
     @entry_point
     def overload(self, source: str | Callable) -> "Script":
-        """Add an overload for other kinds of arguments: a text, or the decorated function.
+        """Add an overload for other kinds of arguments: a string, or the decorated function.
 
         Raises ParseError if there is one for these kinds already.
         """

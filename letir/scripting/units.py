@@ -1,4 +1,4 @@
-"""``script`` and ``CompilationUnit``: scripts from texts and Python functions [semantics.md G1]."""
+"""``script`` and ``CompilationUnit``: scripts from source code or functions [semantics.md G1]."""
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from letir.scripting.scripts import Script, check_distinct, read_function
 
 @entry_point
 def script(source: str | Callable[..., Any]) -> Script:
-    """The script of a text or a Python function, whose inner function is its backward.
+    """The script of source code or a Python function, whose inner function is its backward.
 
     The text or function is read, never executed. Several functions of one name are overloads. The
     text after lifting, a forward followed by its backward, is the script that it was printed from.

@@ -64,7 +64,7 @@ class OutsideValues:
 def values_read(f: Any) -> OutsideValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
-    All of them have to be numbers, texts, or functions and modules of Python, NumPy and SciPy.
+    All of them have to be numbers, strings, or functions and modules of Python, NumPy and SciPy.
     Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir are refused,
     because they would record in every call.
     """
@@ -125,7 +125,7 @@ def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) 
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value is a number or a text, or a tuple of these."""
+    """Whether a value is a number or a string, or a tuple of these."""
     if type(value) is tuple:
         return all(map(_is_constant, value))
     return type(value) in _CONSTANTS

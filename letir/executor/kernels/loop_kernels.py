@@ -133,7 +133,7 @@ def _is_new(makers: dict[Local, Bind], binder: Local) -> bool:
     """Whether a kernel returns a result of a bind in NumPy's form: a scalar or a new array."""
     bind = makers[binder]
     if not is_plain_loop(bind):
-        return UnrolledCluster(producers=makers).is_given_as_by_numpy(bind, binder)
+        return UnrolledCluster(producers=makers).has_form_of_numpys_result(bind, binder)
     loop = LoopParts.from_bind(bind)
     least = _least_steps(loop)
     return least is not None and loop.steps is not None and loop.steps >= least

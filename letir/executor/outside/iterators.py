@@ -66,7 +66,7 @@ def call_watching(executor: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def is_same(old: list, new: list) -> bool:
-    """Whether two lists have the same objects, or equal numbers and texts."""
+    """Whether two lists have the same objects, or equal numbers and strings."""
     return len(old) == len(new) and all(
         a is b or (type(a) in (int, str) and a == b) for a, b in zip(old, new, strict=True)
     )

@@ -102,7 +102,7 @@ class _CompileThreads:
     def hold(self) -> None:
         """Before a fork: let the threads end after their present tasks, and no other begin.
 
-        A child would wait for ever for a lock that a thread of its parent has taken.
+        A child would wait forever for a lock that a thread of its parent has taken.
         """
         with self.lock:
             self.is_held, threads = True, [helper for helper in self.threads if helper.is_alive()]
@@ -112,14 +112,14 @@ class _CompileThreads:
         for lock in self.locks:
             lock.__enter__()
 
-    def go_on(self) -> None:
-        """Go on after ``hold``, in the parent."""
+    def resume(self) -> None:
+        """Resume after ``hold``, in the parent."""
         self.release()
         with self.lock:
             self.is_held = False
             self.start()
 
-    def go_on_in_child(self) -> None:
+    def resume_in_child(self) -> None:
         """Start again in the child of a fork, after ``hold``."""
         self.release()
         self.renew()
@@ -150,6 +150,6 @@ begin_compilation = _threads.begin
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_threads.hold,
-        after_in_parent=_threads.go_on,
-        after_in_child=_threads.go_on_in_child,
+        after_in_parent=_threads.resume,
+        after_in_child=_threads.resume_in_child,
     )

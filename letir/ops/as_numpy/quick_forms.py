@@ -1,4 +1,4 @@
-"""Quick forms: the cheapest Python texts for operations on NumPy arrays, for plans that run often.
+"""Quick forms: the fastest Python expressions for operations on NumPy arrays, used by plans.
 
 A form gets the writer of ``letir.plan.step_writer`` and returns an expression with the bits, kind
 and memory order of ``impl``, or None where it does not apply. A value whose type has axes is an
@@ -89,7 +89,7 @@ def part_write_form(write: Any, bind: Bind) -> tuple[str, str] | None:
 
 
 def _weaken(write) -> str | None:
-    """Python's class of numbers, which takes a scalar sooner than the scalar's ``item``."""
+    """Python's class of numbers, which converts a scalar faster than the scalar's ``item``."""
     if not _is_numpys(write, 0):
         return None
     aval = write.type(0)
@@ -246,7 +246,7 @@ def _copy(write, *, order) -> str | None:
 def _cast(write, *, dtype) -> str | None:
     if write.fact(0) in NUMBERS and dtype == _FLOAT:
         if write.is_stacked and write.fact(0) == FLOAT:
-            return write.operand(0)  # NumPy takes Python's float sooner than its own
+            return write.operand(0)  # NumPy converts Python's float faster than its own
         return f"{write.constant(np.float64)}({write.operand(0)})"
     return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
 

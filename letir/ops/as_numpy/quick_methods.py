@@ -1,7 +1,7 @@
 """Short forms of NumPy's functions by methods of arrays and ufuncs, which NumPy's functions call.
 
 Each form gets the writer of ``letir.plan.step_writer`` and the attributes of the bind. It returns
-an expression, or None where it does not apply; see ``quick_forms``, which takes these forms in.
+an expression, or None where it does not apply; see ``quick_forms``, which includes these forms.
 """
 
 from collections.abc import Callable

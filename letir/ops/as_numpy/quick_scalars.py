@@ -1,6 +1,6 @@
 """Quick forms of NumPy's scalars: Python's operators and functions in place of ufuncs.
 
-See ``quick_forms``, which takes these forms in, for the ``write`` of a form.
+See ``quick_forms``, which includes these forms, for the ``write`` of a form.
 """
 
 import math

@@ -54,7 +54,7 @@ def _refuse_batch(args, axes, **attrs) -> NoReturn:
 
 def _checked_length(xp, length: int, count: int | None) -> Any:
     """The length as a 0-d array. Raises GuardError if it differs from ``count``, so that results
-    have the shapes of their types even where a pass or a text has left out the guard.
+    have the shapes of their types even in a program without the guard that was recorded.
     """
     if count not in (None, length):
         raise GuardError(

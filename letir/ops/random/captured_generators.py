@@ -104,16 +104,16 @@ def lift_generator(
 ) -> TracedGenerator:
     """The traced generator with the parameter ``state``; the trace ``within`` records its draws."""
 
-    class Lifted(traced_class(type(generator))):  # type: ignore[misc]
+    class LiftedGenerator(traced_class(type(generator))):  # type: ignore[misc]
         """A generator whose state is a parameter of an enclosing trace."""
 
         def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
-            return within(lambda: super(Lifted, self).next_numbers(operands, attrs))
+            return within(lambda: super(LiftedGenerator, self).next_numbers(operands, attrs))
 
         def put_state(self, words: np.ndarray) -> None:
-            within(lambda: super(Lifted, self).put_state(words))
+            within(lambda: super(LiftedGenerator, self).put_state(words))
 
-    return Lifted(state)
+    return LiftedGenerator(state)
 
 
 def generator_drawing_now(generator: Any) -> TracedGenerator:
@@ -122,7 +122,7 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
     The generator draws now; only computations with the parameters are recorded.
     """
 
-    class AtOnce(traced_class(type(generator))):  # type: ignore[misc]
+    class GeneratorDrawingNow(traced_class(type(generator))):  # type: ignore[misc]
         """A generator that draws while the function is recorded."""
 
         def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
@@ -145,4 +145,4 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
             """Seed the generator itself; a traced number is guarded."""
             generator.seed(int(seed) if isinstance(seed, Value) else seed)
 
-    return AtOnce(None)
+    return GeneratorDrawingNow(None)

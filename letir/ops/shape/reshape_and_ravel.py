@@ -74,7 +74,7 @@ def _reshape_prepare(a, shape, order="C"):
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  pass one of them")
     sizes, shape = shape_operands(shape, (a,))
     if shape is not None:
-        # NumPy takes each negative size for -1
+        # NumPy treats each negative size as -1
         shape = tuple(-1 if type(n) is int and n < 0 else n for n in shape)
     return (a, *sizes), {"shape": shape, "order": order}
 

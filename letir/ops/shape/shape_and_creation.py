@@ -24,7 +24,7 @@ from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND, NO_BATCHED_SIZE
 from letir.ops.define.records import DISCRETE, define, in_dtype_of_result, unbroadcast
 
-_MOST_CONSTANT_INDICES = 1 << 16  # in a program; a text may claim an axis of any length
+_MOST_CONSTANT_INDICES = 1 << 16  # in a program; a parsed one may claim an axis of any length
 NO_OPERAND = never("it has no floating operand")
 batching: Any = LateModule("letir.ops.shape.shape_batching")
 
@@ -375,7 +375,7 @@ constant = define(
 
 
 def arange_beside(like: Value, n: Any, dtype: Any) -> Value:
-    """``arange(n)``, recorded where ``like`` is: no array is made, whatever ``n`` a text claims."""
+    """``arange(n)``, recorded where ``like`` is: no array is made, as ``n`` may be huge."""
     arange = PRIMITIVES["arange"]
     operands, attrs = arange.prepare(n, dtype=dtype)
     return like.emitter.apply(arange, operands, arange.complete(attrs))

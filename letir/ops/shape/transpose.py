@@ -17,7 +17,7 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Axes as non-negative ints, in the order given.
 
     Raises AxisBoundsError for an axis out of bounds, ShapeError for an axis that is given twice,
-    DTypeError for an axis that is not an integer, as a text may say.
+    DTypeError for an axis that is not an integer, as in a parsed program.
     """
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:

@@ -1,6 +1,6 @@
 """The functions that ``scipy_call`` may call, and the forms of their arguments and results.
 
-They compute arrays, numbers and texts from arrays, numbers and texts, and read nothing else: no
+They compute arrays, numbers and strings from arrays, numbers and strings, and read nothing else: no
 files, no state, no random numbers. A program from a file can call these functions only.
 """
 
@@ -157,7 +157,7 @@ def fill_form(
 ) -> Any:
     """Arguments of this form, with operands in the places of ``Here``.
 
-    A form is ``Here()`` for the next operand, a number, a text, None, ("function", place),
+    A form is ``Here()`` for the next operand, a number, a string, None, ("function", place),
     ("call", name, arguments) for an object that ``call(name, positional, keywords)`` makes, or a
     tuple that starts with "list", "tuple" or "dict"; the items of the latter are pairs (key, form).
     """
@@ -228,7 +228,7 @@ def describe_result(result: Any) -> tuple[Any, list]:
     """(form, arrays and numbers in order) of the result of a SciPy function.
 
     The form has a type for each array or number, ("array", type) for an array without axes, and
-    texts; the items of "fields" and "dict" are pairs (name, form). Raises DTypeError for objects.
+    strings; the items of "fields" and "dict" are pairs (name, form). Raises DTypeError for objects.
     """
     leaves: list = []
     return _form_of(result, leaves), leaves
@@ -305,7 +305,7 @@ def result_paths(form: Any, path: str) -> list[str]:
 
 
 def argument_text(form: Any, operands: Iterator[str], literal: Callable[[Any], str]) -> str:
-    """The Python expression of an argument; ``literal`` writes numbers and texts."""
+    """The Python expression of an argument; ``literal`` writes numbers and strings."""
     if type(form) is Here:
         return next(operands)
     if type(form) is not tuple:

@@ -84,7 +84,7 @@ class UnrolledCluster:
         outside: dict[int, Bind] = {}
         for binder in needed:  # grows: binds after the kernel append their operands
             bind = self.producers[binder]
-            if self.is_given_as_by_numpy(bind, binder):
+            if self.has_form_of_numpys_result(bind, binder):
                 self.outputs.append(binder)
             elif bind.op.memory == "view" or (binder.type.weak and bind.op.moves_elements):
                 outside[id(bind)] = bind
@@ -99,7 +99,7 @@ class UnrolledCluster:
         arrays = len(self.operands) + len(self.outputs)
         return bool(self.outputs) and arrays <= self.most_arrays and stored <= self.most_stored
 
-    def is_given_as_by_numpy(self, bind: Bind, binder: Local) -> bool:
+    def has_form_of_numpys_result(self, bind: Bind, binder: Local) -> bool:
         """Whether a kernel returns a result in NumPy's form: a scalar or a new array."""
         if binder.type.weak:
             return False
@@ -123,7 +123,10 @@ class UnrolledCluster:
             and all(
                 type(arg) is not Local
                 or arg.type.weak
-                or (arg in self.producers and self.is_given_as_by_numpy(self.producers[arg], arg))
+                or (
+                    arg in self.producers
+                    and self.has_form_of_numpys_result(self.producers[arg], arg)
+                )
                 for arg in bind.args
             )
         )

@@ -113,7 +113,7 @@ def _root_change(bind: Bind) -> _Change | None:
 
 
 def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -> _Change:
-    """The change of a bind's result. Raises _UnknownError."""
+    """The change of a bind's result. Raises _UnknownChange."""
     rule = _RULES.get(bind.op.name)
     kinds = [getattr(arg, "type", None) for arg in (*bind.args, *bind.binders)]
     if rule is None or len(bind.binders) != 1 or bind.binders[0].type is None:

@@ -11,7 +11,7 @@ from letir.ops.elementwise.ufuncs import add, div, mul, sub
 from letir.ops.shape.shape_and_creation import sum_to_size, zeros
 from letir.passes.peephole_rules.algebra import drop_neutral
 from letir.passes.peephole_rules.driver import EXACT, apply_rules, merge_rules
-from letir.passes.peephole_rules.movement import summed_at_once
+from letir.passes.peephole_rules.movement import merge_sums_to_size
 from letir.passes.peephole_rules.selection import array_instead
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
@@ -60,7 +60,7 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
     sub: (drop_neutral(_is_zero, first=False), _minus_itself),
     mul: (drop_neutral(_is_any_one, first=True), _times_zero),
     div: (drop_neutral(_is_any_one, first=False), _zero_divided),
-    sum_to_size: (summed_at_once,),
+    sum_to_size: (merge_sums_to_size,),
 }
 
 

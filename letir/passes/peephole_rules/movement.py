@@ -195,17 +195,17 @@ def _drop_sum_to_size(bind: Bind, facts: ValueFacts) -> Bind | Arg | None:
     (y,), x = bind.binders, bind.args[0]
     if type(x) is Local and _same_shape(bind):
         return x if facts.identity_may_be_replaced(y, x) else None
-    return summed_at_once(bind, facts) if y.type.dtype.kind in "biu" else None
+    return merge_sums_to_size(bind, facts) if y.type.dtype.kind in "biu" else None
 
 
 def _only_element(bind: Bind, facts: ValueFacts) -> Arg | None:
-    """``any`` and ``all`` of one boolean: draws test the sign of a scale so."""
+    """``any`` and ``all`` of a single boolean, with which draws test the sign of a scale."""
     (y,), x = bind.binders, bind.args[0]
     is_one = type(x) is Local and not y.type.shape and x.type is y.type
     return x if is_one and len(bind.args) == 1 and not facts.may_be_result(y) else None
 
 
-def summed_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
+def merge_sums_to_size(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Merge two ``sum_to_size``, with another order of summation."""
     inner = _producer_of_first(bind, sum_to_size, facts)
     if inner is None or not facts.has_order_of_copy(inner.args[0]):
@@ -281,7 +281,7 @@ def _real_already(bind: Bind, facts: ValueFacts) -> Arg | None:
 _ALL = slice(None)
 
 
-def _write_at_once(bind: Bind, facts: ValueFacts) -> Bind | None:
+def _write_directly(bind: Bind, facts: ValueFacts) -> Bind | None:
     """Write new values into all elements of an argument, without a copy of it in between."""
     x, new = bind.args
     inner = facts.producers.get(new)
@@ -314,5 +314,5 @@ RULES: dict[Primitive | str, tuple[Callable, ...]] = {
     cast: (_cast_again,),
     copy: (_drop_copy,),
     real: (_real_already,),
-    write_back: (_write_at_once,),
+    write_back: (_write_directly,),
 }

@@ -120,7 +120,7 @@ class FlowReader(ExpressionReader):
         names, needed = assigned_names([node]), self.liveness.needed[node]
         joined = [n for n in names if n in needed and all(_is_bound(s, n) for _, s in ends)]
         for name in names:
-            scope[name] = _lost_in_branch(name, at, [end for _, end in ends])
+            scope[name] = _unbound_after_branch(name, at, [end for _, end in ends])
         on_true, on_false = [
             Block(block, tuple(_bound_name(end, n, at) for n in joined)) for block, end in ends
         ]
@@ -137,7 +137,9 @@ class FlowReader(ExpressionReader):
         names, needed, scope = assigned_names([node]), self.liveness.needed[node], self.scope
         carried = [n for n in names if n in needed and _is_bound(scope, n)]
         initial = tuple(_bound_name(scope, name, at) for name in carried)
-        self.scope = scope | {n: _Unbound(_before_loop(n, at)) for n in names if n not in carried}
+        self.scope = scope | {
+            n: _Unbound(_unbound_before_loop(n, at)) for n in names if n not in carried
+        }
         params = tuple(self.bind(node, name) for name in carried)
         index, test = "", None
         if isinstance(node, ast.For):
@@ -151,7 +153,7 @@ class FlowReader(ExpressionReader):
         block = Block(body, tuple(self.meaning(node, name) for name in carried))
         self.scope = scope
         for name in names:
-            scope[name] = _Unbound(_after_loop(name, at))
+            scope[name] = _Unbound(_unbound_after_loop(name, at))
         targets = tuple(self.bind(node, name) for name in carried)
         if not targets:  # the loop has no visible result
             return
@@ -221,7 +223,7 @@ def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:
     return type(scope.get(name)) is str
 
 
-def _lost_in_branch(name: str, at: TextPosition, ends: list[dict]) -> _Unbound:
+def _unbound_after_branch(name: str, at: TextPosition, ends: list[dict]) -> _Unbound:
     """The reason why a name has no value after a branch, or after an inner branch."""
     inner = next((end[name] for end in ends if type(end.get(name)) is _Unbound), None)
     return inner or _Unbound(
@@ -230,12 +232,12 @@ def _lost_in_branch(name: str, at: TextPosition, ends: list[dict]) -> _Unbound:
     )
 
 
-def _before_loop(name: str, at: TextPosition) -> str:
+def _unbound_before_loop(name: str, at: TextPosition) -> str:
     """The reason why a name has no value in the first step of a loop."""
     return f"{name!r} has no value before the loop at line {at.line}: give it one there"
 
 
-def _after_loop(name: str, at: TextPosition) -> str:
+def _unbound_after_loop(name: str, at: TextPosition) -> str:
     """The reason why a name has no value after a loop."""
     return (
         f"{name!r} is assigned only inside of the loop at line {at.line}, which may run no times\n"

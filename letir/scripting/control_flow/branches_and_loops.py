@@ -20,8 +20,8 @@ from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.frontend.vocabulary import OPERATORS
 from letir.scripting.lowering.branch_types import (
     BranchLeaf,
-    DiffersError,
     Fixed,
+    NoCommonPatternError,
     Pattern,
     all_rebuilt,
     common_pattern,
@@ -191,7 +191,7 @@ def _branch_results(emitter, test: Value, blocks: Sequence[Block], names, at) ->
                     Fixed(first_end) if is_static(first_end) else pattern_of(first_end), other
                 )
             )
-        except DiffersError:
+        except NoCommonPatternError:
             first, second = description_of(first_end), description_of(other)
             kinds = f"{first} where the condition holds, {second} where not"
             raise _types_differ_error(
@@ -317,7 +317,7 @@ def _initial_patterns(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tu
     would double the number of rounds.
     """
     if hint is not None:
-        with contextlib.suppress(DiffersError):
+        with contextlib.suppress(NoCommonPatternError):
             return tuple(map(common_pattern, hint, initial))
     return tuple(map(pattern_of, initial))
 
@@ -330,7 +330,7 @@ def _grow_patterns(
     for name, pattern, value in zip(statement.names, patterns, values, strict=True):
         try:
             result.append(common_pattern(pattern, value))
-        except DiffersError:
+        except NoCommonPatternError:
             before, after = description_of(pattern), description_of(value)
             message = f"{name!r} is {before} before the loop, {after} after a step of it"
             raise _types_differ_error(emitter, pattern, value, message, statement.at) from None

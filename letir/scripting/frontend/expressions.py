@@ -194,7 +194,7 @@ class ExpressionReader(NameReader):
             return Apply(word, args, self.keywords(node, None), True, at)
         # the object of this name in the user's file, also under an alias
         value = self.text.names.get(word)
-        # without names it is a text
+        # without names the script was given as text
         if word in PYTHON_FUNCTIONS and value is None and self.text.names:
             self.refuse_pythons(node, word)
         if isinstance(value, Primitive):

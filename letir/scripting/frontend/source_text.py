@@ -1,4 +1,4 @@
-"""The source of scripts: a text, or the file of a Python function; and errors with locations.
+"""The source of scripts: a string, or the file of a Python function; and errors with locations.
 
 ``ScriptText`` has its file and the names of the enclosing Python scope. The source is never run.
 """
@@ -108,7 +108,7 @@ def script_text_of(source: str | Callable) -> ScriptText:
         return ScriptText.from_source(source)
     if not inspect.isfunction(source):
         raise LetirError(
-            f"script: expected a text or a Python function, found {type(source).__name__}\n"
+            f"script: expected source code or a Python function, found {type(source).__name__}\n"
             "  pass the source as a string, or a function written with def"
         )
     try:

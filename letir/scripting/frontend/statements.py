@@ -67,7 +67,9 @@ class FunctionReader(FlowReader):
     ) -> ScriptFunction:
         """The function of this syntax tree. ``gradients``: the required results of a backward."""
         if node.decorator_list and not self.text.names and self.outer is None:
-            raise self.error(node.decorator_list[0], "a text has no decorators")
+            raise self.error(
+                node.decorator_list[0], "a script that is a string cannot have decorators"
+            )
         params = self.params(node.args)
         self.is_lifted = any(param.kind == GROUP for param in params)
         returned = self.statements(node)

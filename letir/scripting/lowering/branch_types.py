@@ -19,7 +19,7 @@ from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.value_leaves import is_static, plain_result
 
 
-class DiffersError(Exception):
+class NoCommonPatternError(Exception):
     """Two values have no pattern in common."""
 
 
@@ -60,7 +60,10 @@ def leaf_of(value: Any) -> BranchLeaf | None:
 
 
 def common_pattern(pattern: Pattern, value: Any) -> Pattern:
-    """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError without one."""
+    """The least pattern that covers ``pattern`` and ``value``.
+
+    Raises NoCommonPatternError if there is none.
+    """
     if type(pattern) is Fixed:
         if is_static(value) and pattern == Fixed(value):
             return pattern
@@ -70,7 +73,7 @@ def common_pattern(pattern: Pattern, value: Any) -> Pattern:
         return tuple(map(common_pattern, pattern, value))
     leaf = None if isinstance(value, tuple) else leaf_of(value)
     if type(pattern) is not BranchLeaf or leaf is None:
-        raise DiffersError
+        raise NoCommonPatternError
     return BranchLeaf(_joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
 
 
@@ -81,15 +84,15 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
     if one is other:
         return one
     if one.shape != other.shape or not (one.weak or other.weak):
-        raise DiffersError
+        raise NoCommonPatternError
     if one.weak and other.weak:
         return max(one, other, key=lambda aval: "iufc".index(aval.dtype.kind))
     strong, weak = (other, one) if one.weak else (one, other)
     # a number joins an array whose dtype it would not change
     if np.result_type(strong.dtype, type(np.zeros((), weak.dtype).item())(0)) != strong.dtype:
-        raise DiffersError
+        raise NoCommonPatternError
     if strong.dtype.kind == "b":
-        raise DiffersError
+        raise NoCommonPatternError
     return strong
 
 

@@ -208,7 +208,7 @@ def _apply_python_operator(meaning: Meaning, args: list) -> Any:
     if not python.takes_all and not all(type(arg) in (bool, int, float, complex) for arg in args):
         listed = ", ".join(map(repr, args))
         raise TypeError(f"{meaning.name} takes arrays and numbers, found {listed}")
-    # tested before it is computed: a text may come from an untrusted source
+    # tested before it is computed: a script may come from an untrusted source
     most_bits, function = python.most_bits, python.of_numbers
     assert function is not None, "the caller has tested it"
     if most_bits and all(type(arg) is int for arg in args) and most_bits(*args) > _MOST_BITS:

@@ -1,6 +1,6 @@
 """``page_text``: the JSON of a page, its script and its style as one HTML file.
 
-Nothing that comes from a program is HTML: it stands in JSON, which the script shows as text. Only
+Nothing that comes from a program is HTML: it is in JSON, which the script shows as text. Only
 this script and this style may run, by their hashes in the content security policy of the page.
 """
 

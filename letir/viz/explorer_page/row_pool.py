@@ -1,4 +1,4 @@
-"""``RowPool``: the binds of several programs as numbers and texts for JSON, each bind once.
+"""``RowPool``: the binds of several programs as numbers and strings for JSON, each bind once.
 
 Programs of one page share most of their binds: the passes keep what they do not change. A program
 is therefore a list of positions in one table of rows. Texts are stored once, too: a type, an

@@ -73,7 +73,7 @@ def _program_arguments(subject: Subject) -> list[np.ndarray]:
         elif param in subject.cotangents:
             value = np.ones(aval.shape, aval.dtype)
         else:
-            value = _made_up(param, rng)
+            value = _random_argument(param, rng)
         result.append(value)
     return result
 
@@ -85,7 +85,7 @@ def _as_array(value: Any, dtype: np.dtype) -> np.ndarray:
     return np.asarray(value, dtype)
 
 
-def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
+def _random_argument(param: Local, rng: np.random.Generator) -> np.ndarray:
     """An argument of the type of a parameter."""
     dtype, shape = param.type.dtype, param.type.shape
     if dtype.kind in "fc":
@@ -100,7 +100,8 @@ def _made_up(param: Local, rng: np.random.Generator) -> np.ndarray:
 def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
     """The values of a run, as far as they are small.
 
-    A program whose arguments are made up may come from a stranger: it runs only if it surely ends.
+    A program whose arguments are made up may come from a stranger, so it runs only if it is
+    certain to end.
     """
     effects = [bind for bind in fn.binds if bind.op.effect and bind.op.role != "guard"]
     if effects:

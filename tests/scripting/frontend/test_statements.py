@@ -91,7 +91,7 @@ def outside(statement: str) -> str:
         ("def f(x):\n    return x\n\n  x", 4, 4, "not valid Python"),
         ("x = 1", 1, 1, "consists of functions"),
         ("", 1, 1, "there is no function"),
-        ("@decorated\ndef f(x): return x", 1, 2, "no decorators"),
+        ("@decorated\ndef f(x): return x", 1, 2, "cannot have decorators"),
         ("def f(x):\n    x = x", 1, 1, "'f' returns nothing"),
         ("def f(x):\n    return", 2, 5, "'f' returns nothing"),
         ("def f(*x):\n    return x", 1, 8, "a fixed number of parameters"),

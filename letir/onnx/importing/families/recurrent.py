@@ -163,7 +163,7 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
             weights |= {"input_forget": input_forget, "linear_before_reset": linear_before_reset}
             state = _first_state(i, states, x, r.shape[-1], (initial_h, initial_c), layout)
             is_reversed = direction == "reverse" or i == 1
-            in_order = _reversed_in_time if is_reversed else _as_given
+            in_order = _reversed_in_time if is_reversed else _sequences_unchanged
             sequence = in_order(x, sequence_lens)
             own = f[i * len(defaults) : (i + 1) * len(defaults)]
             hidden, last = _run_direction(step, sequence, state, weights, own, clip, sequence_lens)
@@ -173,7 +173,7 @@ def _recurrent(step: Callable, gates: int, states: int, defaults: Sequence[str])
     return run
 
 
-def _as_given(x: Any, sequence_lens: Any) -> Any:
+def _sequences_unchanged(x: Any, sequence_lens: Any) -> Any:
     """The sequences ``x`` unchanged, in place of ``_reversed_in_time``."""
     return x
 
