@@ -188,7 +188,7 @@ class paused_gc(TemporaryChange):
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         @functools.wraps(function)
         def paused(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            if _pauses:  # another thread may end its pause meanwhile, which only costs time
+            if _pauses:  # another thread may just have ended its pause, which only costs time
                 if _changes:
                     restore_abandoned()
                 return function(*args, **kwargs)

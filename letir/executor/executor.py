@@ -297,7 +297,7 @@ class Executor(Generic[P, R]):
                 make = functools.partial(make_plan, self, request, entry.key, fresh)
                 if not self.cache.grow(entry, plans, make):
                     return entry, None, None
-                # evicted meanwhile; an entry that another thread gave new plans can still be used
+                # evicted since; an entry to which another thread has added plans can still be used
                 if entry.plans is plans:
                     entry = None
             except NoSymbolicProgram as error:

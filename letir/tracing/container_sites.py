@@ -44,7 +44,7 @@ class ItemSite:
         try:
             if self.owner[self.key] is before:
                 self.owner[self.key] = after
-        except (IndexError, KeyError):  # removed meanwhile
+        except (IndexError, KeyError):  # removed in the meantime
             pass
 
 

@@ -315,7 +315,7 @@ _POLYNOMIAL: Any = np.polynomial.Polynomial.__mro__[1]  # the base of Chebyshev 
 _plain_poly1d: Any = vars(np.poly1d)["__init__"]
 _plain_value: Any = _POLYNOMIAL.__call__
 _plain_polynomial: Any = _POLYNOMIAL.__init__
-_ON_COEFFICIENTS: dict[str, Callable] = {  # lowest first, as np.poly1d has them highest first
+_ON_COEFFICIENTS: dict[str, Callable] = {  # lowest power first; np.poly1d begins with the highest
     "_add": lambda a, b: np.polyadd(a[::-1], b[::-1])[::-1],
     "_sub": lambda a, b: np.polysub(a[::-1], b[::-1])[::-1],
     "_mul": np.convolve,

@@ -40,7 +40,9 @@ class BackwardPrograms:
     making: "GraphCompiler"
     missing: tuple = ()  # required of rules: the operands without a rule, here none
     plans: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
-    locks: dict = field(factory=dict, repr=False)  # by key: plans of other keys are made meanwhile
+    locks: dict = field(
+        factory=dict, repr=False
+    )  # by key: threads make plans of other keys in parallel
 
     def run(self, values: list, records: bool) -> tuple:
         """The gradients, None for zero; ``values`` is emptied."""

@@ -94,7 +94,7 @@ class QuickCall:
     """A plan that is tried first.
 
     ``run(args, kwargs)``: the results, or ``Miss`` for other arguments. ``in_parts``: a function
-    that does the same step by step, so that the step of an error is known; None if ``run`` does so.
+    that does the same step by step, to find the step of an error; None if ``run`` itself does.
     ``tests``: the conditions on the arguments. ``own_call``: the function that its executor becomes
     when this is its first quick call; None for its general call. ``is_python``: whether the Python
     function is called instead of the plan.

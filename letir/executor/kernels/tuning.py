@@ -44,9 +44,9 @@ _SIZES = tuple([1 << n for n in range(13, 23)])  # elements with which threads a
 def tuned_costs() -> MachineCosts:
     """The costs of this computer, to be saved by ``save_costs``. Takes some seconds.
 
-    Other processes should not work meanwhile, but disturb little: of several runs the fastest
-    counts, and thresholds are powers of two. What tables and unrolled kernels cost beside their
-    elements is Python's work, as in a call of NumPy, and is scaled by the time of such a call.
+    Other processes should be idle during the measurement, but disturb it little: of several runs
+    the fastest counts, and thresholds are powers of two. The cost of a table or an unrolled kernel
+    apart from its elements is Python's work, and is scaled by the time of a NumPy call.
     Without llvmlite the thresholds are those of the processor's family.
     """
     family, matrix = family_costs(), np.ones((4, 4))

@@ -1,8 +1,8 @@
 """The number of vectors that one step of a vectorised loop computes side by side.
 
-An instruction waits for its operands for several cycles. A processor begins instructions of later
-steps meanwhile, but not of steps that are hundreds of instructions away: in a long loop body, each
-of whose instructions needs the one before it, most of the cycles would pass in waiting.
+An instruction waits for its operands for several cycles. While it waits, a processor begins
+instructions of later steps, but not of steps that are hundreds of instructions away: in a long loop
+body, each of whose instructions needs the one before it, most of the cycles would pass in waiting.
 """
 
 import math

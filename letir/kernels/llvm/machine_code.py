@@ -278,7 +278,7 @@ def _new_machine() -> Any:
 def emitted_code(text: str, machine: Any, *, is_object: bool, **options: bool) -> bytes:
     """Object code, or assembly, of an LLVM text for a target machine, after LLVM's passes.
 
-    ``machine``: not used by another thread meanwhile. ``options``: of llvmlite's
+    ``machine``: no other thread may use it during the call. ``options``: of llvmlite's
     ``PipelineTuningOptions``, such as whether to unroll loops, which doubles the compile time.
     """
     binding = _llvm_binding()
@@ -325,8 +325,8 @@ def _emit_object(module: Any, machine: Any, is_object: bool) -> bytes:
 def _without_lock(function: Any) -> Any:
     """A function of llvmlite without the lock that lets one thread at a time use LLVM.
 
-    LLVM needs none for modules in contexts of their own. Without the lock other threads compile,
-    and free their kernels, meanwhile.
+    LLVM needs none for modules in contexts of their own. Without the lock other threads
+    can compile, and free their kernels, at the same time.
     """
     return getattr(function, "_cfn", function)
 

@@ -242,8 +242,8 @@ def _eig_jvp(tangents, outs, x, *, real):
 
 
 def _source_of(text: str):
-    """The ``source`` of ``eig`` or ``eigvals``: a call of NumPy, with the real part if recorded
-    so.
+    """The ``source`` of ``eig`` or ``eigvals``: a call of NumPy, and the real part if the
+    results were recorded as real.
     """
 
     def source(write, x, *, real):

@@ -104,11 +104,11 @@ class ExpressionReader(NameReader):
 
     def truth(self, node: ast.expr) -> Term:
         """A term whose truth value is tested."""
-        raise NotImplementedError("readers of statements know what a test is")
+        raise NotImplementedError("FlowReader, a subclass, implements this")
 
     def choice(self, node: ast.IfExp) -> Term:
         """``a if test else b``."""
-        raise NotImplementedError("readers of statements know what a test is")
+        raise NotImplementedError("FlowReader, a subclass, implements this")
 
     def logic(self, node: ast.BoolOp) -> Term:
         """``a and b`` of comparisons; on other values the result would be one of the operands."""

@@ -247,7 +247,7 @@ class Watch:
         self.elsewhere.append((before, after))
 
     def note_seed(self, generator: Any) -> None:
-        """Let ``generator`` draw, as the function gives it a seed, unless it has drawn before."""
+        """Let ``generator`` draw unless it has drawn before: the function gives it a seed."""
         hidden = [_hidden_generators({name} & sys.modules.keys()) for name in _MODULES]
         watched = [*(reference[0] if reference else None for reference in hidden), *self.generators]
         states: Any = zip(watched, self.before, self.states(), self.fresh_positions(), strict=True)
@@ -345,7 +345,7 @@ def _fresh_position() -> int:
 
 
 def _was_drawn(before, after, fresh: int) -> bool:
-    """Whether a state has changed; a module imported meanwhile starts at position ``fresh``."""
+    """Whether a state has changed; a module that was imported in between starts at ``fresh``."""
     if before is not None or after is None:
         return before != after
     position = after[1] if len(after) == 3 else after[0][:4]

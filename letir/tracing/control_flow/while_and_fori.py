@@ -208,7 +208,7 @@ def _recorded_test(f: Callable, tree: Tree, params) -> Body:
                 "  reduce it: x.any(), x.all()"
             )
         )
-    if test.types[0].dtype.kind != "b":  # a float that never becomes exactly 0 would loop for ever
+    if test.types[0].dtype.kind != "b":  # a float that never becomes exactly 0 would loop forever
         raise error_at_user_line(
             DTypeError(
                 f"while_loop: the test must return a truth value, found {test.types[0]!r}\n"

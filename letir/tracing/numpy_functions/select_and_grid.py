@@ -246,7 +246,7 @@ def sort_complex(a: Any) -> Any:
     result = np.sort(a)
     if result.dtype.kind == "c":
         return result
-    # as numpy.sort_complex does it, by characters: float32 becomes complex128
+    # like numpy.sort_complex, which tests characters of dtypes: float32 becomes complex128
     return result.astype("F" if result.dtype.char in "bhBH" else "D")
 
 
