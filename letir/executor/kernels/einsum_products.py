@@ -19,7 +19,7 @@ from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
-from letir.executor.kernels.visible_order import free_result_orders
+from letir.executor.kernels.visible_order import axis_order, free_result_orders
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 _LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
@@ -154,7 +154,7 @@ class Products:
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
             result = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
-            self.thread_local.order = _axis_order(result)
+            self.thread_local.order = axis_order(result)
             return result
         batch, left, right, inner = self.batch, self.left, self.right, self.inner
         order = self.order(*map(_numpys_order, (x, y), self.like))
@@ -190,7 +190,7 @@ class Products:
 
 def _numpys_order(x: np.ndarray, like: Products | None) -> tuple[int, ...]:
     """The axes of an operand in the memory order that it has in NumPy."""
-    return _axis_order(x) if like is None else getattr(like.thread_local, "order", _axis_order(x))
+    return axis_order(x) if like is None else getattr(like.thread_local, "order", axis_order(x))
 
 
 def _multiply_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
@@ -248,11 +248,6 @@ def _add_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[slic
     for block in blocks[1:]:
         total += np.matmul(x[..., block], y[..., block, :], out=part)
     out[...] = total
-
-
-def _axis_order(x: np.ndarray) -> tuple[int, ...]:
-    """The axes of an array from the outermost to the innermost in memory."""
-    return tuple(sorted(range(x.ndim), key=lambda n: (-x.strides[n], n)))
 
 
 def _transpose_view(x: np.ndarray, labels: str, order: str) -> np.ndarray:

@@ -6,7 +6,7 @@ raises.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,11 @@ from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
 from letir.executor.kernels.quiet_kernels import quiet_call
 from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.threaded_calls import with_threads
+from letir.executor.kernels.visible_order import (
+    axis_order,
+    operands_of_mixed_order,
+    visible_orders,
+)
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
@@ -90,11 +95,14 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
         kernel_calls[n] = body, with_threads(ufunc, body)
     if not kernel_calls:
         return fn
-    binds = list(fn.binds)
+    binds, shown = list(fn.binds), visible_orders(fn)
     for n, (body, call) in kernel_calls.items():
         bind = binds[n]
-        copies = repeated.get(bind.binders[0], 0)
-        binds[n] = kernel_bind(bind.binders, bind.args, body, call, bind.source, repeated=copies)
+        binds[n] = kernel_bind(
+            *(bind.binders, bind.args, body, call, bind.source),
+            in_one_order=operands_of_mixed_order(bind, shown) if n in kernels else (),
+            repeated=repeated.get(bind.binders[0], 0),
+        )
     return fn.with_binds(binds)
 
 
@@ -182,20 +190,26 @@ def kernel_bind(
     source: Source | None,
     *,
     keeps_order: bool = False,
+    in_one_order: Sequence[int] = (),
     repeated: int = 0,
 ) -> Bind:
     """The bind that calls a kernel; if the kernel cannot run, NumPy computes ``body``.
 
     ``call``: a ufunc, or a function that raises KernelError where NumPy has to compute.
     ``keeps_order``: NumPy computes ``body`` for operands with several axes that are not in C order,
-    because the kernel's results would have another memory order than NumPy's. ``repeated``: the
-    number of binds at the start of ``body`` whose errors an earlier bind has reported.
+    because the kernel's results would have another memory order than NumPy's; and for operands
+    ``in_one_order`` that differ in their order. ``repeated``: the number of binds at the start of
+    ``body`` whose errors an earlier bind has reported.
     """
     n_results = len(binders)
     keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)
+    fits = partial(_are_in_one_order, in_one_order) if in_one_order else None
+    if keeps_order:
+        places = [n for n, x in enumerate(body.params) if len(getattr(x.type, "shape", ())) > 1]
+        fits = partial(_are_in_c_order, places) if places else None
     op = Primitive(
         "kernel",
-        _kernel_impl(call, body, keeps_order, _numpy_call(body, repeated)),
+        _kernel_impl(call, body, keeps_order, fits, _numpy_call(body, repeated)),
         lambda *types: tuple([binder.type for binder in binders]),
         _NO_RULE,
         _NO_RULE,
@@ -206,12 +220,15 @@ def kernel_bind(
     return Bind(binders, op, args, op.default_attrs, source)
 
 
-def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Callable) -> Callable:
-    """The function that calls a kernel, or NumPy where the kernel meets a floating-point error."""
+def _kernel_impl(
+    call: Callable, body: Lambda, keeps_order: bool, fits: Callable | None, by_numpy: Callable
+) -> Callable:
+    """The function that calls a kernel, or NumPy where the kernel meets a floating-point error, and
+    for operands for which ``fits`` is false.
+    """
     is_one = len(body.ret.args) == 1
     has_python_errors = _has_python_errors(body)
     run = _strict_call(call) if has_python_errors else call
-    run = _call_in_c_order(run, body) if keeps_order else run
     stays = has_python_errors or keeps_order
     on_device: list[Callable | None] = [None] if stays else []  # made at the first call
     quiet = None if stays else quiet_call(call, body)
@@ -225,7 +242,7 @@ def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Call
                     return on_device[0](xp, *operands)
                 except KernelError:
                     pass
-        elif KERNEL_STATES[current_state()]:
+        elif KERNEL_STATES[current_state()] and (fits is None or fits(operands)):
             forms = [run] if quiet is None else [run, quiet][quiet.is_needed :]
             for form in forms:
                 try:
@@ -241,7 +258,7 @@ def _kernel_impl(call: Callable, body: Lambda, keeps_order: bool, by_numpy: Call
     facts: Any = impl  # attributes of the function, which plans read
     facts.body, facts.call = body, call
     # the function that straight-line functions call, and the ``KERNEL_STATES`` it needs
-    facts.kernel_ufunc = call if type(call) is np.ufunc and not keeps_order else None
+    facts.kernel_ufunc = call if type(call) is np.ufunc and fits is None else None
     facts.least_state = 2 if has_python_errors else 1
     return impl
 
@@ -286,19 +303,17 @@ def _strict_call(call: Callable) -> Callable:
     return run_in_state
 
 
-def _call_in_c_order(call: Callable, body: Lambda) -> Callable:
-    """A kernel that raises LayoutError for operands of ``body`` that are not in C order.
+def _are_in_c_order(places: Sequence[int], operands: Sequence) -> bool:
+    """Whether the operands at these positions are in C order."""
+    return all(map(has_c_order, [operands[n] for n in places]))
 
-    Returns ``call`` itself if no operand has several axes.
-    """
-    places = [n for n, x in enumerate(body.params) if len(getattr(x.type, "shape", ())) > 1]
 
-    def run(*operands):
-        if not all(map(has_c_order, [operands[n] for n in places])):
-            raise LayoutError
-        return call(*operands)
-
-    return run if places else call
+def _are_in_one_order(places: Sequence[int], operands: Sequence) -> bool:
+    """Whether the operands at these positions have the same memory order."""
+    if _are_in_c_order(places, operands):
+        return True
+    first, *others = [operands[n] for n in places]
+    return all(x.shape == first.shape and axis_order(x) == axis_order(first) for x in others)
 
 
 def _is_float_error(error: Exception) -> bool:

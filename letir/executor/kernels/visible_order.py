@@ -1,11 +1,14 @@
-"""Which results of matrix products may have another memory order than NumPy gives them.
+"""Which values of a program may have another memory order than NumPy gives them.
 
 The order of an array in memory is visible in the results of a program: elementwise operations and
-reductions lay out their results like their operands. Where no result of the program shows it, the
-products choose the order in which BLAS writes and reads them fastest.
+reductions lay out their results like their operands. Where no result of the program shows it,
+matrix products choose the order in which BLAS writes and reads them fastest. A kernel with several
+results gives all of them the order of all its operands.
 """
 
 from typing import Any
+
+import numpy as np
 
 from letir.ast.terms import Arg, Bind, Lambda, Local
 
@@ -73,6 +76,38 @@ class _OrderFollowers:
         shape = getattr(bind.binders[0].type, "shape", None)
         full = [x for x in bind.args if getattr(x.type, "shape", None) == shape]
         return bool(full) and all(x in self.alike for x in full)
+
+
+def visible_orders(fn: Lambda) -> set[Arg]:
+    """The values of a program whose memory order a result may show."""
+    shown = {arg for arg in fn.ret.args if _long_axes(arg) != 1}
+    for bind in reversed(fn.binds):
+        is_product = bind.op.product == "matrix" and all(_long_axes(arg) == 2 for arg in bind.args)
+        if not is_product and not shown.isdisjoint(bind.binders):
+            shown.update([arg for arg in bind.args if _long_axes(arg) != 1])
+    return shown
+
+
+def operands_of_mixed_order(group: Bind, shown: set[Arg]) -> list[int]:
+    """The operands of a fused bind with several axes, if a result with a visible order (``shown``)
+    depends on some of them only. The kernel would give it the order of all of them.
+    """
+    body: Lambda = group.attrs["body"]
+    wide = [n for n, param in enumerate(body.params) if _long_axes(param) != 1]
+    read: dict[Arg, int] = {body.params[n]: 1 << n for n in wide}  # a bit each
+    for bind in body.binds:
+        total = 0
+        for arg in bind.args:
+            total |= read.get(arg, 0)
+        read.update(dict.fromkeys(bind.binders, total))
+    every = sum([1 << n for n in wide])
+    outs = zip(group.binders, body.ret.args, strict=True)
+    return wide if any(out in shown and read.get(arg) != every for out, arg in outs) else []
+
+
+def axis_order(x: np.ndarray) -> tuple[int, ...]:
+    """The axes of an array from the outermost to the innermost in memory."""
+    return tuple(sorted(range(x.ndim), key=lambda n: (-x.strides[n], n)))
 
 
 def _long_axes(value: Any) -> int | None:

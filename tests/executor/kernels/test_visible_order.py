@@ -104,3 +104,28 @@ def test_generated_programs_have_numpys_values_and_order(steps, ends):
         assert np.allclose(x, y, rtol=1e-10, atol=1e-10)
         assert np.shape(x) == np.shape(y)
         assert getattr(x, "strides", ()) == getattr(y, "strides", ())
+
+
+def scaled_twice(x, y):
+    made = x * 2.0
+    return made, made * y
+
+
+def scaled_and_summed(x, y):
+    made = x * 2.0
+    return (made * y).sum(), np.sin(y) + 1.0, made.T
+
+
+@pytest.mark.parametrize("f", [scaled_twice, scaled_and_summed])
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_each_result_of_a_kernel_has_the_order_of_its_own_operands(f, axes):
+    shape, inverse = (24, 40, 30), np.argsort(axes)
+    x = np.ascontiguousarray(RNG.normal(size=shape).transpose(axes)).transpose(inverse)
+    y = RNG.normal(size=shape)
+    fast = lt.jit(f)
+
+    for args in ((x, y), (y, x), (x, x * 3.0)):
+        for expected, found in zip(f(*args), fast(*args), strict=True):
+            assert getattr(expected, "strides", ()) == getattr(found, "strides", ())
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert lt.compile(lt.trace(f, x, y)).kernels
