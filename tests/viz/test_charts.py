@@ -100,7 +100,7 @@ def test_sizes_of_a_plan_for_all_sizes_are_given_by_name():
     compiled = lt.compile(f, kernels="off")
 
     assert lt.viz.memory(compiled, n=1000).title.startswith("peak: 16 kB")
-    with pytest.raises(lt.ShapeError, match="n is not given"):
+    with pytest.raises(lt.ShapeError, match="no number was given for n"):
         lt.viz.memory(compiled)
 
 

@@ -74,7 +74,7 @@ class ReadStateChanged(StateMatters):
 
 
 class OtherPlansRead(StateMatters):
-    """Raised for a function that changes what its other plans may read: they are made anew."""
+    """Raised for a function that changes what its other plans may read: they are made again."""
 
     letir_drops_plans = True
 

@@ -62,7 +62,9 @@ def _clip_prepare(a, a_min=_MISSING, a_max=_MISSING, out=None, *, min=_MISSING, 
             f"clip: missing a required argument: {name!r}\n  pass both bounds, or {name}=None"
         )
     elif not min is _MISSING is max:
-        raise ShapeError("clip: min or max next to a_min and a_max\n  pass each bound once")
+        raise ShapeError(
+            "clip: min and max cannot be combined with a_min and a_max\n  pass each bound once"
+        )
     else:
         bounds = [a_min, a_max]
     return (a, *bounds), {}

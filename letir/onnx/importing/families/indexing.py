@@ -1,5 +1,6 @@
 """Gathering and scattering by arrays of indices, and results whose size depends on values."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -179,23 +180,26 @@ def _ngram_counts(
     most_skips = min([max_skip_count, *known_size])
     check_elements([len(pool_int64s), most_skips + 1, _MOST_COLUMNS // 8], "TfIdfVectorizer")
     columns: list[Any] = [np.zeros(rows.shape[:1])] * (max(ngram_indexes) + 1)
-    place = 0
-    for length, start in enumerate(ngram_counts, 1):
-        end = ngram_counts[length] if length < len(ngram_counts) else len(pool_int64s)
-        for at in range(start, end, length):
-            if min_gram_length <= length <= max_gram_length:
-                most = min(max_skip_count, rows.shape[1]) if length > 1 else 0
-                skips = range(most + 1)
-                matches = [_match_counts(rows, pool_int64s[at : at + length], k + 1) for k in skips]
-                column = ngram_indexes[place]
-                columns[column] = columns[column] + sum(matches)
-            place += 1
+    for place, (length, words) in enumerate(_ngrams_in(pool_int64s, ngram_counts)):
+        if min_gram_length <= length <= max_gram_length:
+            most = min(max_skip_count, rows.shape[1]) if length > 1 else 0
+            matches = [_match_counts(rows, words, k + 1) for k in range(most + 1)]
+            column = ngram_indexes[place]
+            columns[column] = columns[column] + sum(matches)
     counts: Any = np.stack(columns, axis=1)
     by: Any = np.ones(len(columns))
     if weights is not None and mode != "TF":
         by[list(ngram_indexes)] = weights
     result: Any = counts * by if mode == "TFIDF" else counts if mode == "TF" else (counts > 0) * by
     return (result.reshape((-1,)) if x.ndim < 2 else result).astype(np.float32)
+
+
+def _ngrams_in(pool: list, starts: list) -> Iterator[tuple[int, list]]:
+    """(length, words) of the n-grams in a pool; ``starts``: the first position of each length."""
+    for length, start in enumerate(starts, 1):
+        end = starts[length] if length < len(starts) else len(pool)
+        for at in range(start, end, length):
+            yield length, pool[at : at + length]
 
 
 def _match_counts(rows: Any, words: list, step: int) -> Any:

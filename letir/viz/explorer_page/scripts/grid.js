@@ -47,7 +47,7 @@ class Grid {
     this.refresh();
   }
 
-  // Make the lines anew: bodies have been folded or unfolded.
+  // Make the lines again: bodies have been folded or unfolded.
   refresh() {
     this.list();
     this.draw(true);

@@ -136,7 +136,7 @@ class RunPanel {
     this.showResults();
   }
 
-  // Compute anew before the next picture is drawn, once for many changes.
+  // Compute again before the next picture is drawn, once for many changes.
   recompute() {
     if (this.isWaiting) return;
     this.isWaiting = true;
