@@ -53,7 +53,7 @@ class _ObjectState:
     def from_object(cls, instance, places: dict, arrays: Sequence) -> "_ObjectState":
         """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
-        parts, objects = list[tuple](), []
+        parts, objects = list[Any](), list[Any]()
         for path, place in places.items():
             value = place.value
             if not has_no_parts(value):
