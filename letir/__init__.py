@@ -166,6 +166,7 @@ _LATE_BOUND = {
         *("warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
+    "executor.kernels.call_costs": ("cost_of_units",),
     "executor.kernels.kernel_binds": ("kernel_bind", "with_kernels"),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),

@@ -26,6 +26,7 @@ from letir.eager.models.recorded_model import changed_places, distinct_arrays, v
 from letir.errors import DTypeError, TraceError
 from letir.executor.argument_spec import token_of_static
 from letir.executor.calls import general_call, run_python_function
+from letir.executor.object_series import count_in_series, is_in_series
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
 from letir.tracing.refusals import mark_outside_state
@@ -36,9 +37,6 @@ _INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # the object whose met
 _ROOT = "self"
 _PLAIN = frozenset([int, float, bool, str, type(None)])
 _MOST_STATES = 256
-_SERIES = 8  # calls of the Python function in a row, after which most calls look for no plan
-_NEVER = 1 << 62  # stands for such a number of calls if no call looks for a plan
-_MOST_PARTS = 500  # of an object, if calls still look for a plan after such a series
 
 
 @frozen
@@ -193,6 +191,8 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
             try:
                 out = quick.of_object(*args, **kwargs)
             except Exception:  # made again in another way, which raises the same error if any
+                if quick.object_is_python:
+                    raise
                 quick.note_failure_on_object()
             else:
                 if out is not Miss:
@@ -209,31 +209,12 @@ def call_of_objects(executor: Any) -> Callable:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = _quick_call_on_object(method, args, kwargs) if method.quick else Miss
-        if out is Miss and not (series and args and _is_in_series(method, type(args[0]))):
+        if out is Miss and not (series and args and is_in_series(method, type(args[0]))):
             return general(*args, **kwargs)
         next(calls)
         return f(*args, **kwargs) if out is Miss else out
 
     return call
-
-
-def _is_in_series(on_arrays: Any, kind: type) -> bool:
-    """Whether a call on an object of this class runs the Python function, and looks for no plan.
-
-    It does after a series of calls that have run it, because the state of the object cannot be
-    recorded or differs each time. Ever fewer calls, those with a power of two as number, look for a
-    plan, and none if the object is large: the time of a search grows with the object, which may
-    grow with each call.
-    """
-    number = on_arrays.series.get(kind, 0)
-    if number < _SERIES:
-        return False
-    if number < _NEVER:
-        on_arrays.series[kind] = number + 1
-        if not number & (number + 1):
-            return False
-    next(on_arrays.missed_calls)
-    return True
 
 
 def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
@@ -252,7 +233,7 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             state = _ObjectState.from_object(instance, places, arrays)
         except DTypeError as error:
             executor.why_python = str(error)
-            _count_in_series(on_arrays, type(instance), len(places))
+            count_in_series(on_arrays, type(instance), len(places))
             return run_python_function(executor, (instance, *args), kwargs)
         if plain is not None:
             on_arrays.states[key] = state
@@ -260,30 +241,20 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     for quick in on_arrays.quick:
         if quick.of_object is None:
             marked = (state, arrays, *args), kwargs
-            quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, instance, *marked)
+            make = LATE_BOUND["object_call"]
+            quick.of_object = make(on_arrays, quick, (executor.f, instance), *marked)
+    compiles = on_arrays.cache.compiles
     before = _INSTANCE.set(instance)
     try:
         results = on_arrays(state, arrays, *args, **kwargs)
     finally:
         _INSTANCE.reset(before)
     out, changed = results
-    _count_in_series(on_arrays, type(instance), len(places) if changed is _AS_PYTHON else None)
+    has_plan = changed is not _AS_PYTHON and compiles == on_arrays.cache.compiles
+    count_in_series(on_arrays, type(instance), None if has_plan else len(places))
     for (owner, key), value in zip(changed.places, changed.values, strict=True):
         put_part(places[owner].value if owner in places else instance, key, value)
     return out
-
-
-def _count_in_series(on_arrays: Any, kind: type, parts: int | None) -> None:
-    """Count a call that has run the Python function on an object of this class.
-
-    ``parts``: the number of parts that were searched; None for a call that has run a plan.
-    """
-    if parts is not None:
-        number = on_arrays.series.get(kind, 0)
-        is_last = number >= _SERIES and parts > _MOST_PARTS
-        on_arrays.series[kind] = _NEVER if is_last else number + 1
-    elif on_arrays.series:
-        on_arrays.series.pop(kind, None)
 
 
 def call_on_first(executor: Any, args: tuple, kwargs: dict) -> Any:
@@ -300,7 +271,7 @@ def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
             out = _quick_call_on_object(on_arrays, (instance, *args), kwargs)
             if out is not Miss:
                 return out
-        if on_arrays.series and _is_in_series(on_arrays, kind):
+        if on_arrays.series and is_in_series(on_arrays, kind):
             return f(instance, *args, **kwargs)
         return _call_on_object(executor, on_arrays, instance, args, kwargs)
 

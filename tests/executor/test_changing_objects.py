@@ -207,3 +207,58 @@ def test_such_a_function_is_recorded_again_after_clear():
 
     assert f.__call__.__code__.co_freevars != ("counts", "f")
     assert f(1.0) == 20.0
+
+
+class Rod:
+    """A rod that is heated, whose list of sums grows until it is full."""
+
+    def __init__(self):
+        self.u, self.sums = np.zeros(6), []
+
+    def step(self, dt):
+        u = self.u.copy()
+        self.u[1:-1] = u[1:-1] + dt * (u[2:] - 2 * u[1:-1] + u[:-2])
+        self.u[0] = 1.0
+        if len(self.sums) < 3:
+            self.sums.append(float(self.u.sum()))
+        return self
+
+
+def test_a_small_plan_is_not_run_if_the_parts_of_its_object_are_searched_in_each_call(searches):
+    step = jit(lambda rod, dt: rod.step(dt).u.sum())
+
+    for _ in range(60):
+        ours, pythons = Rod(), Rod()
+        assert step(ours, 0.1) == pythons.step(0.1).u.sum()
+        assert vars(ours).keys() == vars(pythons).keys() and ours.u.tolist() == pythons.u.tolist()
+    before = len(searches)
+    for _ in range(60):
+        step(Rod(), 0.1)
+
+    assert len(searches) == before
+    assert [call.object_is_python for call in step.method.quick if call.of_object] == [True]
+    assert step.counters["invocations"] == 120
+
+
+def test_an_error_of_the_function_is_raised_once():
+    step = jit(lambda rod, dt: rod.step(dt).u.sum())
+    for _ in range(60):
+        step(Rod(), 0.1)
+    rod = Rod()
+
+    with pytest.raises(AttributeError, match="copy"):
+        rod.u = None
+        step(rod, 0.1)
+
+    assert rod.sums == []
+
+
+@pytest.mark.filterwarnings("ignore:.*was compiled")
+def test_a_plan_for_one_call_ends_no_series():
+    step, pythons = jit(Controller().step), Controller()
+
+    for error in np.linspace(-1.0, 1.0, 300).tolist():
+        assert pythons.step(error) == step(error)
+
+    assert step.counters["compiles"] <= 10
+    assert max(step.on_arrays.series.values()) > 250

@@ -19,10 +19,12 @@ from letir.eager.models.attributes import (
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import LATEST
 from letir.executor.compiled import Compiled
-from letir.executor.frequent_calls.argument_tests import NotPlain, TestWriter
+from letir.executor.frequent_calls.argument_tests import NotPlain, TestWriter, tests_of_kind
 from letir.executor.frequent_calls.quick_calls import QuickCall, call_of_plan, nested_text
+from letir.plan.whole_calls import WholeCall, call_of_function
 
 _ROOT = "self"
+_TIME_OF_SEARCH = 100_000  # nanoseconds in which the parts of an object are found and compared
 
 
 class _ObjectTests(TestWriter):
@@ -118,39 +120,70 @@ class _ObjectTests(TestWriter):
 
 
 def object_call(
-    executor: Any, quick: QuickCall, instance: Any, args: tuple, kwargs: dict
+    executor: Any, quick: QuickCall, method: tuple[Callable, Any], args: tuple, kwargs: dict
 ) -> Callable | bool:
     """The function ``call(object, *arguments)`` for calls like this one; False if it has none.
 
     It returns ``Miss`` for other arguments, and raises if the call has to be made in another way.
-    ``executor``: the executor of the method, which takes ``args``, (state, arrays, *arguments);
-    ``quick``: its call that runs the plan.
+    If there can be no such function for the plan, and the plan saves less time than the search of
+    the object takes, it calls the Python function. ``executor``: the executor of the method, which
+    takes ``args``, (state, arrays, *arguments); ``quick``: its call that runs the plan; ``method``:
+    the Python function and the object.
     """
     version = next((v for v in quick.entry.plans if v.executed is quick.executed), None)
-    if type(version) is not Compiled or version.is_waiting or version.drawing:
-        return False
-    if version.plan.straight is None or quick.is_python:
+    if type(version) is not Compiled or version.is_waiting:
         return False
     if ArgumentSpec.from_arguments(*executor.marker.mark(args, kwargs))[0] != quick.entry.key:
         return False
     static = executor.marker.static_places(args, kwargs)
     static = frozenset([n - 1 if type(n) is int else n for n in static if n])
-    example = version.program.out_tree.unflatten(range(len(version.program.ret.args)))
-    tests = _ObjectTests(instance, static, example)
-    try:
-        tests.add_call((instance, *args[2:]), kwargs)
-    except NotPlain:
-        return False
-    whole = call_of_plan(version, tests, tests.lines_of_results)
+    f, instance = method
+    call = (instance, *args[2:]), kwargs, static
+    others = [other for other in executor.quick if other.of_object]
+    whole = None if quick.is_python else _call_of_plan_on_object(version, *call)
+    if whole is not None:
+        for other in others:  # calls of Python test only the class of the object
+            other.of_object = other.of_object if not other.object_is_python else False
+        noted = {"ENTRY": quick.entry, "PROGRAM": quick.executed, "LATEST": LATEST}
+        return whole.function(EXECUTOR=None, CALLS=executor.calls, **noted)
+    whole = None if others else _call_of_python(version, f, *call)
     if whole is None:
         return False
-    return whole.function(
-        EXECUTOR=None,
-        ENTRY=quick.entry,
-        CALLS=executor.calls,
-        LATEST=LATEST,
-        PROGRAM=quick.executed,
-    )
+    quick.object_is_python = True
+    return whole.function(EXECUTOR=None, CALLS=executor.missed_calls)
+
+
+def _call_of_plan_on_object(
+    version: Compiled, args: tuple, kwargs: dict, static: Set[int | str]
+) -> WholeCall | None:
+    """The call of a plan on an object, ``args[0]``; None if it cannot be made."""
+    if version.plan.straight is None or version.drawing:
+        return None
+    example = version.program.out_tree.unflatten(range(len(version.program.ret.args)))
+    tests = _ObjectTests(args[0], static, example)
+    try:
+        tests.add_call(args, kwargs)
+    except NotPlain:
+        return None
+    return call_of_plan(version, tests, tests.lines_of_results)
+
+
+def _call_of_python(
+    version: Compiled, f: Callable, args: tuple, kwargs: dict, static: Set[int | str]
+) -> WholeCall | None:
+    """The call of the Python function; None if its plan may save more than the search takes.
+
+    The decision depends on the recorded program and its sizes alone.
+    """
+    binds = version.program.binds
+    is_long = any(bind.op.holds_lambdas and bind.op.role != "fused" for bind in binds)
+    if is_long or LATE_BOUND["cost_of_units"](binds) > _TIME_OF_SEARCH:
+        return None
+    try:
+        tests = tests_of_kind(args, kwargs, is_brief=False, static=static, takes_objects=True)
+    except NotPlain:
+        return None
+    return call_of_function(f, tests.tests, tests.names, tests.count, bool(kwargs))
 
 
 LATE_BOUND["object_call"] = object_call

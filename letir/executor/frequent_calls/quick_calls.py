@@ -109,6 +109,7 @@ class QuickCall:
     is_python: bool = False
     failures: int = 0
     of_object: Callable | bool | None = None  # see ``object_calls``; False if there is none
+    object_is_python: bool = False  # whether that calls the Python function
 
     def is_open(self, error: BaseException) -> bool:
         """Whether the call can still be made in another way after this error."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from letir.ast import LATE_BOUND
 from letir.ast.terms import Arg, Bind, Local
 from letir.kernels.machine_costs import machine_costs
 from letir.passes.fusion.unrolled_clusters import UnrolledCluster
@@ -43,3 +44,6 @@ def cost_of_call(bind: Bind) -> float:
 
 def _has_size(arg: Arg) -> bool:
     return type(arg) is not Local or type(getattr(arg.type, "size", None)) is int
+
+
+LATE_BOUND["cost_of_units"] = cost_of_units
