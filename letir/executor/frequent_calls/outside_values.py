@@ -30,7 +30,7 @@ _EFFECTS = frozenset(
     [
         *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
         *("print", "setattr", "vars"),
-        *("fromfile", "load", "loadtxt", "memmap", "random", "save", "savetxt", "savez"),
+        *("fromfile", "load", "loadtxt", "memmap", "save", "savetxt", "savez"),
         *("savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "tofile"),
         *("io", "loadmat", "rvs", "savemat"),
     ]
@@ -42,6 +42,7 @@ _CHANGES = frozenset(
 )
 _MOST_FUNCTIONS = 1_000  # that are searched for a use of letir
 _MOST_IF_SMALL = 256  # elements of arguments
+_GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances them, too
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 
@@ -64,9 +65,9 @@ class OutsideValues:
 def values_read(f: Any) -> OutsideValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
-    All of them have to be numbers, strings, or functions and modules of Python, NumPy and SciPy.
-    Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir are refused,
-    because they would record in every call.
+    All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
+    and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
+    are refused, because they would record in every call.
     """
     todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
     visited: set[int] = set()
@@ -125,10 +126,10 @@ def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) 
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether a value is a number or a string, or a tuple of these."""
+    """Whether a value is a number, a string or a generator of NumPy, or a tuple of these."""
     if type(value) is tuple:
         return all(map(_is_constant, value))
-    return type(value) in _CONSTANTS
+    return type(value) in _CONSTANTS or type(value) in _GENERATORS
 
 
 def _codes_of(code: CodeType) -> list[CodeType]:

@@ -26,6 +26,7 @@ from letir.plan.effect_log import is_guard
 from letir.plan.whole_calls import WholeCall, call_of_function, shortest_time
 
 _MOST_AS_PYTHON = 4
+_MOST_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
 _MOST_WORK = 1 << 22  # elements of results: timing runs the function several times
 
 
@@ -41,7 +42,9 @@ def call_of_python(
     ``of_plan``: the call of the plan, or a function of (args, kwargs) that makes it; ``call``: the
     present (args, kwargs).
 
-    The times are compared if the plan gives the function's results to the bit. They need not be
+    The times are compared if the plan gives the function's results to the bit. They are not
+    compared if the function draws from a generator that it captures; a plan of few operations then
+    takes longer, because it copies the generator's state. They need not be
     compared where a plan cannot be faster: it would have to raise and catch an exception, or it
     computes with numbers and the function ``branches`` on them, so that plans of other branches
     fail at their guards first.
@@ -68,6 +71,8 @@ def call_of_python(
         return result
     if not is_exact:
         return None
+    if version.generators:  # captured: timing would advance them
+        return result if len(version.program) <= _MOST_BESIDE_DRAWS else None
     try:
         call = deepcopy(call) if version.changed else call  # timing writes into the arguments
     except Exception:  # an argument cannot be copied
@@ -91,13 +96,11 @@ def _is_faster(of_python: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> 
 
 
 def _may_be_timed(version: Compiled) -> bool:
-    """Whether a plan may run several times: it is short, draws nothing, and changes only its
+    """Whether a plan may run several times with NumPy's bits: it is short, and changes only its
     arguments.
     """
     is_changed = any(map(registered_passes, ("before", "after", "gradient")))
-    if is_changed or version.generators or version.plan.has_kernels:
-        return False
-    if len(version.arrays) < len(version.changed):  # a generator is among its arguments
+    if is_changed or version.plan.has_kernels:
         return False
     is_repeatable = all(map(_is_repeatable, version.plan.binds))
     return is_repeatable and _work_of(version.optimized) <= _MOST_WORK
@@ -105,8 +108,11 @@ def _may_be_timed(version: Compiled) -> bool:
 
 def _is_repeatable(bind: Bind) -> bool:
     op = bind.op
+    if op.role in ("own_draw", "own_seed"):  # timing uses copies of the arguments
+        return True
     is_effect = op.effect and not is_guard(bind) and op.role not in ("guard_computed", "write_back")
-    return not (is_effect or op.random or op.is_user_defined or op.product == "subscripts")
+    has_other_bits = hasattr(op.impl, "call")  # an einsum that BLAS computes
+    return not (is_effect or op.random or op.is_user_defined or has_other_bits)
 
 
 def _work_of(fn: Lambda) -> int:

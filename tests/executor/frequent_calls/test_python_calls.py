@@ -163,3 +163,61 @@ def test_a_function_that_needs_traced_values_is_not_called(monkeypatch):
     fast = lt.jit(lambda x: x.at[0].set(5.0))
     for _ in range(20):
         assert 5.0 == fast(X)[0]
+
+
+def test_functions_that_draw_from_an_argument_are_compared():
+    def noisy(rng, x):
+        return x + rng.normal(size=6)
+
+    ours, pythons, fast = np.random.default_rng(2), np.random.default_rng(2), lt.jit(noisy)
+    for _ in range(20):
+        assert_same(noisy(pythons, X), fast(ours, X))
+
+    assert fast.quick[0].is_python
+    assert ours.bit_generator.state == pythons.bit_generator.state
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_few_operations_beside_draws_from_a_captured_generator_run_as_python(make):
+    ours, pythons = make(2), make(2)
+
+    def noisy(rng):
+        return lambda x: x + rng.normal(size=6)
+
+    def very_noisy(rng):
+        return lambda x: sum(x * n + rng.normal(size=6) for n in range(10))
+
+    few, many = lt.jit(noisy(ours)), lt.jit(very_noisy(ours))
+    for _ in range(20):
+        assert_same(noisy(pythons)(X), few(X))
+        assert_same(very_noisy(pythons)(X), many(X))
+
+    assert few.quick[0].is_python
+    assert not many.quick[0].is_python
+
+
+def test_functions_that_draw_globally_run_as_python():
+    def noisy(x):
+        return x + np.random.random(6)
+
+    fast, found, expected = lt.jit(noisy), [], []
+    for f, results in ((fast, found), (noisy, expected)):
+        np.random.seed(3)
+        results += [f(X) for _ in range(20)]
+
+    assert_same(expected, found)
+    assert fast.quick[0].is_python
+
+
+def test_an_einsum_that_blas_computes_stays_in_its_plan():
+    """Otherwise the time would decide on the last bits."""
+
+    def product(x):
+        return np.einsum("ij,jk->ik", x, x)
+
+    fast, x = lt.jit(product, kernels="on"), np.random.default_rng(2).normal(size=(64, 64))
+    results = [fast(x) for _ in range(20)]
+
+    assert not fast.quick[0].is_python
+    assert_same(results[0], results[-1])
+    assert is_python(product, np.ones((3, 3)), kernels="on")
