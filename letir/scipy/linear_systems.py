@@ -124,6 +124,7 @@ def hankel(c: Any, r: Any = None) -> Any:
 @drop_in("linalg")
 def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> Any:
     """The eigenvalues of a Hermitian matrix, also of a pair of matrices with a definite ``b``."""
+    options = {name: value for name, value in options.items() if value is not None}
     unknown = options.keys() - {"overwrite_a", "overwrite_b", "check_finite", "driver"}
     if unknown:
         raise refusal_error("linalg.eigvalsh", f"leave out {', '.join(sorted(unknown))}")
@@ -140,7 +141,7 @@ def eigh(
 ) -> Any:
     """(eigenvalues, eigenvectors) of a Hermitian matrix, also of a pair with a definite ``b``.
 
-    With other options SciPy computes them without derivatives.
+    With other options SciPy computes them, without derivatives except for ``subset_by_index``.
     """
     unknown = options.keys() - {"overwrite_a", "overwrite_b", "check_finite"}
     matrices = [traced_or_array(x) for x in (a, b) if x is not None]

@@ -10,6 +10,7 @@ from scipy import cluster, interpolate, linalg, ndimage, optimize, signal, spars
 import letir as lt
 from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.ops.special.scipy_functions import FUNCTIONS
+from letir.testing import assert_close, check_grads
 from tests.each_sample import in_one_test
 
 RNG = np.random.default_rng(0)
@@ -432,3 +433,60 @@ def test_other_functions_that_write_into_an_array_are_refused(f):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that jit calls f as Python
         same(f(x, np.zeros((3, 4), dtype)), lt.jit(f)(x, np.zeros((3, 4), dtype)))
+
+
+DISTINCT = 0.3 * RNG.normal(size=(4, 4)) + np.diag([0.0, 2.0, 4.0, 7.0])
+TURNING = DISTINCT @ np.array([[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0.0]])
+
+
+def of_a_symmetric_matrix(**options):
+    def f(a):
+        w, v = linalg.eigh(a + a.T, **options)
+        return w, v * v
+
+    return f
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda a: [np.abs(y) ** 2 for y in linalg.eig(a)], DISTINCT),
+        (lambda a: [np.abs(y) ** 2 for y in linalg.eig(a)], TURNING),
+        (lambda a: (linalg.eigvals(a) ** 3).sum().real, TURNING),
+        (lambda a: linalg.eigvals(a).real, DISTINCT),
+        (of_a_symmetric_matrix(subset_by_index=[1, 2]), DISTINCT),
+        (of_a_symmetric_matrix(subset_by_index=[0, 0], lower=False), DISTINCT),
+        (of_a_symmetric_matrix(driver="evd"), DISTINCT),
+        (lambda a: linalg.eigvalsh(a + a.T, subset_by_index=[2, 3]), DISTINCT),
+        (lambda a: linalg.eigh(a + a.T, eigvals_only=True, subset_by_index=[1, 3]), DISTINCT),
+        (lambda a: linalg.qr(a, mode="economic"), DISTINCT[:, :2]),
+        (lambda a: linalg.qr(a), DISTINCT),  # noqa: PLW0108  read while recorded
+        (lambda a: linalg.pinv(a, rtol=1e-9), DISTINCT[:3]),
+        (lambda a: linalg.pinvh(a + a.T), DISTINCT),
+    ],
+)
+def test_decompositions_by_scipy_have_derivatives(f, x):
+    same(f(x), lt.trace(f, x)(x))
+    check_grads(f, (x,), order=2)
+
+
+def test_the_derivative_of_complex_eigenvectors_is_numpys():
+    a = DISTINCT + 0.2j * DISTINCT.T
+
+    def loss(decompose):
+        return lambda a: sum((np.abs(y) ** 2 * (1 + y.real)).sum() for y in decompose(a))
+
+    assert_close(lt.grad(loss(np.linalg.eig))(a), lt.grad(loss(linalg.eig))(a), rtol=1e-9)
+
+
+def test_other_options_of_decompositions_have_no_derivative():
+    for f in (
+        lambda a: linalg.eigh(a + a.T, subset_by_value=[0.0, 5.0])[0].sum(),
+        lambda a: linalg.qr(a, pivoting=True)[0].sum(),
+        lambda a: linalg.qr(a, mode="r")[0].sum(),
+        lambda a: linalg.eig(a, left=True)[0].sum().real,
+        lambda a: linalg.schur(a)[0].sum(),
+    ):
+        with pytest.raises(lt.MissingRule, match=r"linalg.\w+ has no derivative here"):
+            lt.grad(f)(DISTINCT)

@@ -184,6 +184,9 @@ def _qr_jvp(tangents, outs, x, *, mode):
     return dq, dr
 
 
+QR_RULES = {"vjp": _qr_vjp, "jvp": _qr_jvp}  # also of scipy.linalg.qr
+
+
 def _qr_source(write, x, *, mode):
     """A call of np.linalg.qr, as a tuple also in mode "r"."""
     text = f"np.linalg.qr({x}, mode={mode!r})"

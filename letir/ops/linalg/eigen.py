@@ -241,6 +241,9 @@ def _eig_jvp(tangents, outs, x, *, real):
     return dw, dv - columns_times(v, length + 1j * phase)
 
 
+EIG_RULES = {"vjp": _eig_vjp, "jvp": _eig_jvp}  # also of scipy.linalg.eig
+
+
 def _source_of(text: str):
     """The ``source`` of ``eig`` or ``eigvals``: a call of NumPy, and the real part if the
     results were recorded as real.

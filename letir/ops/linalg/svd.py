@@ -302,6 +302,9 @@ def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
     return -(y @ change @ y) + (first - (first @ x) @ y) + (second - y @ (x @ second))
 
 
+PINV_RULES = {"vjp": _pinv_vjp, "jvp": _pinv_jvp}  # also of scipy.linalg.pinv and pinvh
+
+
 @batch_first
 def _batched_pinv(args, mapped, **attrs):
     """The batching rule of pinv, whose cutoffs have the leading axes of the matrices."""

@@ -6,7 +6,7 @@ those of its recording, and another answer is a ``GuardError``. There is no deri
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from letir.errors import DTypeError, ExportError, GuardError, MissingRule
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define
 from letir.ops.special.define import by_scipy
+from letir.ops.special.scipy_derivatives import RULES, DerivativeRules
 from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.ops.special.scipy_functions import (
     ATTRIBUTES,
@@ -96,7 +97,25 @@ def _scipy_call_aval(*types, function, arguments, results):
     return tuple(result_types(results))
 
 
-def _refuse_derivative(*_: Any, function: str, **attrs: Any) -> NoReturn:
+def _scipy_call_vjp(cts, outs, *operands, function, arguments, results):
+    """The cotangent of the matrix, for functions with ``RULES``."""
+    rules, keywords = _rules_of(function, arguments, operands)
+    return (rules.vjp(cts, outs, operands[0], keywords),)
+
+
+def _scipy_call_jvp(tangents, outs, *operands, function, arguments, results):
+    """The tangents of the results, for functions with ``RULES``."""
+    rules, keywords = _rules_of(function, arguments, operands)
+    return rules.jvp(tangents[0], outs, operands[0], keywords)
+
+
+def _rules_of(function: str, arguments: Any, operands: Sequence) -> tuple[DerivativeRules, dict]:
+    """(rules, keywords) of a call. Raises MissingRule if SciPy computes its values only."""
+    rules = RULES.get(function)
+    if rules is not None and len(operands) == 1:
+        positional, keywords = fill_form(arguments, iter(operands))
+        if rules.hold_for(positional, keywords):
+            return rules, keywords
     raise MissingRule(
         f"scipy.{function} has no derivative here: SciPy computes its values only\n"
         "  letir.opaque(function, aval, vjp=...) gives it one; "
@@ -148,8 +167,8 @@ scipy_call: Primitive = define(
     "scipy_call",
     _scipy_call_impl,
     _scipy_call_aval,
-    vjp=_refuse_derivative,
-    jvp=_refuse_derivative,
+    vjp=_scipy_call_vjp,
+    jvp=_scipy_call_jvp,
     batch=LoopOverExamples(lambda: scipy_call),
     memory="may_alias",
     source=_scipy_call_source,
