@@ -103,13 +103,28 @@ def _complex_of(real: Any, imag: Any) -> Any:
     return python_number(PRIMITIVES["complex_of"](real, imag))
 
 
+def _from_hex(text: Any) -> Any:
+    """``float.fromhex``, which gives the traced number whose ``hex()`` the text is."""
+    number = text
+    if type(text) is str and is_recording():
+        number = LATE_BOUND["number_of_text"](text, float.fromhex)
+    return float.fromhex(text) if number is text else _convert_traced(number, _FLOAT)
+
+
 def _number_class(original: type) -> type:
-    names = {"original": original, "dtype": np.dtype(original), "__module__": "builtins"}
+    names: dict[str, Any] = {
+        "original": original,
+        "dtype": np.dtype(original),
+        "__module__": "builtins",
+    }
     names |= {"__qualname__": original.__name__, "__doc__": original.__doc__, "__slots__": ()}
+    if original is float:
+        names["fromhex"] = staticmethod(_from_hex)
     return _NumberClass(original.__name__, (original,), names)
 
 
-CLASSES_REPLACED: dict[type, type] = {float: _number_class(float), complex: _number_class(complex)}
+_FLOAT: Any = _number_class(float)
+CLASSES_REPLACED: dict[type, type] = {float: _FLOAT, complex: _number_class(complex)}
 
 
 # a pickle names the original class: type(0.0)
@@ -186,6 +201,8 @@ _CLASSES: dict[str, type] = {
 
 def class_stand_in(original: str | type) -> type:
     """The stand-in for Python's class of this name, or for a class of NumPy's numbers."""
+    if original in ("eval", "literal_eval"):
+        return LATE_BOUND["text_reader"](original)
     return _CLASSES[original] if type(original) is str else _numpy_class(original)
 
 

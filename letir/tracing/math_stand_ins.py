@@ -324,7 +324,7 @@ def _length(x: Any, /) -> Any:
 
 _FUNCTIONS: dict[str, Any] = {"len": _length, "pow": _power}
 _FUNCTIONS |= {"hasattr": has_attribute, "isinstance": is_instance}
-_NAMES = frozenset([*_FUNCTIONS, "float", "complex", "type"])
+_NAMES = frozenset([*_FUNCTIONS, "float", "complex", "type", "eval", "literal_eval"])
 _OF_METHODS = frozenset(["Iterable", "Sized", "Container", "Collection", "Sequence", "Reversible"])
 _CLASSES_OF_METHODS = frozenset(
     [id(getattr(module, name)) for module in (collections.abc, typing) for name in _OF_METHODS]

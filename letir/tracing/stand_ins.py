@@ -34,7 +34,8 @@ _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording
 _modules: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
-LOADED_LATE = {"json", "numpy.fft", "numpy.random", "numpy.testing", "scipy", "statistics"}
+LOADED_LATE = {"csv", "json", "scipy", "statistics"}
+LOADED_LATE |= {"numpy.fft", "numpy.random", "numpy.testing"}
 LOADING: set[str] = set()  # modules that are being imported, without all of their names
 # modules without NumPy, or beside C extensions, whose functions got traced values
 GIVEN_NUMBERS: set[str] = set()

@@ -14,6 +14,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
+from letir.tracing.numpy_protocols.text_readers import reading_stand_in
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import LOADING, is_recording
 
@@ -57,6 +58,7 @@ _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
     "numpy.testing": _testing_module,
     "statistics": lambda module: LATE_BOUND["statistics_module"](module),  # noqa: PLW0108  late
     "json": _json_module,
+    "csv": lambda module: LibraryModule(module, {"reader": reading_stand_in}),
 }
 
 

@@ -115,7 +115,7 @@ def _integer_ratio(x: Any) -> Any:
 
 def _hexadecimal(x: Any) -> str:
     """``x.hex()``, the hexadecimal digits of a Python float, with a guard."""
-    return x.known_number("hex()").hex()
+    return LATE_BOUND["note_text"](x, x.known_number("hex()").hex())
 
 
 # methods of numbers that arrays lack

@@ -20,6 +20,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.errors import TraceError, mark_unrecorded_code
+from letir.tracing.numpy_protocols.text_readers import note_float_text
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.stand_ins import is_recording
@@ -72,7 +73,7 @@ def text_of(x: Any, make: Callable[[Any], str], frame: FrameType | None = None) 
         return _note_text(x, make(np.array(number, x.dtype) if kind is np.ndarray else shown))
     value = x.concrete_value()
     _guard_equal(x, np.array(value))
-    return make(np.asarray(value))
+    return note_float_text(x, make(np.asarray(value)))
 
 
 def text_by_function(function: Callable[..., str], x: Any, *args: Any, **options: Any) -> str:
@@ -132,16 +133,16 @@ def _note_text(x: Any, text: str) -> str:
     """``text``, after the trace has noted that it is the text of the traced number ``x``."""
     if x.dtype.kind == "f":
         vars(x.emitter).setdefault("texts", {})[id(text)] = text, x
-    return text
+    return note_float_text(x, text)
 
 
-def number_of_text(text: str) -> Any:
+def number_of_text(text: str, read: Callable[[str], float] = float) -> Any:
     """The traced number whose text this object is, for ``float(str(x))``, else ``text`` itself.
 
     ``text`` itself, too, if it has less digits: the number that it gives has the derivative 0.
     """
     _, x = _notes_of("texts").get(id(text), (None, None))
-    return x if x is not None and float(text) == x.concrete_value() else text
+    return x if x is not None and read(text) == x.concrete_value() else text
 
 
 def _notes_of(name: str) -> dict:
@@ -265,6 +266,7 @@ LATE_BOUND.update(
     format_traced=format_traced,
     guard_printed=guard_printed,
     json_stand_in=json_stand_in,
+    note_text=_note_text,
     number_of_text=number_of_text,
     text_by_function=text_by_function,
     text_of=text_of,

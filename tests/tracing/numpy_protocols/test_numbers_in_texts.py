@@ -1,6 +1,8 @@
 """Numbers that a recorded function reads from texts of traced values [B2]."""
 
 import ast
+import csv
+import io
 import json
 import warnings
 
@@ -23,6 +25,7 @@ X = np.array([1.5, 2.5, 1.5])
         lambda x: float(f"{x[0]}") ** 2,
         lambda x: float(f"{x[0]:.17g}") ** 2,
         lambda x: np.float64(str(x[0])) ** 2,
+        lambda x: float.fromhex(float(x[0]).hex()) ** 2,
     ],
 )
 def test_a_number_read_from_its_string_has_its_derivative(f):
@@ -55,6 +58,39 @@ def test_json_of_traced_floats_is_not_read_back(f):
             record(X)
     with pytest.warns(RuntimeWarning, match="as Python"):
         assert_same(f(X), lt.jit(f)(X))
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: eval(str(x[0])) * 2,
+        lambda x: eval(f"{x[0]} * x[1]"),
+        lambda x: ast.literal_eval(str(x.tolist()))[1] * 2,
+        lambda x: float(next(csv.reader([f"{x[0]},{x[1]}"]))[1]),
+        lambda x: np.fromstring(f"{x[0]} {x[1]}", sep=" ").sum(),
+        lambda x: np.loadtxt(io.StringIO(" ".join(map(str, x)))).sum(),
+        lambda x: np.genfromtxt([f"{x[0]} 2"]).sum(),
+    ],
+)
+def test_numbers_are_not_read_from_longer_texts_of_traced_floats(f):
+    for record in (lt.grad(f), lambda x: lt.trace(f, x)):
+        with pytest.raises(lt.TraceError, match=r"lose its derivative\n.*test_numbers_in_texts"):
+            record(X)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(f(X), lt.jit(f)(X))
+
+
+def test_other_texts_are_read():
+    def f(x, n):
+        known = 3.5  # noqa: F841  read by eval
+        text = f"{x[0]:.1f}{n}"  # 1.52, not the number 1.5
+        parts = eval("known * 2"), eval("a + 1", {"a": 4}), ast.literal_eval("[21.5, 1.55]")
+        table = np.loadtxt(io.StringIO("1.25 3.75")).sum(), next(csv.reader(["7.5,8"]))[0]
+        return x * (sum(parts[:2]) + sum(parts[2]) + table[0] + float(table[1])), eval(text + "1")
+
+    assert_same(f(X, 2), lt.trace(f, X, 2)(X, 2))
+    assert_same(f(X, 2), lt.jit(f)(X, 2))
 
 
 def test_json_of_other_values_is_read():
