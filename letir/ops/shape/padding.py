@@ -77,7 +77,7 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
         )
     ndim = count_axes(array)
     attrs = {"width": _pairs_of(pad_width, ndim, as_size)}
-    option = next(iter(options.values()), None)
+    option = next(iter(options.values()), None) if ndim else None  # else there is no border
     if mode != "constant" and mode != "empty":
         attrs["mode"] = mode
     if option is not None and mode in ("constant", "linear_ramp"):

@@ -538,3 +538,14 @@ def test_traced_floats_and_booleans_count():
             assert_same(expected, actual)
     with pytest.raises(lt.GuardError):
         program(x * 2, 2.5)
+
+
+def test_a_number_padded_with_a_traced_value_is_a_new_array():
+    def f(x, value):
+        padded = np.pad(x, (2, 1), constant_values=value)
+        padded[...] = 7.0
+        return padded, x
+
+    for x in (1.5, np.float64(1.5), np.array(1.5)):
+        for g in (lt.trace(f, x, 0), lt.jit(f)):
+            assert_same(f(x, 0), g(x, 0))
