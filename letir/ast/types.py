@@ -158,7 +158,8 @@ def number_dtype(dtype: Any) -> np.dtype:
     """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
     # longdouble is refused: its bits differ from machine to machine
     try:
-        dtype = np.dtype(dtype)
+        is_class = isinstance(dtype, type(np.dtype))  # such as np.dtypes.Int32DType
+        dtype = np.empty(0, dtype).dtype if is_class else np.dtype(dtype)
     except TypeError:
         raise DTypeError(
             f"there is no dtype {dtype!r}\n  take one of NumPy's, such as 'float64' or np.int32"

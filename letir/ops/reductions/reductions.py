@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.types import ArrayType
+from letir.ast.types import ArrayType, number_dtype
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
@@ -69,7 +69,7 @@ def reduction_prepare(
     operands = (a,) if where is True or where is NO_VALUE else (a, as_mask(where))
     return operands, {
         "axis": reduced_axis(a, axis),
-        "dtype": None if dtype is None or dtype is NO_VALUE else np.dtype(dtype),
+        "dtype": None if dtype is None or dtype is NO_VALUE else number_dtype(dtype),
         "keepdims": keepdims is not NO_VALUE and as_flag(keepdims),
         "initial": initial if is_given(initial) else None,
     }

@@ -385,3 +385,11 @@ def test_an_integer_has_no_tangent_but_zero():
     for transform in (lt.jvp, lambda *a: lt.linearize(f, *a[1])[1](*a[2])):
         with pytest.raises(DTypeError, match=r"tangent of a primal of type int64.*is not 0\n"):
             transform(f, (2.0, 3), (1.0, 1.0))
+
+
+def test_classes_of_dtypes_are_dtypes():
+    def f(x):
+        whole = x.astype(np.dtypes.Int32DType), np.zeros(3, np.dtypes.Float32DType) + x
+        return *whole, np.sum(x, dtype=np.dtypes.Float32DType), np.asarray(x, np.dtypes.BoolDType)
+
+    assert_same(f(X), lt.trace(f, X)(X))
