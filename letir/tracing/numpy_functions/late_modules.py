@@ -16,7 +16,7 @@ from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
 from letir.tracing.numpy_protocols.text_readers import reading_stand_in
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LOADING, is_recording
+from letir.tracing.stand_ins import LOADING, add_methods, is_recording
 
 _ASSERTIONS = """assert_allclose assert_almost_equal assert_approx_equal assert_array_almost_equal
 assert_array_almost_equal_nulp assert_array_equal assert_array_less assert_array_max_ulp
@@ -49,6 +49,8 @@ def _testing_module(module: ModuleType) -> LibraryModule:
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
+    encode = module.JSONEncoder.encode
+    add_methods([(module.JSONEncoder, "encode", encode, _encoding_stand_in(encode))])
     return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json))
 
 
@@ -64,6 +66,19 @@ _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
 
 def _assertion(original: Any) -> Callable:
     return LATE_BOUND["assertion_stand_in"](original)
+
+
+def _encoding_stand_in(encode: Callable) -> Callable:
+    """The stand-in for ``JSONEncoder.encode``, which writes values as ``json.dumps`` does."""
+
+    @functools.wraps(encode)
+    def stand_in(encoder, value):
+        def dumps(value):
+            return encode(encoder, value)
+
+        return _json(dumps)(value) if is_recording() else encode(encoder, value)
+
+    return stand_in
 
 
 def _json(original: Any) -> Callable:

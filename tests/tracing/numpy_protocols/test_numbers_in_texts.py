@@ -49,6 +49,7 @@ def test_a_rounded_string_and_equal_strings_from_elsewhere_are_constants():
     [
         lambda x: sum(json.loads(json.dumps(x.tolist()))),
         lambda x: json.loads(json.dumps({"a": [float(x[0])]}))["a"][0],
+        lambda x: json.loads(json.JSONEncoder().encode([x[0]]))[0],
         lambda x: np.array(json.loads(json.dumps(x, default=lambda a: a.tolist()))).sum(),
     ],
 )
@@ -79,6 +80,17 @@ def test_numbers_are_not_read_from_longer_texts_of_traced_floats(f):
             record(X)
     with pytest.warns(RuntimeWarning, match="as Python"):
         assert_same(f(X), lt.jit(f)(X))
+
+
+def test_an_encoder_of_json_writes_traced_values():
+    def f(x):
+        text = json.JSONEncoder(indent=1).encode({"a": x.tolist(), "b": [float(x[0]), 2]})
+        return x * 2, text, json.JSONEncoder().encode([1.5])
+
+    program = lt.trace(f, X)
+    assert f(X)[1:] == program(X)[1:] == lt.jit(f)(X)[1:]
+    with pytest.raises(lt.GuardError):
+        program(X + 1)
 
 
 def test_other_texts_are_read():
