@@ -90,7 +90,7 @@ def polygamma(n: Any, x: Any) -> Any:
 def multigammaln(a: Any, d: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension ``d``, an int."""
     a = _as_floating(a)
-    total = d * (d - 1) / 4 * math.log(math.pi)
+    total: Any = np.float64(d * (d - 1) / 4 * math.log(math.pi))  # of float32, too
     for j in range(1, d + 1):
         total = PRIMITIVES["gammaln"](a + (1 - j) / 2) + total
     return total

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import fft, integrate, linalg, ndimage, optimize, signal, stats
+from scipy import fft, integrate, linalg, ndimage, optimize, signal, special, stats
 from scipy.spatial import distance
 
 import letir as lt
@@ -243,6 +243,7 @@ ARRAYS_OF_OTHER_TYPES = {
     "trapezoid": (lambda y: integrate.trapezoid(y, np.arange(5.0)), (PIXELS.astype("f"),)),
     "simpson": (lambda y: integrate.simpson(y, dx=2.0), (PIXELS[0, :4].astype("f"),)),
     "simpson of rows": (lambda y: integrate.simpson(y[:, :4], dx=2.0), (PIXELS.astype("f"),)),
+    "multigammaln": (lambda a: special.multigammaln(a, 2), (np.array([2.5, 10.0], "f"),)),
     "rosen": (optimize.rosen, (PIXELS[0].astype(np.uint8),)),
     "rosen_der": (optimize.rosen_der, (PIXELS[0],)),
     "rosen_hess": (optimize.rosen_hess, (PIXELS[0].astype(np.int8),)),
