@@ -66,7 +66,8 @@ stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, d
 def _log_of(p, rest):
     """The logarithm of the probability ``p``, from its complement ``rest`` where that is small."""
     is_small = p < 0.5
-    return where(is_small, log(where(is_small, p, 0.5)), log1p(-where(is_small, 0.5, rest)))
+    near_one = log1p(-where(is_small, 0.5, rest))
+    return _choose(is_small, log(where(is_small, p, 0.5)), near_one)
 
 
 def _with_logarithms(formulas: dict[str, Callable]) -> dict[str, Callable]:
@@ -101,7 +102,7 @@ def _cauchy_logpdf(z):
     size = absolute(z)
     is_large = size > 1e100
     near, far = where(is_large, 0.0, z), where(is_large, size, 1.0)
-    return -math.log(math.pi) - where(is_large, 2.0 * log(far), log1p(near * near))
+    return -math.log(math.pi) - _choose(is_large, 2.0 * log(far), log1p(near * near))
 
 
 _NORM: dict[str, Callable] = {
