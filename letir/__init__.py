@@ -267,6 +267,7 @@ _LATE_BOUND = {
         "require_same_state",
     ),
     "executor.outside.library_objects": ("values_of_library_object",),
+    "executor.outside.earlier_changes": ("call_noting_changes",),
     "executor.outside.iterators": ("call_watching", "run_watching_iterators", "watch_iterators"),
     "executor.frequent_calls.outside_values": (
         *("calls_letir", "is_faster_in_scipy", "values_read"),

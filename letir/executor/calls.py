@@ -173,6 +173,8 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
     try:
         if executor.iterators:
             results = LATE_BOUND["call_watching"](executor, args, kwargs)
+        elif executor.cache.entries and not executor.runs_python:
+            results = LATE_BOUND["call_noting_changes"](executor, args, kwargs)
         else:
             results = executor.f(*args, **kwargs)
     except Exception:

@@ -154,6 +154,30 @@ def test_what_calls_with_one_size_change_calls_with_another_read():
         assert plain(np.ones(n)) == jitted(np.ones(n))
 
 
+@pytest.mark.filterwarnings("ignore:.*was compiled")
+@pytest.mark.parametrize("is_counted", [0, 1])
+def test_what_a_call_without_a_plan_changes_plans_read(is_counted):
+    """Beyond four plans, calls whose guards fail wait for a plan and run as Python."""
+
+    def make():
+        calls = {"all": 0, "failed": 0}
+
+        def f(x, n):
+            calls["all"] += is_counted
+            try:
+                return x / [1, 2, 4, 8, 16][n] + calls["failed"]
+            except IndexError:
+                calls["failed"] += 1
+                return -x
+
+        return f
+
+    plain, jitted = make(), jit(make())
+
+    for n in (0, 1, 2, 3, 0, 9, 0, 1, 9, 9, 2, 3, 0):
+        assert plain(2.0, n) == jitted(2.0, n)
+
+
 def test_a_counter_that_no_path_reads_leaves_all_paths_compiled():
     calls = {"n": 0}
 

@@ -3,9 +3,12 @@
 from collections import deque
 from typing import Any, NamedTuple
 
-from letir.executor.plan_making import PLAIN_TYPES, Globals, Slots, contents_of
+from letir.ast import LATE_BOUND
+from letir.executor.calls import counter_value
+from letir.executor.plan_making import PLAIN_TYPES, Globals, Slots, captured_state, contents_of
 
 _ABSENT = object()
+_CALLS_WATCHED = 16  # without a plan; of later ones those with a power of two as number
 
 
 class Change(NamedTuple):
@@ -27,6 +30,28 @@ class Change(NamedTuple):
         if type(now) not in (list, deque):
             return {key: value for key, value in items.items() if value is not _ABSENT}
         return type(now)([items[i] for i in sorted(items) if items[i] is not _ABSENT])
+
+
+def call_noting_changes(executor: Any, args: tuple, kwargs: dict) -> Any:
+    """The results of the Python function of an executor that has plans.
+
+    The plans are dropped if they may have read what this call has changed: items of the objects
+    that recordings have found the function to change. If there are none, the call is watched for
+    changes of all objects that the function reaches, but ever fewer calls are.
+    """
+    earlier, number = executor.earlier_changes, counter_value(executor.missed)
+    is_watched = earlier or number < _CALLS_WATCHED or not number & (number - 1)
+    if not (is_watched and executor.watches_state):
+        return executor.f(*args, **kwargs)
+    holders = [change.holder for change in earlier] or captured_state([executor.f])[1]
+    before = [contents_of(holder) for holder in holders]
+    try:
+        return executor.f(*args, **kwargs)
+    finally:
+        new = new_changes(earlier, holders, before, [contents_of(holder) for holder in holders])
+        if new:
+            executor.earlier_changes = [*earlier, *new]
+            executor.cache.clear()
 
 
 def items_of(contents: Any) -> dict:
@@ -83,3 +108,6 @@ def _identity(holder: Any) -> int:
     if type(holder) is Globals:
         return id(holder.space)
     return id(holder.value) if type(holder) is Slots else id(holder)
+
+
+LATE_BOUND["call_noting_changes"] = call_noting_changes
