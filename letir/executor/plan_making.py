@@ -8,7 +8,14 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from types import BuiltinMethodType, CellType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -241,9 +248,10 @@ def compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) ->
 def _attributes_of_object(value: Any, holders: list) -> list:
     """The class and the attributes of a user's object, whose slots are added to ``holders``."""
     kind = type(value)
-    slots = tuple([name for base in kind.__mro__ for name in _slots_of(base)])
-    if slots:
-        holders.append(Slots(value, slots))
+    names = [name for base in kind.__mro__ for name in _slots_of(base)]
+    # a derived class may have a property of that name
+    slots = tuple([n for n in names if type(getattr(kind, n, None)) is MemberDescriptorType])
+    holders += [Slots(value, slots)] if slots else []
     return [attributes_of(value), kind, *[getattr(value, n, None) for n in slots]]
 
 

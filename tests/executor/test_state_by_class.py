@@ -176,3 +176,21 @@ def test_what_parts_of_an_object_change_moves_on():
         COUNT["n"] = 0
         jitted = make(Model().loss)
         assert [2.0, 4.0, 6.0] == [jitted(1.0) for _ in range(3)]
+
+
+def test_a_slot_that_a_derived_class_makes_a_property_is_no_state():
+    class Number:
+        __slots__ = ("value",)
+
+    class Constant(Number):
+        value = property(lambda self: (2.0,))
+
+    constant, names = Constant(), []
+
+    def f(x):
+        names.append("f")
+        return x * constant.value[0] * len(names)
+
+    jitted = jit(f)
+
+    assert [2.0, 4.0, 6.0] == [jitted(1.0) for _ in range(3)]
