@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("letir.plan")
 _MOST_OBJECTS = 1_000  # objects that are searched for state before a recording
 _MOST_OF_OBJECTS = 4_000  # the same of a method, which often changes some
+_PLAIN_EACH = 4  # plain values for each of these objects
 _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray)
@@ -256,15 +257,13 @@ def _attributes_of_object(value: Any, holders: list) -> list:
 
 
 def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
-    """The values and bases of a user's class, or the values of a module that has such a class; []
-    for others.
-    """
+    """What a user's class, or a module that has such a class, holds, and bases; [] for others."""
     space = vars(value)
     if isinstance(value, type):
         if not is_class_of_user(value):
             return []
         holders.append(value)
-        return [*space.values(), *value.__bases__, type(value)]
+        return [*space.values(), *[b for b in value.__bases__ if b is not object], type(value)]
     if not is_class_of_user(type(value)):
         return []
     names = tuple([name for name in space if not name.startswith("__")])
@@ -278,7 +277,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
     holders: list = []
     visited, todo = set(), list(roots)
     for value in todo:  # each value appends what it refers to
-        if len(todo) > most:
+        if len(visited) > most or len(todo) > _PLAIN_EACH * most:
             break
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
@@ -297,7 +296,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
         elif kind is MethodType:
             todo += [value.__func__, value.__self__]
         elif kind in _WRAPPERS:  # of methods
-            todo += [getattr(value, name, None) for name in _WRAPPED]
+            todo += filter(None, [getattr(value, name, None) for name in _WRAPPED])
         elif kind is BuiltinMethodType:  # such as rng.normal
             todo.append(value.__self__)
         elif is_generator(kind):
@@ -312,7 +311,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
             todo += LATE_BOUND["values_of_library_object"](value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             todo += [getattr(value, name, None) for name in _CALLED]
-    return iterators, holders, len(todo) <= most
+    return iterators, holders, len(visited) <= most and len(todo) <= _PLAIN_EACH * most
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:
