@@ -275,7 +275,7 @@ def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, 
     """(iterators, objects that hold values, whether these are all) in ``most`` visited objects."""
     iterators: list = []
     holders: list = []
-    visited, todo = set(), list(roots)
+    visited, todo = set[int](), list(roots)
     for value in todo:  # each value appends what it refers to
         if len(visited) > most or len(todo) > _PLAIN_EACH * most:
             break
