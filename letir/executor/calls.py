@@ -17,7 +17,7 @@ from attrs import define, field
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError, GuardError, LetirError
+from letir.errors import DTypeError, EscapedTracerError, GuardError, LetirError
 from letir.eval.arguments import TypedLeaf, is_static
 from letir.eval.array_modules import is_lazy
 from letir.executor.argument_spec import ArgumentSpec
@@ -178,7 +178,8 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
         else:
             results = executor.f(*args, **kwargs)
     except Exception:
-        if not isinstance(raised, Exception):
+        # one about values of an earlier recording tells less than the function's own
+        if not isinstance(raised, Exception) or isinstance(raised, EscapedTracerError):
             raise
         has_failed = True
     if has_failed:  # outside ``except``: letir's error would get the caught one as its context

@@ -246,6 +246,19 @@ def test_an_error_in_a_thread_is_that_of_the_recording(monkeypatch):
         assert_same(2 * X, lt.jit(f)(X))
 
 
+def test_the_error_of_the_function_is_raised_after_several_recordings():
+    kept = {"w": np.zeros(2)}
+
+    def f(x, k):
+        kept["w"] = kept["w"] - x
+        scale = 2 if k & 1 else 1
+        return kept["w"][0] * scale + float("2 m")
+
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        lt.jit(f)(X, 3)
+    assert_same(-X, kept["w"])
+
+
 class Missing:
     """A module that could not be imported, as packages keep it: each use raises the error."""
 
