@@ -55,6 +55,9 @@ def _(x: np.ndarray):
     return x * 2
 
 
+LOG = io.StringIO()
+
+
 def printed(x, file):
     print(x, x.sum(), file=file)
     return x * 2
@@ -168,7 +171,8 @@ HAZARDS = {
     "str": (lambda x: len(str(x)) * 0.0 * x, [X], [([Y], GUARD)]),
     "a format": (lambda x: float(f"{x.sum():.3f}") * x, [X], [([Y], GUARD)]),
     "percent": (lambda s: float("%.2f" % s) * X, [S], [([S + 1], GUARD)]),  # noqa: UP031
-    "print": (lambda x: printed(x, io.StringIO()), [X], [([Y], "right")]),
+    "print": (lambda x: printed(x, LOG), [X], [([Y], "right")]),
+    "print into a buffer": (lambda x: printed(x, io.StringIO()), [X], [([Y], GUARD)]),
     "printoptions": (lambda x: float(np.array2string(x[0])) * x, [X], [([Y], GUARD)]),
     "isinstance": (by_type, [X], [([Y], "right")]),
     "singledispatch": (kind, [X], [([Y], "right")]),
