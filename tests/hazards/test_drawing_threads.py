@@ -74,3 +74,18 @@ thread.join()
     found = subprocess.run(command, check=False, capture_output=True, text=True)
 
     assert found.stdout == "True\n", found.stderr
+
+
+def test_a_trace_leaves_out_a_module_that_another_thread_imports():
+    code = """
+import importlib.machinery, sys, types
+import numpy as np, letir as lt
+sys.modules["json"] = module = types.ModuleType("json")  # it has no JSONEncoder yet
+module.__spec__ = importlib.machinery.ModuleSpec("json", None)
+module.__spec__._initializing = True
+print(lt.trace(lambda x: np.sin(x), 1.0)(2.0) == np.sin(2.0))
+"""
+    command = [sys.executable, "-c", code]
+    found = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert found.stdout == "True\n", found.stderr

@@ -29,7 +29,9 @@ def loaded_modules(libraries: list[LibraryModule]) -> list[LibraryModule]:
     result = list(LATE_BOUND["loaded_scipy_modules"](libraries)) if "scipy" in sys.modules else []
     for name, library_of in _MODULES.items():
         module = None if name in LOADING else sys.modules.get(name)
-        if module is not None and all(library.module is not module for library in libraries):
+        if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
+            continue  # another thread may be importing it
+        if all(library.module is not module for library in libraries):
             result.append(library_of(module))
     return result
 
