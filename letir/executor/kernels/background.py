@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.kernels.llvm import compile_threads  # noqa: F401  it is to stop after the thread here
 
 _LOG = logging.getLogger("letir.plan")
 
