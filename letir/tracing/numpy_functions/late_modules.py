@@ -29,9 +29,7 @@ def loaded_modules(libraries: list[LibraryModule]) -> list[LibraryModule]:
     result = list(LATE_BOUND["loaded_scipy_modules"](libraries)) if "scipy" in sys.modules else []
     for name, library_of in _MODULES.items():
         module = None if name in LOADING else sys.modules.get(name)
-        if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
-            continue  # another thread may be importing it
-        if all(library.module is not module for library in libraries):
+        if module is not None and all(library.module is not module for library in libraries):
             result.append(library_of(module))
     return result
 
@@ -51,8 +49,9 @@ def _testing_module(module: ModuleType) -> LibraryModule:
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
-    encode = module.JSONEncoder.encode
-    add_methods([(module.JSONEncoder, "encode", encode, _encoding_stand_in(encode))])
+    encoder = getattr(module, "JSONEncoder", None)  # None if another thread is importing json
+    if encoder is not None:
+        add_methods([(encoder, "encode", encoder.encode, _encoding_stand_in(encoder.encode))])
     return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json))
 
 
