@@ -343,32 +343,44 @@ def _call_each(function: Callable, *columns: list) -> None:
 
 
 @define(eq=False)
-class PlaceSite:
-    """An attribute of an object: the contents of a cell, the defaults of a function, a slot."""
+class Site:
+    """A place that holds a stand-in during a recording, for example an attribute."""
 
     owner: Any
-    name: str
+    name: Any
     old: Any
     new: Any
 
     def exchange(self, is_start: bool) -> None:
-        """Set the attribute to the stand-in or to the original."""
+        """Put the stand-in or the original there, unless the user has replaced it."""
         before, after = (self.old, self.new) if is_start else (self.new, self.old)
-        if getattr(self.owner, self.name, None) is before:
-            object.__setattr__(self.owner, self.name, after)  # also of a frozen object
+        if self.current() is before:
+            self.put(after)
+
+    def current(self) -> Any:
+        """What the place holds, None if there is no such place any more."""
+        raise NotImplementedError
+
+    def put(self, value: Any) -> None:
+        """Store a value there."""
+        raise NotImplementedError
 
 
-@define(eq=False)
-class MemberSite:
+class PlaceSite(Site):
+    """An attribute of an object: the contents of a cell, the defaults of a function, a slot."""
+
+    def current(self) -> Any:
+        return getattr(self.owner, self.name, None)
+
+    def put(self, value: Any) -> None:
+        object.__setattr__(self.owner, self.name, value)  # also of a frozen object
+
+
+class MemberSite(Site):
     """A member of a class, as the class itself holds it: not bound to an object."""
 
-    owner: type
-    name: str
-    old: Any
-    new: Any
+    def current(self) -> Any:
+        return vars(self.owner).get(self.name)
 
-    def exchange(self, is_start: bool) -> None:
-        """Set the member to the stand-in or to the original, unless the user has replaced it."""
-        before, after = (self.old, self.new) if is_start else (self.new, self.old)
-        if vars(self.owner).get(self.name) is before:
-            setattr(self.owner, self.name, after)
+    def put(self, value: Any) -> None:
+        setattr(self.owner, self.name, value)

@@ -189,8 +189,8 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
             del raised, args, kwargs  # its traceback holds this frame
     if raised:  # the recording raised an error, the function does not
         executor.runs_python = True
-        is_letir_file = isinstance(raised, LetirError)
-        prefix = "" if is_letir_file else "with traced values a library raises "
+        is_own_error = isinstance(raised, LetirError)
+        prefix = "" if is_own_error else "with traced values a library raises "
         executor.why_python = f"{prefix}{raised}"
     if executor.why_python and not executor.has_warned:  # not if the function raises the error
         LATE_BOUND["warn_of_python"](executor)

@@ -46,7 +46,7 @@ def _as_rows(x: Any) -> Any:
     """Points in float64, as SciPy takes them; SciPy itself refuses complex ones."""
     x = traced_or_array(x)
     if x.dtype.kind == "c":
-        raise refusal_error(_PART, "of complex numbers")
+        raise refusal_error(_PART, "complex numbers are not supported")
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 

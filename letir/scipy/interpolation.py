@@ -189,7 +189,9 @@ def _make_interp1d(plain: Callable, self, x, y, kind="linear", axis=-1, **option
     y = traced_or_array(y)
     is_sorted = not is_traced(x) and bool(np.all(np.diff(x) > 0))
     if kind not in ("linear", "nearest") or not is_sorted:
-        raise refusal_error("interp1d", "of traced y: x is known and increases, linear or nearest")
+        raise refusal_error(
+            "interp1d", "pass an ordinary x that increases, and kind='linear' or kind='nearest'"
+        )
     plain(self, x, np.zeros(y.shape), kind, axis, **options)
     self.y, self._y = y, np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1).astype(float)
 

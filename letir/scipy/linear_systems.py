@@ -17,7 +17,9 @@ def vector_of(name: str, x: Any) -> Any:
     """An argument of the function ``name`` as a vector; SciPy itself computes with stacks."""
     x = traced_or_array(x)
     if x.ndim > 1:
-        raise refusal_error(f"linalg.{name}", "of stacks of vectors; call letir.vmap")
+        raise refusal_error(
+            f"linalg.{name}", "stacks of vectors are not supported; call letir.vmap"
+        )
     return x.reshape(-1)
 
 
@@ -25,7 +27,9 @@ def matrix_of(name: str, x: Any) -> Any:
     """An argument of the function ``name``, a matrix; SciPy itself computes with stacks."""
     x = traced_or_array(x)
     if x.ndim > 2:
-        raise refusal_error(f"linalg.{name}", "of stacks of matrices; call letir.vmap")
+        raise refusal_error(
+            f"linalg.{name}", "stacks of matrices are not supported; call letir.vmap"
+        )
     return x
 
 

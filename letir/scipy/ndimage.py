@@ -304,7 +304,7 @@ def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
     """Differences along one axis, smoothed along all others."""
     x = traced_or_array(input)
     if x.dtype == np.uint64:  # the smoothed numbers may not fit
-        raise refusal_error("ndimage.sobel and prewitt", "of uint64")
+        raise refusal_error("ndimage.sobel and prewitt", "uint64 is not supported")
     modes = one_per_axis(mode, x.ndim)
     (axis,) = normalize_axes(axis, x.ndim)
     result = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)

@@ -10,14 +10,13 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from attrs import define
-
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.process_state import MemberSite, PlaceSite
+from letir.ast.process_state import MemberSite, PlaceSite, Site
 from letir.tracing.callers import REACHING, attributes_of, is_user_module
 from letir.tracing.stand_ins import stand_in_of
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -29,23 +28,18 @@ _SEQUENCES = (list, deque)
 _not_reaching: dict[int, CodeType] = BoundedCache(_MOST)
 
 
-@define(eq=False)
-class ItemSite:
+class ItemSite(Site):
     """An item of a dict, list or deque."""
 
-    owner: Any
-    key: Any
-    old: Any
-    new: Any
-
-    def exchange(self, is_start: bool) -> None:
-        """Set the item to the stand-in or to the original, unless the user has replaced it."""
-        before, after = (self.old, self.new) if is_start else (self.new, self.old)
+    def current(self) -> Any:
         try:
-            if self.owner[self.key] is before:
-                self.owner[self.key] = after
+            return self.owner[self.name]
         except (IndexError, KeyError):  # removed in the meantime
-            pass
+            return None
+
+    def put(self, value: Any) -> None:
+        with suppress(IndexError):  # another thread may remove it now
+            self.owner[self.name] = value
 
 
 def start_held_stand_ins(f: Callable, started: list) -> None:

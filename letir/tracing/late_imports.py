@@ -23,12 +23,13 @@ class _Loader:  # importlib.abc, which has a base class for it, takes long to lo
         """Load the module."""
         spec: Any = module.__spec__
         spec.loader = module.__loader__ = self.loader  # for code that reads resources through it
-        LOADING.add(module.__name__)
+        LOADING[module.__name__] = False
         try:
             self.loader.exec_module(module)
+            LOADING[module.__name__] = True
+            add_loaded_modules()
         finally:
-            LOADING.discard(module.__name__)
-        add_loaded_modules()
+            LOADING.pop(module.__name__, None)
 
 
 def restore_new_modules(libraries: list[LibraryModule], names_before: set[str]) -> None:

@@ -15,7 +15,7 @@ from letir.errors import MissingRule
 from letir.ops.special.scipy_functions import FUNCTIONS, MAKERS, SOLVERS
 from letir.tracing.callers import LibraryModule
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LOADING, add_methods, is_recording
+from letir.tracing.stand_ins import add_methods, is_recording, whole_module
 
 _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
@@ -59,10 +59,11 @@ def loaded_scipy_modules(libraries: Collection[LibraryModule]) -> list[LibraryMo
     result = []
     for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS, **MAKERS}:
         name = f"scipy.{part}"
-        if name in sys.modules and name not in there and name not in LOADING:
-            result.append(LibraryModule(sys.modules[name], _stand_in_makers(part)))
+        module = None if name in there else whole_module(name)
+        if module is not None:
+            result.append(LibraryModule(module, _stand_in_makers(part)))
     for name, methods in _METHODS.items():
-        if name in sys.modules and name not in LOADING:
+        if whole_module(name) is not None:
             _watch_methods(methods)
     return result
 

@@ -36,7 +36,8 @@ _modules: set[str] = set()  # the names of the modules that have been searched f
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 LOADED_LATE = {"csv", "json", "scipy", "statistics"}
 LOADED_LATE |= {"numpy.fft", "numpy.random", "numpy.testing"}
-LOADING: set[str] = set()  # modules that are being imported, without all of their names
+# modules that are being imported during a recording -> whether all of their names are there
+LOADING: dict[str, bool] = {}
 # modules without NumPy, or beside C extensions, whose functions got traced values
 GIVEN_NUMBERS: set[str] = set()
 _MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
@@ -195,6 +196,16 @@ def add_number_stand_ins(space: dict) -> None:
 
 def _names_of(value: Any, space: dict) -> list[str]:
     return [name for name, other in list(space.items()) if other is value]
+
+
+def whole_module(name: str) -> ModuleType | None:
+    """The module with this name, None if it is not loaded or does not have all of its names yet.
+
+    Another thread may have begun to import it before the recording.
+    """
+    module = sys.modules.get(name)
+    is_importing = getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return module if LOADING.get(name, not is_importing) else None
 
 
 def add_loaded_modules() -> None:

@@ -45,7 +45,7 @@ RESTORING = {
         "_exchange_some",
         "watch_process",
     ),
-    *("_move_to_oldest_generation", "close"),
+    *("_move_to_oldest_generation", "close", "current", "put"),
 }
 MOST_SECONDS = 60  # of an action after an interrupt: it may wait for a lock that nobody holds
 

@@ -59,8 +59,8 @@ class _OrderFollowers:
             places = [n for n, arg in enumerate(bind.args) if arg in self.carriers]
             self.readers += [(call, n) for n in places]
             return all(bind.args[n] in self.alike and call.like[n] is None for n in places)
-        if bind.op.product == "matrix" and all(_long_axes(arg) == 2 for arg in bind.args):
-            return True  # in C order
+        if _is_in_c_order(bind):
+            return True
         is_elementwise = bind.op.elementwise or bind.op.role == "fused"
         is_view = bind.op.memory == "view" and bind.attrs.get("order", "C") == "C"
         if not (is_elementwise or bind.op.reduction is not None or is_view):
@@ -82,8 +82,7 @@ def visible_orders(fn: Lambda) -> set[Arg]:
     """The values of a program whose memory order a result may show."""
     shown = {arg for arg in fn.ret.args if _long_axes(arg) != 1}
     for bind in reversed(fn.binds):
-        is_product = bind.op.product == "matrix" and all(_long_axes(arg) == 2 for arg in bind.args)
-        if not is_product and not shown.isdisjoint(bind.binders):
+        if not shown.isdisjoint(bind.binders) and not _is_in_c_order(bind):
             shown.update([arg for arg in bind.args if _long_axes(arg) != 1])
     return shown
 
@@ -108,6 +107,11 @@ def operands_of_mixed_order(group: Bind, shown: set[Arg]) -> list[int]:
 def axis_order(x: np.ndarray) -> tuple[int, ...]:
     """The axes of an array from the outermost to the innermost in memory."""
     return tuple(sorted(range(x.ndim), key=lambda n: (-x.strides[n], n)))
+
+
+def _is_in_c_order(bind: Bind) -> bool:
+    """Whether the result of a bind is in C order, whatever the order of its operands is."""
+    return bind.op.product == "matrix" and all(_long_axes(arg) == 2 for arg in bind.args)
 
 
 def _long_axes(value: Any) -> int | None:

@@ -16,7 +16,7 @@ from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
 from letir.tracing.numpy_protocols.text_readers import reading_stand_in
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import LOADING, add_methods, is_recording
+from letir.tracing.stand_ins import add_methods, is_recording, whole_module
 
 _ASSERTIONS = """assert_allclose assert_almost_equal assert_approx_equal assert_array_almost_equal
 assert_array_almost_equal_nulp assert_array_equal assert_array_less assert_array_max_ulp
@@ -28,7 +28,7 @@ def loaded_modules(libraries: list[LibraryModule]) -> list[LibraryModule]:
     """The modules of libraries that are loaded, except the ``libraries`` ones."""
     result = list(LATE_BOUND["loaded_scipy_modules"](libraries)) if "scipy" in sys.modules else []
     for name, library_of in _MODULES.items():
-        module = None if name in LOADING else sys.modules.get(name)
+        module = whole_module(name)
         if module is not None and all(library.module is not module for library in libraries):
             result.append(library_of(module))
     return result
@@ -49,9 +49,8 @@ def _testing_module(module: ModuleType) -> LibraryModule:
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
-    encoder = getattr(module, "JSONEncoder", None)  # None if another thread is importing json
-    if encoder is not None:
-        add_methods([(encoder, "encode", encoder.encode, _encoding_stand_in(encoder.encode))])
+    encode = module.JSONEncoder.encode
+    add_methods([(module.JSONEncoder, "encode", encode, _encoding_stand_in(encode))])
     return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json))
 
 
