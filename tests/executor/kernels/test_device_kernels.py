@@ -1,5 +1,7 @@
 """Kernels on the arrays of a device: simulated by the host, and on CuPy where there is a device."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -240,9 +242,8 @@ def test_errstate_has_no_meaning_on_a_device():
         assert np.isinf(found.get()).all()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs())
-def test_programs_compute_on_the_device_what_they_do_on_the_host(program):
+def run_on_both_sides(program, device, move):
+    """(results on the host, results on a device) of a generated program with its kernels."""
     fn, args = program
     ops = [bind.op for body in all_bodies(fn) for bind in body.binds]
     is_real = not any(np.iscomplexobj(arg) for arg in args)
@@ -251,9 +252,15 @@ def test_programs_compute_on_the_device_what_they_do_on_the_host(program):
     made = with_kernels(optimize_program(fn), worth=1)
     with np.errstate(all="ignore"):
         expected = plan_of(made).run(list(args))
-        with simulated_device() as cupy:
-            found = plan_of(made).run(list(map(moved, args)), device_functions(cupy))
-    for a, b in zip(expected, found, strict=True):
+        with device as cupy:
+            found = plan_of(made).run(list(map(move, args)), device_functions(cupy))
+    return expected, found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_programs_compute_on_the_device_what_they_do_on_the_host(program):
+    for a, b in zip(*run_on_both_sides(program, simulated_device(), moved), strict=True):
         assert_close(a, b.get() if isinstance(b, DeviceArray) else b)
 
 
@@ -285,3 +292,14 @@ def test_arrays_of_any_strides_run_on_cupy(f, layout):
         return cupy.asarray(value, order="A")
 
     assert_as_numpy(f, (LAYOUTS[layout], ROW, 0.5), move)
+
+
+@needs_device
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs())
+def test_programs_compute_on_cupy_what_they_do_on_the_host(program):
+    import cupy
+
+    for a, b in zip(*run_on_both_sides(program, nullcontext(cupy), on_device), strict=True):
+        assert_close(a, b)
