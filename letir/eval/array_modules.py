@@ -38,6 +38,12 @@ def cupy_module() -> Any:
     return sys.modules.get("cupy")
 
 
+def device_array_class() -> type | None:
+    """The class of CuPy's arrays if CuPy has been imported, else None."""
+    cupy = sys.modules.get("cupy")
+    return None if cupy is None else cupy.ndarray
+
+
 def device_report() -> dict:
     """The version of CuPy and its device: for the report on a machine, imports CuPy."""
     try:

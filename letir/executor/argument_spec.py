@@ -21,7 +21,7 @@ from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
-from letir.eval.array_modules import type_of
+from letir.eval.array_modules import device_array_class, type_of
 from letir.tracing.callers import is_user_module
 from letir.tracing.tracer import Tracer
 
@@ -60,6 +60,12 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif "__letir_state__" in kind.__dict__:  # a random generator
             add(kind)
             add(leaf.shape)
+        elif kind is device_array_class():
+            add(kind)
+            add(leaf.dtype)
+            add(leaf.shape)
+            add(leaf.flags.c_contiguous)
+            add(leaf.device.id)
         else:
             return None
     return tuple(key)

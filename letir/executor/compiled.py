@@ -161,6 +161,13 @@ class Compiled:
             return evaluator_of(leaves).call(self.optimized, leaves)
         return self.plan.run(leaves, xp, tries, log)
 
+    def runner(self, leaves: list) -> Callable[..., tuple]:
+        """The function that does the same as ``run`` for leaves of the same classes and devices."""
+        xp = array_module(leaves, self.program.params)
+        if self.changed or self.is_waiting or xp is dask_module():
+            return self.run
+        return self.plan.run if xp is np else partial(self.plan.run, xp=xp)
+
     def _prepare_changes(self, leaves: list) -> None:
         """Add the states of the generators that the program advances; check that it may write."""
         if self.generators:

@@ -329,8 +329,8 @@ class Executor(Generic[P, R]):
             self.keys[key] = entry, None, None, None, None
             return
         places = [i for i, leaf in enumerate(leaves) if not is_static(leaf)]
-        is_plain = type(version) is Compiled and not (version.changed or version.is_waiting)
-        run = version.plan.run if is_plain else version.run
+        is_compiled = type(version) is Compiled
+        run = version.runner([leaves[i] for i in places]) if is_compiled else version.run
         tree = version.program.out_tree
         self.keys[key] = (
             *(entry, run, tree, version.executed),

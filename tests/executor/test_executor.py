@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir import GuardError, ShapeError, jit, trace
+from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import last_executed_graph
 from letir.testing import assert_same
 from letir.testing.strategies import programs
@@ -802,6 +804,25 @@ def test_device_arrays_have_their_own_plans(monkeypatch):
     assert isinstance(found, DeviceArray)
     assert_same(expected, found.host)
     assert compiles(f) == 2
+
+
+def test_a_call_on_a_device_finds_its_plan_by_a_short_key(monkeypatch):
+    """[F1] Its arrays need no full spec."""
+    device = DeviceModule()
+    for name, module in modules(device).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    x = np.linspace(0.0, 1.0, 6).reshape(2, 3)
+    f, expected = jit(lambda x, s: np.exp(x) * s), np.exp(x) * 3.0
+    columns, elsewhere = DeviceArray(np.asfortranarray(x)), moved(x)
+    elsewhere.device = SimpleNamespace(id=1)
+    calls = [moved(x), columns, elsewhere]
+    for x in calls:
+        f(x, 2.0)
+    monkeypatch.setattr(ArgumentSpec, "from_arguments", None)
+    for x in calls:
+        assert_same(expected, f(x, 3.0).host)
+
+    assert compiles(f) == 3  # one for each device and memory order
 
 
 def test_whatever_a_plan_raises_the_function_is_called_as_python():
