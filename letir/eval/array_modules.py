@@ -90,7 +90,7 @@ def array_module(arrays: Iterable, params: Sequence[Local] = ()) -> Any:
         return np
     if len(devices) > 1 or "the host" in places:
         raise _mixed_places(arrays, places, params)
-    return LATE_BOUND["device_functions"](cupy)
+    return LATE_BOUND["device_functions"](cupy, devices.pop())
 
 
 def _place_of(cupy: Any, array: Any) -> int | str | None:

@@ -5,6 +5,7 @@ function the module lacks, or computes differently, are computed by the operatio
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,13 @@ class MissingFunction(LetirError, AttributeError):
 
 
 class DeviceFunctions:
-    """NumPy's functions, computed by an array module of a device."""
+    """NumPy's functions, computed by an array module of a device.
 
-    def __init__(self, module: Any):
-        self.module = module
+    ``device``: its number, for arrays that are copied to it; None for the current one.
+    """
+
+    def __init__(self, module: Any, device: int | None = None):
+        self.module, self.device = module, device
         self.linalg, self.fft = DeviceLinearAlgebra(self), DeviceTransforms(self)
         self.lib = _Strides(DeviceStrides(self))
 
@@ -169,6 +173,14 @@ class DeviceFunctions:
         return self.module.where(where, x, self.asarray(else_, x.dtype))
 
     # ---- operands on the host ----
+
+    def copy_to_device(self, x: Any) -> Any:
+        """A copy of an array of the host, complete when calls on other streams read it."""
+        cuda = self.module.cuda
+        with nullcontext() if self.device is None else cuda.Device(self.device):
+            result = self.module.asarray(x)
+            cuda.get_current_stream().synchronize()
+        return result
 
     def _array(self, x: Any) -> Any:
         """``x`` as an array of the device, if it is a number."""
@@ -335,14 +347,17 @@ class _Strides:
         self.stride_tricks = stride_tricks
 
 
-_made = BoundedCache(8)  # array module -> its DeviceFunctions
+_made = BoundedCache(64)  # (array module, number of the device) -> its DeviceFunctions
 
 
-def device_functions(module: Any) -> DeviceFunctions:
-    """The functions that compute on the arrays of a device's array module."""
-    result = _made.get(module)
+def device_functions(module: Any, device: int | None = None) -> DeviceFunctions:
+    """The functions that compute on the arrays of a device, see ``DeviceFunctions``.
+
+    Plans keep their constants for each of these.
+    """
+    result = _made.get((module, device))
     if result is None:
-        result = _made[module] = DeviceFunctions(module)
+        result = _made[module, device] = DeviceFunctions(module, device)
     return result
 
 

@@ -85,9 +85,10 @@ def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> Step
     layout, effects = _Layout(program, xp, call, donated), before_guards(program)
     if effects:
         layout.log = layout.new_slot(None)
+    keeps_constants = xp is np or hasattr(xp, "copy_to_device")
     with paused_gc():
         for n, bind in enumerate(program.binds):
-            if bind.op.role == "constant" and xp is np:
+            if bind.op.role == "constant" and keeps_constants:
                 layout.place_constant(bind)
             else:
                 layout.place_bind(bind, origins.get(n, bind) if origins else bind, n in effects)
@@ -137,6 +138,7 @@ class _Layout:
         (binder,) = bind.binders
         if binder in self.left:
             value = bind.attrs["value"]
+            value = value if self.xp is np else self.xp.copy_to_device(value)
             self.at[binder], self.left[binder] = self.new_slot(value), _KEPT
             self.arrays.append(value)
 

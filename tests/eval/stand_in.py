@@ -6,6 +6,7 @@ dtypes and methods - stands in ``tests/data/cupy_api.json``, which ``make_cupy_a
 CuPy's wheel. All else is refused, as CuPy refuses it.
 """
 
+import contextlib
 import functools
 import inspect
 import json
@@ -258,6 +259,10 @@ class DeviceModule:
     def __init__(self, module=np, calls=None, path="cupy"):
         self.module, self.calls, self.path = module, [] if calls is None else calls, path
         self.__name__ = path
+        stream = types.SimpleNamespace(synchronize=lambda: None)
+        self.cuda = types.SimpleNamespace(
+            get_current_stream=lambda: stream, Device=lambda number: contextlib.nullcontext()
+        )
 
     def asarray(self, value, dtype=None):
         """A device copy of a host array; a device array of the same dtype itself."""

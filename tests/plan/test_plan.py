@@ -463,6 +463,25 @@ def test_arrays_on_a_device_stay_on_it(monkeypatch):
     assert_same(run_flat(fn, [X, np.ones((3, 3))])[0], found.host)
 
 
+def test_constants_are_copied_to_the_device_once(monkeypatch):
+    """[C3] A copy in each call would make the host wait for the device."""
+    table, copies = np.arange(3.0), []
+
+    class Counting(DeviceModule):
+        def asarray(self, value, dtype=None):
+            copies.append(value)
+            return super().asarray(value, dtype)
+
+    monkeypatch.setitem(sys.modules, "cupy", Counting())
+    f = lt.jit(lambda x: (table, x @ table))
+    for _ in range(3):
+        constant, product = f(moved(X))
+        constant.host[:] = 0  # a copy of the plan's own array
+
+    assert_same(X @ table, product.host)
+    assert len(copies) == 1
+
+
 def test_a_plan_takes_a_kilobyte_a_bind():
     """The recorded program, its optimised form and the plan, as ``jit`` keeps them."""
     n = 400

@@ -130,7 +130,7 @@ def simulated_device() -> Iterator[types.ModuleType]:
     binding.initialize_native_asmprinter()
     with imported_device() as module, pytest.MonkeyPatch.context() as patch:
         functions = types.SimpleNamespace(Module=SimulatedModule)
-        module.cuda = types.SimpleNamespace(function=functions, get_device_id=lambda: 0)
+        vars(module.cuda).update(function=functions, get_device_id=lambda: 0)
         patch.setattr(launches, "ptx_text", device_llvm_text)
         SimulatedModule.launches.clear()
         yield module
