@@ -1,5 +1,7 @@
 """The programs of the table on CuPy, where a device is present."""
 
+from operator import attrgetter
+
 import numpy as np
 import optree
 import pytest
@@ -33,7 +35,9 @@ def test_a_program_computes_on_the_device_what_numpy_does(program):
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("workload", [w for w in WORKLOADS if not w.is_unrolled], ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "workload", [w for w in WORKLOADS if not w.is_unrolled], ids=attrgetter("name")
+)
 def test_a_workload_of_the_benchmarks_computes_on_the_device_what_numpy_does(workload):
     """The value under jit, and the gradient of its sum."""
     f, args = workload.bound(np, lt), workload.make()

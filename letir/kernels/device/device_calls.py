@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KernelError
-from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.device.launches import (
+    Argument,
+    Launcher,
+    PreparedLaunch,
+    device_values,
+    layout_of,
+    strides_in_order,
+)
 from letir.kernels.loop_language import Array, Kernel
 
 
@@ -22,19 +30,34 @@ class ElementwiseCall:
 
     kernel: Kernel
     launcher: Launcher = field(init=False)
+    # layout of the operands -> (shape and memory order of the results, launch)
+    prepared: BoundedCache = field(factory=lambda: BoundedCache(1 << 8))
 
     def __attrs_post_init__(self):
         self.launcher = Launcher(self.kernel)
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
         arrays = self.kernel.arrays
-        values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
+        values = device_values(xp, operands, arrays)
+        layout = layout_of(values)
+        prepared = self.prepared.get(layout)
+        if prepared is None:
+            prepared = self.prepared[layout] = self.prepare(values)
+        shape, order, launch = prepared
+        results = [xp.empty(shape, array.dtype, order) for array in arrays[len(values) :]]
+        if launch is not None:
+            launch(xp, (*values, *results))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def prepare(self, values: Sequence) -> tuple[tuple[int, ...], str, PreparedLaunch | None]:
+        """(the shape of the results, their memory order, the launch), None for empty results."""
         shape = np.broadcast_shapes(*[x.shape for x in values])
         order = _order_of([x for x in values if x.ndim])
-        result = [xp.empty(shape, array.dtype, order) for array in arrays[len(values) :]]
-        spread = [Argument(x, _broadcast_strides(x, shape)) for x in (*values, *result)]
-        self.launcher.launch(xp, shape, spread)
-        return result[0] if len(result) == 1 else tuple(result)
+        arguments = [Argument(x, _broadcast_strides(x, shape)) for x in values]
+        for array in self.kernel.arrays[len(values) :]:
+            arguments.append(Argument(None, strides_in_order(shape, array.dtype.itemsize, order)))
+        is_empty = 0 in shape
+        return shape, order, None if is_empty else self.launcher.prepare(shape, arguments)
 
 
 def _order_of(arrays: list) -> str:
@@ -65,7 +88,7 @@ class ChainCall:
     def __call__(self, xp: Any, *operands: Any, out: Sequence = ()) -> Any:
         """The results; ``out``: an array for each result, None for a new array."""
         arrays = self.kernel.arrays
-        values = [device_value(xp, x, a) for x, a in zip(operands, arrays, strict=False)]
+        values = device_values(xp, operands, arrays)
         results = arrays[len(values) :]
         pairs = zip(results, out or [None] * len(results), strict=True)
         sizes = _axis_lengths(zip(arrays, values, strict=False))
@@ -102,8 +125,8 @@ class ArrayLoopCall:
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
         arguments = []
-        for x, aval, array in zip(operands, self.kinds, self.kernel.arrays, strict=False):
-            value = device_value(xp, x, array)
+        values = device_values(xp, operands, self.kernel.arrays)
+        for value, aval in zip(values, self.kinds, strict=True):
             if value.shape != aval.shape:
                 raise KernelError("operands of other sizes")
             is_number = isinstance(value, np.generic)

@@ -3,6 +3,8 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -65,22 +67,30 @@ class Launcher:
         """
         if 0 in axes:
             return
+        self.prepare(axes, arguments, extents)(xp, [x.value for x in arguments])
+
+    def prepare(
+        self,
+        axes: tuple[int, ...],
+        arguments: Sequence[Argument],
+        extents: Mapping[str, int] | None = None,
+    ) -> "PreparedLaunch":
+        """The launch for arguments with the strides of these, whose values it does not keep.
+
+        Raises KernelError.
+        """
         layout = tuple([None if x.is_number else (x.spread, x.inner) for x in arguments])
         sizes = tuple([(extents or {})[extent.name] for extent in self.kernel.extents[1:]])
         key = (axes, layout, sizes)
-        prepared = self.prepared.get(key)
-        if prepared is None:
-            prepared = self.prepared[key] = self.prepare(*key)
-        form, grid, block, rest = prepared
-        self.function(xp, form)(grid, block, (*[x.value for x in arguments], *rest))
+        result = self.prepared.get(key)
+        if result is None:
+            result = self.prepared[key] = self.prepare_layout(*key)
+        return result
 
-    def prepare(
+    def prepare_layout(
         self, axes: tuple[int, ...], layout: tuple[tuple | None, ...], sizes: tuple[int, ...]
-    ) -> tuple[LaunchForm, tuple[int], tuple[int], tuple]:
-        """(the form of the entry, the grid, the block, the parameters after the arrays).
-
-        ``layout``: the strides of each array, None for a number. Raises KernelError.
-        """
+    ) -> "PreparedLaunch":
+        """``prepare`` for the strides of each array, None for a number."""
         names = [array.name for array in self.kernel.arrays]
         numbers = [name for name, own in zip(names, layout, strict=True) if own is None]
         arrays = [own for own in layout if own is not None]
@@ -91,7 +101,8 @@ class Launcher:
         rest = [np.int64(total), *map(np.int32, axes[1:]), *map(np.int64, sizes)]
         for along, (_, inner) in zip(spread, arrays, strict=True):
             rest += map(np.int64, (*along, *inner))
-        return LaunchForm(len(axes), frozenset(numbers)), *self.grid(total), tuple(rest)
+        form = LaunchForm(len(axes), frozenset(numbers))
+        return PreparedLaunch(self, form, *self.grid(total), tuple(rest))
 
     def grid(self, total: int) -> tuple[tuple[int], tuple[int]]:
         """The numbers of blocks and of threads of a block for this number of steps."""
@@ -122,6 +133,28 @@ class Launcher:
         return module.get_function(ENTRY)
 
 
+@define(eq=False)
+class PreparedLaunch:
+    """A launch but for the arrays and numbers: the entry's form, the grid, the block, and the
+    parameters after the arrays.
+    """
+
+    launcher: Launcher
+    form: LaunchForm
+    grid: tuple[int]
+    block: tuple[int]
+    rest: tuple
+    functions: dict[int, Any] = field(factory=dict)  # by device
+
+    def __call__(self, xp: Any, values: Sequence) -> None:
+        """Launch the kernel on arrays and numbers with the prepared strides. Raises KernelError."""
+        device = xp.cuda.get_device_id()
+        function = self.functions.get(device)
+        if function is None:
+            function = self.functions[device] = self.launcher.function(xp, self.form)
+        function(self.grid, self.block, (*values, *self.rest))
+
+
 def merge_axes(
     axes: tuple[int, ...], strides: Sequence[tuple[int, ...]]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -150,17 +183,49 @@ def merge_axes(
     return sizes, [tuple([own[run[-1]] for run in runs]) for own in strides]
 
 
-def device_value(xp: Any, x: Any, array: Array) -> Any:
-    """An operand as a launch takes it: a device array, or a NumPy number of the array's dtype.
+def device_values(xp: Any, operands: Sequence, arrays: Sequence[Array]) -> list:
+    """The operands as a launch takes them: device arrays, and NumPy numbers of the arrays' dtypes.
 
     Raises KernelError for other operands.
     """
-    if isinstance(x, xp.ndarray):
+    ndarray, device, result = xp.ndarray, None, []
+    for x, array in zip(operands, arrays, strict=False):
+        if not isinstance(x, ndarray):
+            result.append(_number_of(x, array))
+            continue
         if x.dtype != array.dtype:
             raise KernelError("an operand of another dtype")
-        if x.device.id != xp.cuda.get_device_id():
+        if device is None:
+            device = xp.cuda.get_device_id()
+        if x.device.id != device:
             raise KernelError("an operand on another device")
-        return x
+        result.append(x)
+    return result
+
+
+def layout_of(values: Sequence) -> tuple:
+    """The shapes and strides of arrays; None for a number."""
+    return tuple([None if isinstance(x, np.generic) else (x.shape, x.strides) for x in values])
+
+
+def in_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """An array in another shape; a number itself."""
+    return x if isinstance(x, np.generic) else x.reshape(shape)
+
+
+def strides_in_order(shape: Sequence[int], itemsize: int, order: str = "C") -> tuple[int, ...]:
+    """The strides in bytes of a new array in the memory order "C" or "F".
+
+    >>> strides_in_order((2, 3), 8), strides_in_order((2, 3), 8, "F")
+    ((24, 8), (8, 16))
+    """
+    sizes = shape if order == "F" else shape[::-1]
+    steps = list(accumulate(sizes[:-1], mul, initial=itemsize)) if sizes else []
+    return tuple(steps if order == "F" else steps[::-1])
+
+
+def _number_of(x: Any, array: Array) -> np.generic:
+    """A number of the host in the array's dtype. Raises KernelError for other operands."""
     if isinstance(x, np.ndarray) and not x.ndim:
         x = x[()]
     if isinstance(x, np.generic) and x.dtype == array.dtype:

@@ -2,13 +2,22 @@
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, field, frozen
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.eval.float_warnings import KernelError
-from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.device.launches import (
+    Argument,
+    Launcher,
+    PreparedLaunch,
+    device_values,
+    in_shape,
+    layout_of,
+    strides_in_order,
+)
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.scalar_lowering import has_c_order
 
@@ -29,6 +38,7 @@ class RowsCall:
 
     lowered: RowKernel
     shapes: list[tuple[int, ...]]
+    prepared: BoundedCache = field(factory=lambda: BoundedCache(1 << 8))  # by layout
 
     @cached_property
     def launcher(self) -> Launcher:
@@ -61,41 +71,77 @@ class RowsCall:
         return OnlyRow(result, self.launcher) if cut and warps == 1 else None
 
     def __call__(self, xp: Any, *operands: Any) -> Any:
-        if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, operands)):
+        values = device_values(
+            xp, [operands[n] for n, _, _ in self.lowered.operands], self.lowered.kernel.arrays
+        )
+        layout = layout_of(values)
+        prepared = self.prepared.get(layout)
+        if prepared is None:
+            prepared = self.prepared[layout] = self.prepare(values)
+        if prepared.launch is None:
+            return self.results_of_only_row(xp, values)
+        values = [
+            x if shape is None else x.reshape(shape)
+            for x, shape in zip(values, prepared.copied, strict=True)
+        ]
+        values += [xp.empty(size, dtype) for size, dtype in prepared.scratch]
+        outputs = [xp.empty(shape, dtype) for shape, dtype in prepared.outputs]
+        prepared.launch(xp, (*values, *outputs))
+        result = [
+            self.combine_parts(xp, x, name).reshape(shape) if name else x
+            for x, name, shape in zip(outputs, self.lowered.combines, self.shapes, strict=True)
+        ]
+        return result[0] if len(result) == 1 else tuple(result)
+
+    def prepare(self, values: list) -> "PreparedRows":
+        """The launch for operands with these layouts. Raises KernelError."""
+        if any(len(shape) > 1 for shape in self.shapes) and not all(map(has_c_order, values)):
             raise KernelError("results in another memory order")
         kernel, columns = self.lowered.kernel, self.lowered.space.columns
         axes = (*self.lead, self.rows // self.part)
         if not math.prod(axes) * columns:
             raise KernelError("an empty reduction")
-        values = []
-        for (n, _, shape), array in zip(self.lowered.operands, kernel.arrays, strict=False):
-            x = device_value(xp, operands[n], array)
-            values.append(x if isinstance(x, np.generic) else x.reshape(shape))
         if columns > _LONG and math.prod(axes) < _FEW_PARTS:
             if self.only_row is None:
                 raise KernelError("too few rows")
-            return self.reshape_results(self.only_row.results(xp, values))
-        arguments = [
-            self.argument(x, kind)
-            for x, (_, kind, _) in zip(values, self.lowered.operands, strict=True)
+            return PreparedRows()
+        arguments, copied = [], []
+        for x, (_, kind, shape) in zip(values, self.lowered.operands, strict=True):
+            in_place = isinstance(x, np.generic) or x.shape == shape or x.flags.c_contiguous
+            copied.append(None if in_place else shape)
+            arguments.append(self.argument(in_shape(x, shape), kind))
+        scratch: list[tuple[tuple[int, ...], np.dtype]] = [
+            ((*axes, columns), dtype) for dtype in self.lowered.scratch
         ]
-        for dtype in self.lowered.scratch:
-            arguments.append(self.argument(xp.empty((*axes, columns), dtype), "part column"))
+        arguments += [self.new_argument(shape, dtype, "part column") for shape, dtype in scratch]
         outputs = []
-        for array, kind in zip(kernel.arrays[len(arguments) :], self.lowered.results, strict=True):
+        for array, kind, shape, name in zip(
+            *(kernel.arrays[len(arguments) :], self.lowered.results),
+            *(self.shapes, self.lowered.combines),
+            strict=True,
+        ):
             is_part = kind in ("column", "single")
-            shape = axes if is_part else (*self.lead, self.rows)
-            shape = (*shape, columns) if kind in ("full", "column") else shape
-            outputs.append(xp.empty(shape, array.dtype))
-            arguments.append(self.argument(outputs[-1], f"part {kind}" if is_part else kind))
-        self.launcher.launch(xp, axes, arguments, {"m": self.part, "n": columns})
-        pairs = zip(outputs, self.lowered.combines, strict=True)
-        return self.reshape_results([self.combine_parts(xp, x, name) for x, name in pairs])
+            rows = axes if is_part else (*self.lead, self.rows)
+            whole = (*rows, columns) if kind in ("full", "column") else rows
+            arguments.append(
+                self.new_argument(whole, array.dtype, f"part {kind}" if is_part else kind)
+            )
+            outputs.append((whole if name else shape, array.dtype))
+        launch = self.launcher.prepare(axes, arguments, {"m": self.part, "n": columns})
+        return PreparedRows(launch, copied, scratch, outputs)
 
-    def reshape_results(self, results: list) -> Any:
-        """The results in their shapes: a single array, or a tuple of several."""
+    def results_of_only_row(self, xp: Any, values: list) -> Any:
+        """The results for a single, long row."""
+        pairs = zip(values, self.lowered.operands, strict=True)
+        shaped = [in_shape(x, shape) for x, (_, _, shape) in pairs]
+        assert self.only_row is not None, "the layout was prepared for it"
+        results = self.only_row.results(xp, shaped)
         result = [x.reshape(shape) for x, shape in zip(results, self.shapes, strict=True)]
         return result[0] if len(result) == 1 else tuple(result)
+
+    def new_argument(self, shape: tuple[int, ...], dtype: np.dtype, kind: str) -> Argument:
+        """The argument for a new array in C order, see ``argument``."""
+        return self.argument(Strides(shape, strides_in_order(shape, dtype.itemsize)), kind)
 
     def argument(self, x: Any, kind: str) -> Argument:
         """The argument for an array; of kind "part" it has one element or row for each part."""
@@ -111,10 +157,29 @@ class RowsCall:
         return Argument(x, (*lead, row * self.part), (*own, *of_column))
 
     def combine_parts(self, xp: Any, x: Any, name: str) -> Any:
-        """The reduction ``name`` of the parts of a result; the result itself without a name."""
-        if not name:
-            return x
+        """The reduction ``name`` of the parts of a result."""
         return getattr(xp, name)(x, axis=len(self.lead)).astype(x.dtype, copy=False)
+
+
+@frozen(eq=False)
+class PreparedRows:
+    """The launch for operands with certain layouts; None if the only row is cut into parts.
+
+    ``copied``: the shape of each operand that has to be copied into it, else None; ``scratch`` and
+    ``outputs``: the shapes and dtypes of the arrays that the kernel writes.
+    """
+
+    launch: PreparedLaunch | None = None
+    copied: list = field(factory=list)
+    scratch: list = field(factory=list)
+    outputs: list = field(factory=list)
+
+
+class Strides(NamedTuple):
+    """An array that does not exist yet, in the place of its ``Argument``."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 @frozen(eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define
 
 from letir.eval.float_warnings import KernelError
-from letir.kernels.device.launches import Argument, Launcher, device_value
+from letir.kernels.device.launches import Argument, Launcher, device_values, in_shape
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.scalar_lowering import has_c_order
 
@@ -42,10 +42,9 @@ class StackCall:
         lowered, space, arrays = self.lowered, self.lowered.space, self.lowered.kernel.arrays
         parts = space.stack // self.part
         arguments = []
-        for (n, kind, shape), array in zip(lowered.operands, arrays, strict=False):
-            x = device_value(xp, operands[n], array)
-            x = x if isinstance(x, np.generic) else x.reshape(shape)
-            arguments.append(self.argument(x, kind))
+        values = device_values(xp, [operands[n] for n, _, _ in lowered.operands], arrays)
+        for x, (_, kind, shape) in zip(values, lowered.operands, strict=True):
+            arguments.append(self.argument(in_shape(x, shape), kind))
         arguments += [
             _of_part(xp.empty((parts, space.columns), dtype)) for dtype in lowered.scratch
         ]

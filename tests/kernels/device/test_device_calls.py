@@ -15,11 +15,12 @@ from letir.kernels.loop_language import Array, Kernel
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.kernels.device.device_calls import ArrayLoopCall, ChainCall
+from letir.kernels.device.device_calls import ArrayLoopCall, ChainCall, ElementwiseCall
 from letir.kernels.device.lanes import has_waiting_lanes
 from tests.eval.stand_in import DeviceArray, moved
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
 from tests.kernels.flat_arrays.test_array_loops import products, reductions
+from tests.kernels.llvm.test_machine_code import scaled_and_shifted
 
 F8 = np.dtype("f8")
 RNG = np.random.default_rng(6)
@@ -44,6 +45,24 @@ def test_lengths_are_taken_from_the_operands():
 
     assert (np.array_equal(2 * x, y.get()), 5) == (True, int(count.get()))
     assert [((1,), (1,))] == SimulatedModule.launches
+
+
+def test_one_call_takes_operands_of_many_layouts_in_turn():
+    """Launches are prepared for each layout; values do not belong to it."""
+    x, empty = RNG.normal(size=(6, 8)), np.zeros((0, 8))
+    row, fortran = x[:1], np.asfortranarray(x)
+    call = ElementwiseCall(scaled_and_shifted())
+    with simulated_device() as cupy:
+        for _ in range(2):
+            for a in (x, x.T, x[::-1], fortran, row, empty, x[0, 0]):
+                for b in (2.0, np.float64(3.0), DeviceArray(x[0, :1])):
+                    found = call(cupy, DeviceArray(a), b)
+                    factor = b.host if isinstance(b, DeviceArray) else b
+
+                    assert np.array_equal(a * factor + 1, found.get())
+        found = call(cupy, DeviceArray(fortran), 2.0)
+
+    assert found.flags.f_contiguous
 
 
 def test_results_are_written_into_given_arrays():

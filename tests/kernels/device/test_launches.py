@@ -11,7 +11,7 @@ from letir.kernels.loop_language import Array
 
 pytest.importorskip("llvmlite")
 from letir.kernels.device import launches
-from letir.kernels.device.launches import Argument, Launcher, device_value, merge_axes
+from letir.kernels.device.launches import Argument, Launcher, device_values, merge_axes
 from tests.eval.stand_in import DeviceArray, DeviceModule
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
 from tests.kernels.llvm.test_machine_code import scaled_and_shifted
@@ -37,7 +37,7 @@ def test_axes_that_are_as_one_are_collapsed(axes, strides, expected):
 
 @pytest.mark.parametrize("x, kind", [(2, np.float64), (True, np.float64), (np.float64(1), F8.type)])
 def test_numbers_are_passed_by_value(x, kind):
-    found = device_value(DeviceModule(), x, Array("x", F8, ("n",)))
+    (found,) = device_values(DeviceModule(), [x], [Array("x", F8, ("n",))])
 
     assert (kind, x) == (type(found), found)
 
@@ -54,12 +54,12 @@ OTHERS = [np.float32(1), np.ones(2), DeviceArray(np.ones(2, "f4")), on_another_d
 @pytest.mark.parametrize("x", OTHERS)
 def test_other_operands_are_left_to_cupy(x):
     with simulated_device() as cupy, pytest.raises(KernelError):
-        device_value(cupy, x, Array("x", F8, ("n",)))
+        device_values(cupy, [x], [Array("x", F8, ("n",))])
 
 
 def test_an_integer_beyond_the_dtype_is_left_to_cupy():
     with pytest.raises(KernelError, match="large Python integer"):
-        device_value(DeviceModule(), 300, Array("x", np.dtype("u1"), ("n",)))
+        device_values(DeviceModule(), [300], [Array("x", np.dtype("u1"), ("n",))])
 
 
 def launch(x, z, y) -> None:
