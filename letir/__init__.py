@@ -167,7 +167,7 @@ _LATE_BOUND = {
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.call_costs": ("cost_of_units",),
-    "executor.kernels.kernel_binds": ("kernel_bind", "with_kernels"),
+    "executor.kernels.kernel_binds": ("kernel_bind", "with_device_kernels", "with_kernels"),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),
     "executor.kernels.loop_kernels": ("becomes_loop_kernel", "with_loop_kernels"),

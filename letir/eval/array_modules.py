@@ -38,6 +38,11 @@ def cupy_module() -> Any:
     return sys.modules.get("cupy")
 
 
+def may_be_on_device() -> bool:
+    """Whether arrays on a device can exist: whether CuPy has been imported."""
+    return "cupy" in sys.modules
+
+
 def device_array_class() -> type | None:
     """The class of CuPy's arrays if CuPy has been imported, else None."""
     cupy = sys.modules.get("cupy")

@@ -21,7 +21,7 @@ from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
-from letir.eval.array_modules import device_array_class, type_of
+from letir.eval.array_modules import device_array_class, may_be_on_device, type_of
 from letir.tracing.callers import is_user_module
 from letir.tracing.tracer import Tracer
 
@@ -232,6 +232,11 @@ class ArgumentSpec:
     def arrays(self) -> list[_ArraySpec]:
         """The specs of the arguments that are not static."""
         return [leaf for leaf in self.leaves if type(leaf) is _ArraySpec]
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether an argument is an array on a device."""
+        return may_be_on_device() and any(leaf.device != "cpu" for leaf in self.arrays)
 
     @property
     def has_variables(self) -> bool:

@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.array_modules import array_module, dask_module, evaluator_of
+from letir.eval.array_modules import array_module, dask_module, evaluator_of, may_be_on_device
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
@@ -45,6 +45,8 @@ class Compiled:
     ``program`` is the original, ``optimized`` the program after the passes, ``plan`` its steps;
     ``reason`` says why it was compiled. ``kernels``: see ``kernel_mode``; ``later``: whether
     kernels are compiled in the background, and ``is_waiting`` is True until the plan has them.
+    ``on_device``: whether the plan is for arrays on a device; else a second one is made for these
+    when they come.
     """
 
     def __init__(
@@ -55,9 +57,11 @@ class Compiled:
         donated: tuple = (),
         kernels: str = "off",
         later: bool = False,
+        on_device: bool = False,
     ):
         self.program, self.optimized, self.reason = program, optimized, reason
         self.options = reason, donated, kernels
+        self.on_device = on_device
         # after a failed guard other plans are tried on the same arguments
         donated, run = () if any(map(is_guard, optimized.binds)) else donated, optimized
         self.changed = changed_params(program)
@@ -69,11 +73,13 @@ class Compiled:
         later = later and kernels != "off" and has_compiler()
         self.is_waiting = later
         self.on_swap: Callable = lambda: None  # called when the plan is replaced
-        if not later:
-            run = _with_kernels(run, kernels)
+        if not (later or kernels == "off"):
+            run = _with_kernels(run, kernels, on_device)
         self.plan: Plan = _make_plan(run, donated)
+        self.device_plan: Plan | None = self.plan if on_device or kernels == "off" else None
         if later:
-            LATE_BOUND["compile_later"](self, partial(_plan_with_kernels, run, kernels, donated))
+            make = partial(_plan_with_kernels, run, kernels, donated, on_device)
+            LATE_BOUND["compile_later"](self, make)
         self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
         self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(optimized)
@@ -88,9 +94,17 @@ class Compiled:
     def swap_plan(self, plan: Plan | None) -> None:
         """Run ``plan`` from now on; None keeps the present plan, which is then final."""
         self.plan = plan or self.plan
+        self.device_plan = self.plan if self.on_device else self.device_plan
         self.is_waiting = False  # callers may store the plan from now on
         self.calls, self.quick = 0, None
         self.on_swap()
+
+    def plan_on(self, xp: Any) -> Plan:
+        """The plan for the arrays of a device, where other groups are worth a kernel."""
+        if self.device_plan is None:
+            made = _plan_with_kernels(self.optimized, self.options[-1], (), on_device=True)
+            self.device_plan = made or plan_of(self.optimized)
+        return self.device_plan
 
     @property
     def fallback(self) -> Plan:
@@ -159,14 +173,15 @@ class Compiled:
         xp = array_module(leaves, self.program.params)
         if xp is not np and xp is dask_module():
             return evaluator_of(leaves).call(self.optimized, leaves)
-        return self.plan.run(leaves, xp, tries, log)
+        plan = self.plan if xp is np else self.plan_on(xp)
+        return plan.run(leaves, xp, tries, log)
 
-    def runner(self, leaves: list) -> Callable[..., tuple]:
-        """The function that does the same as ``run`` for leaves of the same classes and devices."""
-        xp = array_module(leaves, self.program.params)
-        if self.changed or self.is_waiting or xp is dask_module():
+    def runner(self, leaves: Sequence[Any]) -> Callable[..., tuple]:
+        """``run`` for leaves of the same classes and devices, which are not Dask arrays."""
+        if self.changed or self.is_waiting:
             return self.run
-        return self.plan.run if xp is np else partial(self.plan.run, xp=xp)
+        xp = array_module(leaves) if may_be_on_device() else np
+        return self.plan.run if xp is np else partial(self.plan_on(xp).run, xp=xp)
 
     def _prepare_changes(self, leaves: list) -> None:
         """Add the states of the generators that the program advances; check that it may write."""
@@ -225,17 +240,22 @@ def _make_plan(fn: Lambda, donated: tuple) -> Plan:
     return Plan(fn, donated) if donated else plan_of(fn)
 
 
-def _plan_with_kernels(fn: Lambda, kernels: str, donated: tuple) -> Plan | None:
+def _plan_with_kernels(
+    fn: Lambda, kernels: str, donated: tuple, on_device: bool = False
+) -> Plan | None:
     """The plan of ``fn`` with kernels; None if no group becomes a kernel."""
-    result = _with_kernels(fn, kernels)
+    result = _with_kernels(fn, kernels, on_device)
     return None if result is fn else _make_plan(result, donated)
 
 
-def _with_kernels(fn: Lambda, kernels: str) -> Lambda:
-    """``fn`` with kernels of all kinds in this mode; ``fn`` itself if no group becomes a kernel."""
+def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
+    """``fn`` with kernels of all kinds in this mode; ``fn`` itself if no group becomes a kernel.
+
+    ``on_device``: kernels that can be launched on a device.
+    """
     if kernels == "off":
         return fn
-    for may_pay, name in _KINDS_OF_KERNELS:
+    for may_pay, name in _KINDS_ON_DEVICE if on_device else _KINDS_OF_KERNELS:
         if may_pay(fn) and has_compiler():
             try:
                 fn = LATE_BOUND[name](fn, kernels == "exact")
@@ -264,8 +284,16 @@ def _may_have_tables(fn: Lambda) -> bool:
 
 def _count_operations(fn: Lambda) -> int:
     """The number of binds, and of binds in groups."""
-    bodies = [bind.attrs["body"].binds for bind in fn.binds if bind.op.role == "fused"]
-    return len(fn.binds) + sum(map(len, bodies))
+    result = len(fn.binds)
+    for bind in fn.binds:
+        if bind.op.role == "fused":
+            result += len(bind.attrs["body"].binds)
+    return result
+
+
+def _has_operations(fn: Lambda) -> bool:
+    """Whether a program has two operations, which may become one launch on a device."""
+    return _count_operations(fn) > 1
 
 
 def _has_loops(fn: Lambda) -> bool:
@@ -318,6 +346,11 @@ _KINDS_OF_KERNELS = (
     (_may_have_tables, "with_tables"),
     (_may_have_batches, "with_batch_kernels"),
     (_may_have_kernels, "with_kernels"),
+)
+_KINDS_ON_DEVICE = (
+    (_has_loops, "with_loop_kernels"),
+    (_is_long_chain, "with_unrolled_kernels"),
+    (_has_operations, "with_device_kernels"),
 )
 
 

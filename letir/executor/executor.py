@@ -330,7 +330,7 @@ class Executor(Generic[P, R]):
             return
         places = [i for i, leaf in enumerate(leaves) if not is_static(leaf)]
         is_compiled = type(version) is Compiled
-        run = version.runner([leaves[i] for i in places]) if is_compiled else version.run
+        run = version.runner(leaves) if is_compiled else version.run
         tree = version.program.out_tree
         self.keys[key] = (
             *(entry, run, tree, version.executed),

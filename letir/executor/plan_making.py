@@ -217,9 +217,10 @@ def _compile_plan(
     places = donated_positions(request.marked[0], executor.options.donate_argnums)
     mode = kernel_mode(executor.options.kernels, **options)
     optimized = optimize_program(fn, **options, kernels=mode)
+    on_device = mode != "off" and request.spec.is_on_device
     if not are_in_background(executor.options.kernels):
-        return Compiled(fn, optimized, reason, places, mode)
-    version = Compiled(fn, optimized, reason, places, mode, later=True)
+        return Compiled(fn, optimized, reason, places, mode, on_device=on_device)
+    version = Compiled(fn, optimized, reason, places, mode, later=True, on_device=on_device)
     reference = weakref.ref(executor)
 
     def forget() -> None:

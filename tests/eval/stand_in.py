@@ -82,7 +82,8 @@ class DeviceArray:
     def base(self):
         """The array whose memory this one views: an existing one, so that references count."""
         base = self.host.base
-        return _arrays.get(id(base)) or to_device(base)
+        known = _arrays.get(id(base))
+        return to_device(base) if known is None else known
 
     def __getattr__(self, name):
         if name not in ARRAY:

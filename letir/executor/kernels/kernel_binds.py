@@ -55,22 +55,32 @@ SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
-def with_kernels(fn: Lambda, is_exact: bool = False, worth: int | None = None) -> Lambda:
+def with_kernels(
+    fn: Lambda, is_exact: bool = False, worth: int | None = None, *, on_device: bool = False
+) -> Lambda:
     """``fn`` with groups replaced by calls of kernels; ``fn`` itself if no group becomes a kernel.
 
     ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel saves time; by default as ``machine_costs`` says. Kernels are compiled here.
+    kernel saves time; by default as ``machine_costs`` says. ``on_device``: only kernels that save
+    launches on a device. Kernels are compiled here.
     """
     least = machine_costs().least_elements if worth is None else worth
     groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
 
     def level(body: Lambda) -> Lambda:
-        return body if id(body) in groups else _level_with_kernels(body, is_exact, least)
+        if id(body) in groups:
+            return body
+        return _level_with_kernels(body, is_exact, least, on_device)
 
     return map_bodies(fn, level)
 
 
-def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
+def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
+    """``with_kernels`` for a device, where a launch takes longer than most operations."""
+    return with_kernels(fn, is_exact, 1, on_device=True)
+
+
+def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
     grouped, rows = with_row_groups(fn, is_exact, worth)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, worth)
@@ -78,12 +88,13 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int) -> Lambda:
     if calls is None:  # recomputation made a group that no kernel computes
         fn, repeated, calls = grouped, {}, row_calls(grouped, rows, is_exact)
     assert calls is not None, "these kernels were made before"
-    groups = [
-        None if n in calls else matrix_group(bind, is_exact, worth)
-        for n, bind in enumerate(fn.binds)
-    ]
-    matrices = {n: group for n, group in enumerate(groups) if group is not None}
-    fn = _with_single_groups(fn, matrices, is_exact, worth)
+    matrices: dict[int, Any] = {}
+    if not on_device:  # these save no launches
+        for n, bind in enumerate(fn.binds):
+            group = None if n in calls else matrix_group(bind, is_exact, worth)
+            if group is not None:
+                matrices[n] = group
+        fn = _with_single_groups(fn, matrices, is_exact, worth)
     kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in kernels.values()])
     kernel_calls: dict[int, tuple[Lambda, Callable]] = dict(matrices)
@@ -327,4 +338,6 @@ def _is_float_error(error: Exception) -> bool:
     return True
 
 
-LATE_BOUND.update(kernel_bind=kernel_bind, with_kernels=with_kernels)
+LATE_BOUND.update(
+    kernel_bind=kernel_bind, with_kernels=with_kernels, with_device_kernels=with_device_kernels
+)

@@ -18,7 +18,7 @@ from letir.testing import assert_close, programs
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels.kernel_binds import with_kernels
+from letir.executor.kernels.kernel_binds import with_device_kernels
 from tests.eval.stand_in import LACKING, ON_HOST, REAL_ONLY, DeviceArray, moved
 from tests.eval.test_device import REASON, on_device
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device
@@ -75,6 +75,7 @@ def gradient(x, row, s):
     return lt.grad(lambda row: (np.tanh(x * row) ** 2).sum() * s)(row)
 
 
+POINTS = np.linspace(0.1, 2, 128).reshape(32, 4)
 INTEGERS = (X * 100).astype("i4")
 FUNCTIONS = [several, broadcast, integers, softmax, reductions, normalised, chain, loss, gradient]
 LAYOUTS = {
@@ -140,6 +141,32 @@ def test_results_have_the_order_of_the_operands(f):
         found = lt.jit(f)(DeviceArray(np.asfortranarray(X)), DeviceArray(ROW), 0.5)
 
         assert found.flags.f_contiguous
+
+
+def turned(x, row, s):
+    """Points turned by angles: gathers and rows of three numbers, which the host computes item by
+    item in one kernel.
+    """
+    point, angle = x[:, :3], x[:, 3:4] * s
+    axis = point / np.sqrt((point * point).sum(axis=1, keepdims=True))
+    along = (axis * row[:3]).sum(axis=1, keepdims=True) * (1 - np.cos(angle))
+    return row[:3] * np.cos(angle) + np.cross(axis, row[:3]) * np.sin(angle) + axis * along
+
+
+@pytest.mark.parametrize("make", [lt.jit, lambda f: lt.compile(lt.trace(f, POINTS, ROW, 0.5))])
+def test_groups_are_made_for_launches(make):
+    """Of few elements too, and with the same program on the host as on the device."""
+    f = make(turned)
+    with simulated_device() as cupy:
+        for _ in range(2):
+            cupy.calls.clear()
+            SimulatedModule.launches.clear()
+            found = f(DeviceArray(POINTS), DeviceArray(ROW), 0.5)
+
+    np.testing.assert_allclose(turned(POINTS, ROW, 0.5), found.get(), rtol=1e-12)
+    np.testing.assert_allclose(turned(POINTS, ROW, 0.5), f(POINTS, ROW, 0.5), rtol=1e-12)
+    assert len(SimulatedModule.launches) <= 3
+    assert {*cupy.calls} <= {"cross", "sin"}
 
 
 def test_a_number_on_the_host_is_passed_by_value():
@@ -249,7 +276,7 @@ def run_on_both_sides(program, device, move):
     is_real = not any(np.iscomplexobj(arg) for arg in args)
     lacking = {*LACKING, *ON_HOST, *([] if is_real else REAL_ONLY)}
     assume(not any(op.random or op.name in lacking for op in ops))
-    made = with_kernels(optimize_program(fn), worth=1)
+    made = with_device_kernels(optimize_program(fn))
     with np.errstate(all="ignore"):
         expected = plan_of(made).run(list(args))
         with device as cupy:
