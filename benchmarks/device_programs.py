@@ -1,4 +1,5 @@
-"""The programs of ``kernel_workloads`` on a GPU: letir beside plain CuPy, torch.compile and JAX.
+"""The programs of ``kernel_workloads`` on a GPU: letir, CuPy and ``cupy.fuse``, PyTorch with and
+without ``torch.compile``, JAX.
 
 ``python -m benchmarks.device_programs [PART OF A NAME ...]`` prints the table. Each figure is two
 ratios, for the value / for value and gradient, both to plain CuPy's time for the value: medians of
@@ -52,6 +53,18 @@ def cupy_sides(workload: Workload) -> Sides:
     return _ready(partial(workload.function, cupy), *args), None
 
 
+def fused_sides(workload: Workload) -> Sides:
+    """The program under ``cupy.fuse``, which refuses all but elementwise functions and sums."""
+    cupy = device_module()
+    args = [cupy.asarray(x) for x in workload.make()]
+
+    @cupy.fuse()
+    def f(*args: Any) -> Any:
+        return workload.function(cupy, *args)
+
+    return _ready(f, *args), None
+
+
 def letir_sides(workload: Workload, kernels: str = "on") -> Sides:
     """letir under ``jit``: one kernel for each group of operations, or CuPy's functions."""
     import numpy
@@ -66,14 +79,15 @@ def letir_sides(workload: Workload, kernels: str = "on") -> Sides:
     )
 
 
-def torch_sides(workload: Workload) -> Sides:
-    """PyTorch under ``torch.compile``."""
+def torch_sides(workload: Workload, is_compiled: bool = True) -> Sides:
+    """PyTorch, under ``torch.compile`` or as it is."""
     torch = installed("torch")
     if not torch.cuda.is_available():
         raise Skipped("PyTorch finds no device")
     torch._dynamo.reset()  # counts the compilations of all programs together
     args = [torch.from_numpy(x).cuda() for x in workload.make()]
-    f = torch.compile(partial(workload.function, torch))
+    f = partial(workload.function, torch)
+    f = torch.compile(f) if is_compiled else f
     parameters = args[: workload.parameters]
 
     def value() -> None:
@@ -108,8 +122,10 @@ def jax_sides(workload: Workload) -> Sides:
 
 SIDES: dict[str, Callable[[Workload], Sides]] = {
     "CuPy": cupy_sides,
+    "cupy.fuse": fused_sides,
     "letir": letir_sides,
     "without kernels": partial(letir_sides, kernels="off"),
+    "PyTorch": partial(torch_sides, is_compiled=False),
     "torch.compile": torch_sides,
     "JAX": jax_sides,
 }

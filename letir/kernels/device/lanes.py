@@ -6,7 +6,7 @@ step; carried scalars are then combined.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -60,6 +60,20 @@ def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
 def has_waiting_lanes(kernel: Kernel) -> bool:
     """Whether one warp runs the kernel, and lanes load elements that other lanes have stored."""
     return spread_loop(kernel) is None and bool(shared_loops(kernel))
+
+
+def has_enough_steps(kernel: Kernel, sizes: Mapping[str, int]) -> bool:
+    """Whether an inner loop has steps for most lanes of a warp; else each thread works alone.
+
+    ``sizes``: the numbers of steps by the names of extents; numbers that a kernel computes are not
+    among them, and count as enough.
+    """
+    for loop in shared_loops(kernel):
+        extent = loop.extent
+        known = int(extent.value) if isinstance(extent, Number) else sizes.get(extent.name)
+        if known is None or known > LANES // 2:
+            return True
+    return False
 
 
 def _split_statements(body: tuple[Statement, ...]) -> tuple[list[Loop], list[Statement]]:

@@ -42,16 +42,20 @@ class Argument:
 
 @define(eq=False)
 class Launcher:
-    """Launches one kernel; the text is loaded once for each device and form."""
+    """Launches one kernel; the text is loaded once for each device and form.
+
+    ``shares``: whether the lanes of a warp share the steps of inner loops, where they can.
+    """
 
     kernel: Kernel
+    shares: bool = True
     functions: dict[tuple, Any] = field(factory=dict)
     prepared: BoundedCache = field(factory=lambda: BoundedCache(1 << 8))
     lanes: int = field(init=False)  # threads that take a step together
 
     @lanes.default
     def _lanes(self) -> int:
-        return LANES if shared_loops(self.kernel) else 1
+        return LANES if self.shares and shared_loops(self.kernel) else 1
 
     def launch(
         self,
@@ -101,7 +105,7 @@ class Launcher:
         rest = [np.int64(total), *map(np.int32, axes[1:]), *map(np.int64, sizes)]
         for along, (_, inner) in zip(spread, arrays, strict=True):
             rest += map(np.int64, (*along, *inner))
-        form = LaunchForm(len(axes), frozenset(numbers))
+        form = LaunchForm(len(axes), frozenset(numbers), self.shares)
         return PreparedLaunch(self, form, *self.grid(total), tuple(rest))
 
     def grid(self, total: int) -> tuple[tuple[int], tuple[int]]:

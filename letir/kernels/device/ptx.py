@@ -49,11 +49,13 @@ class LaunchForm:
     """The properties of a launch on which the text of the entry depends, besides the kernel.
 
     ``rank``: the number of axes over which the index of the outermost loop runs, the last one
-    fastest. ``numbers``: the names of arrays that are given as one number.
+    fastest. ``numbers``: the names of arrays that are given as one number. ``shares``: whether the
+    lanes of a warp share the steps of inner loops, see ``shared_loops``.
     """
 
     rank: int = 1
     numbers: frozenset[str] = frozenset()
+    shares: bool = True
 
 
 def ptx_text(kernel: Kernel, form: LaunchForm = LaunchForm()) -> str:
@@ -134,8 +136,9 @@ class _DeviceModule(ModuleText):
     def text(self) -> str:
         """The module."""
         kernel = self.kernel
-        self.outer, self.shared = spread_loop(kernel), shared_loops(kernel)
-        self.waits = has_waiting_lanes(kernel)
+        self.outer = spread_loop(kernel)
+        if self.form.shares:
+            self.shared, self.waits = shared_loops(kernel), has_waiting_lanes(kernel)
         notes = {"ptr": "ptr" if self.waits else "ptr noalias"}
         params = entry_parameters(kernel, self.form)
         parameters = [

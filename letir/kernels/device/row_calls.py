@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from letir.ast.bounded_cache import BoundedCache
 from letir.eval.float_warnings import KernelError
+from letir.kernels.device.lanes import has_enough_steps
 from letir.kernels.device.launches import (
     Argument,
     Launcher,
@@ -32,8 +33,8 @@ _PART = 1 << 10  # the fewest columns of one part of a row
 class RowsCall:
     """Calls a kernel with reductions: a warp takes one row, or a part of several.
 
-    Reductions over all rows are computed for each part, and CuPy reduces their results again.
-    ``shapes``: the shapes of the results.
+    If its loops are short, a thread takes it alone. Reductions over all rows are computed for each
+    part, and CuPy reduces their results again. ``shapes``: the shapes of the results.
     """
 
     lowered: RowKernel
@@ -42,7 +43,8 @@ class RowsCall:
 
     @cached_property
     def launcher(self) -> Launcher:
-        return Launcher(self.lowered.kernel)
+        kernel, columns = self.lowered.kernel, self.lowered.space.columns
+        return Launcher(kernel, has_enough_steps(kernel, {"m": self.part, "n": columns}))
 
     @cached_property
     def lead(self) -> tuple[int, ...]:

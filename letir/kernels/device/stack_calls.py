@@ -7,6 +7,7 @@ import numpy as np
 from attrs import define
 
 from letir.eval.float_warnings import KernelError
+from letir.kernels.device.lanes import has_enough_steps
 from letir.kernels.device.launches import Argument, Launcher, device_values, in_shape
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.scalar_lowering import has_c_order
@@ -27,7 +28,8 @@ class StackCall:
 
     @cached_property
     def launcher(self) -> Launcher:
-        return Launcher(self.lowered.kernel)
+        kernel, sizes = self.lowered.kernel, {**self.lowered.space.sizes, "l": self.part}
+        return Launcher(kernel, has_enough_steps(kernel, sizes))
 
     @cached_property
     def part(self) -> int:

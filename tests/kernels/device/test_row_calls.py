@@ -36,6 +36,22 @@ def test_columns_are_reduced_in_parts_of_the_rows(monkeypatch):
     np.testing.assert_allclose((x * x).mean(), mean.get(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("columns, threads", [(3, 64), (12, 64), (20, 64 * 32)])
+def test_a_thread_takes_a_short_row_alone(columns, threads):
+    """The lanes of a warp would wait for those that have a column."""
+    x = RNG.normal(size=(64, columns))
+
+    def f(x):
+        return np.exp(x - x.max(axis=1, keepdims=True)).sum(axis=1)
+
+    made = row_kernel(lt.trace(f, x), Space(x.shape, 0, 1))
+    with simulated_device() as cupy:
+        found = RowsCall(made, [(64,)])(cupy, moved(x))
+
+    assert [threads] == [grid * block for (grid,), (block,) in SimulatedModule.launches]
+    np.testing.assert_allclose(f(x), found.get(), rtol=1e-12)
+
+
 def test_a_reduction_of_nothing_is_left_to_cupy():
     x = np.ones((0, 3))
     made = row_kernel(lt.trace(lambda x: (x * x).sum(axis=0), x), Space(x.shape, 0, 1))
