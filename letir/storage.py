@@ -8,7 +8,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ad.gradient_validation import check_gradient
 from letir.ast import entry_point
 from letir.ast.terms import Lambda, Local, Ret
-from letir.ast.text.archive import MOST_BYTES, MOST_TEXT_BYTES
+from letir.ast.text.archive import MAX_BYTES, MAX_TEXT_BYTES
 from letir.ast.text.files import load_programs, save_programs
 from letir.errors import DTypeError, LetirError, ParseError
 
@@ -55,8 +55,8 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
 def load(
     path: str | os.PathLike,
     *,
-    max_bytes: int = MOST_BYTES,
-    max_text_bytes: int = MOST_TEXT_BYTES,
+    max_bytes: int = MAX_BYTES,
+    max_text_bytes: int = MAX_TEXT_BYTES,
     classes: Iterable[type] = (),
 ) -> Lambda | Gradient:
     """The program or Gradient in a file that ``save`` has written. Safe on untrusted files: nothing

@@ -31,7 +31,7 @@ os.environ.setdefault("LETIR_CHECK", "1")  # every pass is followed by ``check``
 # compiled kernels, not among the user's
 _KERNELS = Path(tempfile.gettempdir()) / f"letir-tests-{getpass.getuser()}"
 os.environ.setdefault("LETIR_CACHE_DIR", str(_KERNELS))
-object_cache._MOST_FILES = 1 << 14  # the tests have thousands, also those of the last commits
+object_cache._MAX_FILES = 1 << 14  # the tests have thousands, also those of the last commits
 
 _PACKAGE = Path(lt.__file__).parent
 

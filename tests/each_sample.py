@@ -21,7 +21,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.testing import SAMPLES, Sample
 
 _ONLY = os.environ.get("LETIR_OPERATION")  # all operations unless it is set
-_LONGEST_ARGUMENT = 200  # characters of an argument in a message
+_MAX_ARGUMENT = 200  # characters of an argument in a message
 
 
 def every_sample(op: Primitive, sample: Sample) -> bool:
@@ -43,7 +43,7 @@ def described(name: str, index: int, sample: Sample) -> str:
         else repr(arg)
         for arg in sample.args
     ]
-    operands = ", ".join(" ".join(arg.split())[:_LONGEST_ARGUMENT] for arg in args)
+    operands = ", ".join(" ".join(arg.split())[:_MAX_ARGUMENT] for arg in args)
     return f"sample {index} of {name}: operands ({operands}), attributes {dict(sample.attrs)}"
 
 
@@ -184,7 +184,7 @@ def _described_value(value) -> str:
     code = getattr(value, "__code__", None)
     if code is not None:
         return f"{value.__qualname__} of line {code.co_firstlineno}"
-    return " ".join(repr(value).split())[:_LONGEST_ARGUMENT]
+    return " ".join(repr(value).split())[:_MAX_ARGUMENT]
 
 
 def _test_over(law: Callable, cases: Callable, fixtures: Iterable[str] = ()) -> Callable:

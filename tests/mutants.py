@@ -42,7 +42,7 @@ COMPARISONS = {
     **{ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in"},
 }
 OPERATORS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.FloorDiv: "*", ast.Mod: "*"}
-MOST_TESTS, MOST_TESTS_IN_SESSION = 400, 150  # for one fault
+MAX_TESTS, MAX_TESTS_IN_SESSION = 400, 150  # for one fault
 SECONDS = 900  # for the tests of one fault: a fault may be an endless loop, which counts as caught
 
 
@@ -174,7 +174,7 @@ def tests_of(fault: Fault, items: list) -> list:
     if not of_line:
         of_line = [item for item in items if item.nodeid.partition("::")[0] in near]
         of_line = [item for item in of_line if concerns(item, fault)]
-    return sorted(of_line, key=partial(cost_of, near))[:MOST_TESTS_IN_SESSION]
+    return sorted(of_line, key=partial(cost_of, near))[:MAX_TESTS_IN_SESSION]
 
 
 def cost_of(near: list[str], item: Any) -> tuple[bool, bool]:
@@ -196,7 +196,7 @@ def is_caught(fault: Fault, copy: Path) -> bool:
     """Whether a test fails with the fault planted in a copy of the repository."""
     place = copy / fault.path
     before = place.read_text(encoding="utf-8")
-    tests = covering(fault)[:MOST_TESTS] or mirrored(fault.path)
+    tests = covering(fault)[:MAX_TESTS] or mirrored(fault.path)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:

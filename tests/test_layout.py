@@ -40,8 +40,8 @@ LOADING_ON_USE |= {
 LOADING_ON_USE |= {"executor/autodiff/__init__.py", "ops/as_numpy/__init__.py", "ast/__init__.py"}
 LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
-MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
-MOST_LINES, MOST_IN_FUNCTION = 400, 40
+MAX_FILES = 22  # about twenty, with __init__.py and conftest.py
+MAX_LINES, MAX_IN_FUNCTION = 400, 40
 LONGER_FUNCTIONS = {"eager/recorder.py: apply"}  # its docstring says why
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
 # folders with files of the same names, for the same families of operations or of functions
@@ -236,13 +236,13 @@ def test_no_folder_has_more_than_about_twenty_files():
     files = [path for part in (ROOT, top / "tests") for path in part.rglob("*.py")]
     sizes = Counter(str(path.parent.relative_to(top)) for path in files)
 
-    assert {} == {folder: n for folder, n in sizes.items() if n > MOST_FILES}
+    assert {} == {folder: n for folder, n in sizes.items() if n > MAX_FILES}
 
 
 def test_files_are_short():
     lengths = {name: len(path.read_text().splitlines()) for name, path in FILES.items()}
 
-    assert {} == {name: n for name, n in lengths.items() if n > MOST_LINES}
+    assert {} == {name: n for name, n in lengths.items() if n > MAX_LINES}
 
 
 def lines_of_body(function: ast.FunctionDef) -> int:
@@ -256,7 +256,7 @@ def test_functions_are_short():
         f"{name}: {function.name}"
         for name in FILES
         for function in functions_in(name, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if lines_of_body(function) > MOST_IN_FUNCTION
+        if lines_of_body(function) > MAX_IN_FUNCTION
     }
 
     assert longer == LONGER_FUNCTIONS

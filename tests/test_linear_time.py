@@ -33,7 +33,7 @@ from letir.visitors.usedef import use_counts
 from tests.test_depth import in_regions
 
 SHORT, LONG = 80, 320
-MOST_GROWTH = 1.1  # of the lines per bind; a quadratic part of 1 in 4,000 is found
+MAX_GROWTH = 1.1  # of the lines per bind; a quadratic part of 1 in 4,000 is found
 SCALAR = ArrayType(float)
 ONE = np.float64(1.0)
 
@@ -439,7 +439,7 @@ def test_a_function_is_linear_in_the_number_of_binds(function, shape):
     function(shape(SHORT // 2))
     short, long = (lines_per_bind(function, shape(n), n) for n in (SHORT, LONG))
 
-    assert long <= MOST_GROWTH * short
+    assert long <= MAX_GROWTH * short
 
 
 @pytest.mark.parametrize("function", RECORDINGS.values(), ids=RECORDINGS)
@@ -448,7 +448,7 @@ def test_a_recording_is_linear_in_the_number_of_guards(function):
     function(guarded(SHORT))
     short, long = (lines_per_bind(function, guarded(n), n) for n in (SHORT, LONG))
 
-    assert long <= MOST_GROWTH * short
+    assert long <= MAX_GROWTH * short
 
 
 def test_the_gradient_of_reading_every_element_is_linear():
@@ -461,7 +461,7 @@ def test_the_gradient_of_reading_every_element_is_linear():
         return count[0] / length
 
     pulled_back(LONG)
-    assert pulled_back(LONG) <= MOST_GROWTH * pulled_back(SHORT)
+    assert pulled_back(LONG) <= MAX_GROWTH * pulled_back(SHORT)
 
 
 def test_a_quadratic_function_is_detected():

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda
 
-_FEW = 64  # elements: larger arrays must not be kept alive by a cache
+_MAX_CACHED_SIZE = 64  # elements: larger arrays must not be kept alive by a cache
 
 # the attributes that hold programs; in a well-formed program no others do
 BODY_ATTRIBUTES = frozenset(
@@ -76,7 +76,7 @@ def holds_arrays(attrs: Attrs) -> bool:
 def _is_large(value) -> bool:
     kind = type(value)
     if kind is np.ndarray:
-        return value.size > _FEW
+        return value.size > _MAX_CACHED_SIZE
     if kind is Lambda:
         return value.memo(_has_large_constants)
     return kind is tuple and any(map(_is_large, value))

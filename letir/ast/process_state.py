@@ -154,7 +154,7 @@ _lock = new_lock()
 _pauses: set["paused_gc"] = set()  # under way
 _was_enabled = False
 _large = 0  # the number of large programs built so far
-_MANY = 50_000  # objects that a collection of the youngest generation may traverse
+_MAX_YOUNG_OBJECTS = 50_000  # objects that a collection of the youngest generation may traverse
 _COLLECT_EVERY = 8
 
 
@@ -180,7 +180,7 @@ class paused_gc(TemporaryChange):
             if self not in _pauses:
                 return
             if len(_pauses) == 1 and _was_enabled:
-                if gc.get_count()[0] >= _MANY:
+                if gc.get_count()[0] >= _MAX_YOUNG_OBJECTS:
                     _move_to_oldest_generation()
                 gc.enable()
             _pauses.remove(self)

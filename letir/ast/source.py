@@ -26,7 +26,7 @@ _F = TypeVar("_F", bound=Callable)
 # whether an error is what the program expects, so that its location is of no use
 ERROR_EXPECTED: ContextVar[bool] = ContextVar("error_expected", default=False)
 _LET_LINE, _USER_LINE = "\n  in ", "\n  at "
-_MOST_CHARACTERS = 60  # the length of an excerpt of source code
+_MAX_CHARACTERS = 60  # the length of an excerpt of source code
 
 
 @frozen
@@ -71,7 +71,7 @@ class Source:
             lines[-1] = lines[-1].encode()[:last_column].decode(errors="replace")
             lines[0] = lines[0].encode()[first_column:].decode(errors="replace")
         result = " ".join(" ".join(lines).split())
-        return result if len(result) <= _MOST_CHARACTERS else result[: _MOST_CHARACTERS - 3] + "..."
+        return result if len(result) <= _MAX_CHARACTERS else result[: _MAX_CHARACTERS - 3] + "..."
 
     def __str__(self):
         cell = _cell_of(self.file)

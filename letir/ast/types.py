@@ -44,7 +44,7 @@ class UndefType:
 
 Undef = UndefType()
 
-MOST_AXES = 64  # of an array in NumPy
+MAX_AXES = 64  # of an array in NumPy
 _types: WeakValueDictionary = WeakValueDictionary()  # one object per type: equality is identity
 _types_lock = new_lock()
 
@@ -131,9 +131,9 @@ def _as_shape(sizes: Any) -> tuple:
 
 def _refuse_sizes(shape: tuple) -> None:
     """Raise ShapeError or DTypeError unless all sizes are non-negative integers, or symbolic."""
-    if len(shape) > MOST_AXES:
+    if len(shape) > MAX_AXES:
         raise ShapeError(
-            f"an array has at most {MOST_AXES} axes in NumPy, this one would have {len(shape)}\n"
+            f"an array has at most {MAX_AXES} axes in NumPy, this one would have {len(shape)}\n"
             "  join axes with reshape"
         )
     for n in shape:

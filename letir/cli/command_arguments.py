@@ -23,7 +23,7 @@ from letir.tracing.checks.user_functions import parameters_text
 FORMS = "write a .npy file or a number"
 _TRACED_FORMS = f"{FORMS}, or a type such as 'float64[n, 3]' for an argument without a value"
 _TYPE_FORM = "write a dtype and a size for each axis, as in 'float64[n, 3]'"
-_MOST_NAMES = 12  # the most functions that an error lists
+_MAX_NAMES = 12  # the most functions that an error lists
 _TYPE = re.compile(TYPE)
 _LIKE_A_TYPE = re.compile(r"\s*[a-z]+\d*\*?\s*\[.*")  # also without its end, or malformed
 
@@ -35,8 +35,8 @@ def function_in(place: str) -> Callable:
     result = getattr(module, name, None)
     if not callable(result):
         names = _function_names(module)
-        if len(names) > _MOST_NAMES:
-            names = [*difflib.get_close_matches(name, names, _MOST_NAMES, 0), "others"]
+        if len(names) > _MAX_NAMES:
+            names = [*difflib.get_close_matches(name, names, _MAX_NAMES, 0), "others"]
         raise LetirError(
             f"{file} has no function {name!r}; it has {', '.join(names) or 'none'}\n"
             "  name one of them"

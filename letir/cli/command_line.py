@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from letir import __version__
-from letir.ast.text.archive import MOST_BYTES, MOST_TEXT_BYTES
+from letir.ast.text.archive import MAX_BYTES, MAX_TEXT_BYTES
 from letir.cli.program_commands import (
     check_command,
     demo_command,
@@ -52,8 +52,8 @@ FILE = cli_option("file", metavar="FILE", help="a saved program, or an ONNX mode
 _LIMITS = tuple(
     cli_option(name, type=int, default=most, metavar="N", help=f"{about} (default: %(default)s)")
     for name, most, about in (
-        ("--max-bytes", MOST_BYTES, "the most bytes that a saved program may unpack to"),
-        ("--max-text-bytes", MOST_TEXT_BYTES, "the most bytes of text in it"),
+        ("--max-bytes", MAX_BYTES, "the most bytes that a saved program may unpack to"),
+        ("--max-text-bytes", MAX_TEXT_BYTES, "the most bytes of text in it"),
     )
 )
 SIZES = cli_option(

@@ -28,7 +28,7 @@ current_state: Callable = partial(int) if ERROR_STATE is None else ERROR_STATE.g
 PLACES: dict[Any, Callable] = {}
 # The files whose functions set a state for the operations that they compute.
 SETTING_FILES: set[str] = {__file__}
-_MOST = 256
+_MAX_STATES = 256
 
 
 KERNEL = "letir kernel"  # how the names of kernels' ufuncs begin
@@ -77,11 +77,11 @@ class _States(dict):
     mode = "log"  # calls the handler
 
     def __missing__(self, current: Any) -> Any:
-        if len(self) >= _MOST:  # each errstate has its own object
+        if len(self) >= _MAX_STATES:  # each errstate has its own object
             self.clear()
         result = self[current] = None if ERROR_STATE is None else self.make_state()
         if result is not None:
-            if len(_REPLACED) >= 3 * _MOST:
+            if len(_REPLACED) >= 3 * _MAX_STATES:
                 for table in (_REPLACED, LOUD, QUIET, STRICT, RAISING, *_REGIONS.values()):
                     table.clear()  # together: each state that they give is in _REPLACED
             _REPLACED[result] = current
@@ -114,7 +114,7 @@ class _KernelStates(dict):
     """
 
     def __missing__(self, state: Any) -> int:
-        if len(self) >= _MOST:
+        if len(self) >= _MAX_STATES:
             self.clear()
         modes = np.geterr()
         handles = not {"call", "log", "print"}.isdisjoint(modes.values())

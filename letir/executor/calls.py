@@ -34,10 +34,10 @@ from letir.plan.plan import Miss
 from letir.tracing.entry import IN_PYTHON
 
 _LOG = logging.getLogger("letir.plan")
-_MOST_LINES = 3  # lines of guards that a reason names
+_MAX_LINES = 3  # lines of guards that a reason names
 PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
-_MOST_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
+_MAX_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
 
 
 @define(eq=False)
@@ -74,7 +74,7 @@ def _failed_guard(error: GuardError, version: Any) -> str:
     message = str(error).partition("\n")[0]
     guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
     lines = dict.fromkeys([bind.source.short for bind in guards])
-    places = " or ".join(lines) if 0 < len(lines) <= _MOST_LINES else ""
+    places = " or ".join(lines) if 0 < len(lines) <= _MAX_LINES else ""
     return f"a guard failed{' at ' + places if places else ''}: {message}"
 
 
@@ -121,7 +121,7 @@ def add_quick_call(
     executor: Any, record: tuple, args: tuple, kwargs: dict, leaves: Sequence
 ) -> None:
     """From now on, try this plan first for calls of ``executor`` with arguments of this kind."""
-    if executor.quick_made < _MOST_QUICK:
+    if executor.quick_made < _MAX_QUICK:
         quick = LATE_BOUND["quick_call"](executor, record, args, kwargs, leaves)
         if quick is not None:
             executor.quick_made += 1

@@ -24,7 +24,7 @@ from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes.fusion.clustering import (
-    LEAST_ITEMS,
+    MIN_ITEMS,
     is_worth_kernel,
     work_alone,
     work_around,
@@ -35,7 +35,7 @@ from letir.plan.plan import Plan, plan_of
 
 _LOG = logging.getLogger("letir.plan")
 _LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
-_LEAST_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
+_MIN_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 _CALLS_UNTIL_QUICK = 8
 
 
@@ -279,7 +279,7 @@ def _is_long_chain(fn: Lambda) -> bool:
 
 def _may_have_tables(fn: Lambda) -> bool:
     """Whether a program has enough operations for a table of instructions to save time."""
-    return _count_operations(fn) >= _LEAST_IN_TABLE
+    return _count_operations(fn) >= _MIN_IN_TABLE
 
 
 def _count_operations(fn: Lambda) -> int:
@@ -315,7 +315,7 @@ def _moves_elements(op: Primitive) -> bool:
 
 def _is_long(arg: Arg) -> bool:
     shape: tuple = getattr(arg.type, "shape", ())
-    return bool(shape) and type(shape[0]) is int and shape[0] >= LEAST_ITEMS
+    return bool(shape) and type(shape[0]) is int and shape[0] >= MIN_ITEMS
 
 
 def _may_have_kernels(fn: Lambda) -> bool:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
 _NO_PLAN: Any = SimpleNamespace(), None, None, None, None
-_MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
+_MAX_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
 class Executor(Generic[P, R]):
@@ -76,7 +76,7 @@ class Executor(Generic[P, R]):
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
         self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
-        self.keys = BoundedCache(_MOST_KEYS)  # plans by the short keys of calls
+        self.keys = BoundedCache(_MAX_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.as_python: tuple = ()  # argument types for which the Python function is called
         self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick``

@@ -35,7 +35,7 @@ _AS_PYTHON = (
     "most calls needed another plan than the calls before, or the function changes what it reads, "
     "or SciPy's own functions take less time"
 )
-_MOST_LINES = 40  # lines of binds in the text; of more binds the slowest are shown
+_MAX_LINES = 40  # lines of binds in the text; of more binds the slowest are shown
 
 
 @frozen
@@ -113,9 +113,9 @@ class Explanation:
     @property
     def chosen(self) -> Sequence[BindReport]:
         """The binds shown in the text: all, or the slowest, in program order."""
-        if len(self.binds) <= _MOST_LINES:
+        if len(self.binds) <= _MAX_LINES:
             return self.binds
-        ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:_MOST_LINES]
+        ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:_MAX_LINES]
         chosen_ids = set(map(id, ranked))
         return [bind for bind in self.binds if id(bind) in chosen_ids]
 

@@ -36,7 +36,7 @@ from letir.transforms.jitted_functions import Transform
 _INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # the object whose method is called
 _ROOT = "self"
 _PLAIN = frozenset([int, float, bool, str, type(None)])
-_MOST_STATES = 256
+_MAX_STATES = 256
 
 
 @frozen
@@ -148,7 +148,7 @@ def _mirrored_method(method: Callable) -> Callable:
     return function
 
 
-@functools.lru_cache(_MOST_STATES)
+@functools.lru_cache(_MAX_STATES)
 def holds_attributes_only(kind: type) -> bool:
     """Whether the parts of an object of this class are the items of its ``__dict__``."""
     slots = {name for cls in kind.__mro__ for name in cls.__dict__.get("__slots__", ())}
@@ -353,7 +353,7 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
         with executor.lock:
             if executor.method is None:
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
-                method.states = BoundedCache(_MOST_STATES)  # of plain objects, by key
+                method.states = BoundedCache(_MAX_STATES)  # of plain objects, by key
                 method.series = {}  # numbers of calls of the Python function, by class of object
                 method.missed_calls = zip(method.calls, method.missed, strict=True)
                 holder: Any = SimpleNamespace()

@@ -4,7 +4,7 @@ from typing import Any
 
 _SERIES = 8  # calls without a plan in a row, after which most calls look for no plan
 _NEVER = 1 << 62  # stands for such a number of calls if no call looks for a plan
-_MOST_PARTS = 500  # of an object, if calls still look for a plan after such a series
+_MAX_PARTS = 500  # of an object, if calls still look for a plan after such a series
 
 
 def is_in_series(on_arrays: Any, kind: type) -> bool:
@@ -34,7 +34,7 @@ def count_in_series(on_arrays: Any, kind: type, parts: int | None) -> None:
     """
     if parts is not None:
         number = on_arrays.series.get(kind, 0)
-        is_last = number >= _SERIES and parts > _MOST_PARTS
+        is_last = number >= _SERIES and parts > _MAX_PARTS
         # longer series have been counted in ``is_in_series``
         on_arrays.series[kind] = _NEVER if is_last else number + (number < _SERIES)
     elif on_arrays.series:

@@ -49,7 +49,7 @@ def _copy_error(error: Exception) -> Exception:
     return error
 
 
-_LONGEST_WAIT = 1 << 8  # calls
+_MAX_WAIT = 1 << 8  # calls
 
 
 class PlanCache:
@@ -144,7 +144,7 @@ class PlanCache:
     def waits(self, number: int) -> bool:
         """Whether call ``number`` is not recorded, since recordings failed several times."""
         last, count = self.last_failure
-        return count > 3 and number - last <= min(1 << count, _LONGEST_WAIT)
+        return count > 3 and number - last <= min(1 << count, _MAX_WAIT)
 
     def _make_room(self, new: Entry) -> None:
         """Evict the least recently used entries."""

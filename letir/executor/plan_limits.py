@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 _LOG = logging.getLogger("letir.plan")
-_LONGEST_WAIT = 1 << 8  # calls
-_MOST_COMPILES = 40  # of an executor, if at least half of its calls compile
-_FEW, _MANY = 6, 10  # the fewest compiles before a warning: while plans wait, and otherwise
+_MAX_WAIT = 1 << 8  # calls
+_MAX_COMPILES = 40  # of an executor, if at least half of its calls compile
+_MIN_WAITING_COMPILES, _MIN_COMPILES = (
+    6,
+    10,
+)  # the fewest compiles before a warning: while plans wait, and otherwise
 
 
 def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
@@ -25,7 +28,7 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
     is_open = bool(entry.plans or executor.families.family_of(request.spec).refused)
     is_open = is_open or _changes_its_object(executor, request.number)
     version = len(entry.plans) or (compiles if is_open else 0)
-    is_many = compiles >= _MOST_COMPILES and 2 * compiles >= request.number
+    is_many = compiles >= _MAX_COMPILES and 2 * compiles >= request.number
     number, missed = executor.cache.last_compile
     calls = max(0, request.number - number)  # another thread may compile at a later call
     is_useless = 2 * (counter_value(executor.missed) - missed) > calls
@@ -37,8 +40,8 @@ def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
         executor.forget_keys()
         _LOG.info("%s: called as Python from now on", executor_name(executor.f))
     is_python = entry.runs_python or waits
-    is_most = compiles >= _MANY and 4 * compiles >= 3 * request.number
-    if entry.runs_python or is_most or (waits and is_useless and compiles >= _FEW):
+    is_most = compiles >= _MIN_COMPILES and 4 * compiles >= 3 * request.number
+    if entry.runs_python or is_most or (waits and is_useless and compiles >= _MIN_WAITING_COMPILES):
         _warn_of_compiles(executor, request, entry.key, is_python)
     if is_python and not entry.plans:
         executor.cache.remove(entry)  # other threads come this far before they see the flag
@@ -57,7 +60,7 @@ def _changes_its_object(executor: "Executor", number: int) -> bool:
 def _wait_before(version: int) -> int:
     """The number of calls between the compiles of plan number ``version`` - 1 and this plan."""
     further = version - PLANS_AT_ONCE
-    return 0 if further < 0 else min(1 << (further + 2), _LONGEST_WAIT)
+    return 0 if further < 0 else min(1 << (further + 2), _MAX_WAIT)
 
 
 def _warn_of_compiles(

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 _LOG = logging.getLogger("letir.plan")
-_MOST_OBJECTS = 1_000  # objects that are searched for state before a recording
-_MOST_OF_OBJECTS = 4_000  # the same of a method, which often changes some
+_MAX_OBJECTS = 1_000  # objects that are searched for state before a recording
+_MAX_OF_OBJECTS = 4_000  # the same of a method, which often changes some
 _PLAIN_EACH = 4  # plain values for each of these objects
 _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
@@ -122,7 +122,7 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    most = _MOST_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MOST_OBJECTS
+    most = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), most)
     before = [contents_of(holder) for holder in holders]
     try:
@@ -272,7 +272,7 @@ def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
     return [type(value), *[space[name] for name in names]]
 
 
-def captured_state(roots: list, most: int = _MOST_OBJECTS) -> tuple[list, list, bool]:
+def captured_state(roots: list, most: int = _MAX_OBJECTS) -> tuple[list, list, bool]:
     """(iterators, objects that hold values, whether these are all) in ``most`` visited objects."""
     iterators: list = []
     holders: list = []

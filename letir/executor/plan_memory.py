@@ -21,7 +21,7 @@ from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.reused_operands import reuse_test
 from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, OTHER
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 
 
 @frozen
@@ -54,7 +54,7 @@ class PlanMemory:
 
     def __str__(self):
         about = "" if self.is_exact else "about "
-        rows = [(f"{array.bytes:,}", array.text, array.line) for array in self.held[:_MOST_LINES]]
+        rows = [(f"{array.bytes:,}", array.text, array.line) for array in self.held[:_MAX_LINES]]
         width = max([len(row[0]) for row in rows], default=0)
         lines = [f"  {size:>{width}}  {text}  {line}".rstrip() for size, text, line in rows]
         omitted = len(self.held) - len(rows)

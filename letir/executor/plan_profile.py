@@ -22,8 +22,8 @@ from letir.plan.plan import Plan
 from letir.plan.slot_allocation import OTHER
 
 _RUNS = 3  # the fastest is shown: the first one fills caches
-_MOST_LINES = 40
-_MOST_NAMES = 6
+_MAX_LINES = 40
+_MAX_NAMES = 6
 
 
 @frozen
@@ -66,7 +66,7 @@ class PlanProfile:
         """A row for each of the slowest groups, the slowest first, under the ``heads``."""
         result: list[tuple[str, ...]] = []
         for group in sorted(self.groups, key=lambda group: group.seconds, reverse=True)[
-            :_MOST_LINES
+            :_MAX_LINES
         ]:
             rate = group.bytes / group.seconds / 1e9 if group.seconds else 0.0
             share = group.seconds / self.seconds if self.seconds else 0.0
@@ -194,7 +194,7 @@ def _operation_name(bind: Bind) -> str:
 
 def _first_names(names: list[str]) -> str:
     """The first of some names."""
-    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+    return ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
 
 
 def _group_time(steps: list[StepTime]) -> GroupTime:

@@ -28,9 +28,9 @@ from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-_MOST_TEXT = 160
+_MAX_TEXT = 160
 _NOT_TRIED_AGAIN = (MemoryError, RecursionError, Warning)
-_MOST_OBJECTS = 100_000  # that are searched after a recording that raises
+_MAX_OBJECTS = 100_000  # that are searched after a recording that raises
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -83,7 +83,7 @@ def _nesting_text(spec: ArgumentSpec) -> str:
     """The nesting of arguments, abbreviated if it is long: (x, {"a": y}) is (*, {'a': *})."""
     args, kwargs = spec.tree.children()
     text = ", ".join([str(Tree(args)), *([str(Tree(kwargs))] if kwargs.num_leaves else [])])
-    return text if len(text) <= _MOST_TEXT else text[: _MOST_TEXT - 4] + " ..."
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 4] + " ..."
 
 
 def _leaf_words(word: str, now: Any, before: Any) -> str:
@@ -174,7 +174,7 @@ def state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
     ``do`` makes the recording again. The objects are those that its function reaches; to search so
     many of them before every recording would take too long.
     """
-    iterators, holders, is_all = captured_state(roots, _MOST_OBJECTS)
+    iterators, holders, is_all = captured_state(roots, _MAX_OBJECTS)
     before = [contents_of(holder) for holder in holders]
     if iterators or not is_all:
         return False, holders, before

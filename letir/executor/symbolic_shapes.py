@@ -27,9 +27,9 @@ from letir.plan.effect_log import is_guard
 from letir.plan.plan import plan_of
 
 _LOG = logging.getLogger("letir.plan")
-_LEAST = 2  # the smallest value of a symbolic size
-_MOST_REFUSED = 3  # failed attempts for one function and rank
-_MOST_TRIED = 8  # with retries for larger sizes
+_MIN_SIZE = 2  # the smallest value of a symbolic size
+_MAX_REFUSED = 3  # failed attempts for one function and rank
+_MAX_TRIED = 8  # with retries for larger sizes
 
 
 class NoSymbolicProgram(LetirError):
@@ -84,7 +84,7 @@ class ShapeFamilies:
         proposal = _propose_symbols(family.first, spec)
         if proposal is None:
             family.first = spec  # the previous spec had sizes too small for symbols
-        is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
+        is_new = proposal not in family.refused and len(family.refused) < _MAX_REFUSED
         return proposal if is_new else None
 
     def remember_plan(self, spec: ArgumentSpec, named: ArgumentSpec) -> None:
@@ -116,11 +116,7 @@ class ShapeFamilies:
         family.refused[named] = text
         retries = [retry for retry in family.retries if retry != named]
         larger = _from_least(named, reason.least)
-        if (
-            larger is not None
-            and larger not in family.refused
-            and len(family.refused) < _MOST_TRIED
-        ):
+        if larger is not None and larger not in family.refused and len(family.refused) < _MAX_TRIED:
             retries.append(larger)  # for this spec, or for larger ones that come later
         family.retries = retries
         _LOG.debug("no plan for (%s): %s", named, reason)
@@ -128,7 +124,7 @@ class ShapeFamilies:
 
 def _rank_of(spec: ArgumentSpec) -> ArgumentSpec:
     """The spec with one size in place of all."""
-    return spec.with_arrays([s.with_shape((_LEAST,) * s.kind.ndim) for s in spec.arrays])
+    return spec.with_arrays([s.with_shape((_MIN_SIZE,) * s.kind.ndim) for s in spec.arrays])
 
 
 def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
@@ -143,12 +139,12 @@ def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec 
         for n, m in zip(a.kind.shape, b.kind.shape, strict=True):
             if n == m and not same:
                 shape.append(n)
-            elif min(n, m) < _LEAST:
+            elif min(n, m) < _MIN_SIZE:
                 if not same:
                     return None
                 shape.append(n)
             else:
-                shape.append(names.setdefault((n, m), Size.named(f"n{len(names)}") + _LEAST))
+                shape.append(names.setdefault((n, m), Size.named(f"n{len(names)}") + _MIN_SIZE))
         arrays.append(a.with_shape(tuple(shape)))
     return first.with_arrays(arrays) if names else None
 

@@ -19,7 +19,7 @@ from letir.executor.executor import Executor
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
-_MOST = 64  # transforms per executor: new functions among their options would accumulate
+_MAX_TRANSFORMS = 64  # transforms per executor: new functions among their options would accumulate
 
 
 def transformed_executor(executor: Executor, transform: Transform) -> Any:
@@ -54,7 +54,7 @@ def _cached_executor(executor, key: tuple | None, make: Callable):
         # no donation: the backward pass reads the arguments again
         result = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
-            while len(cached) >= _MOST:
+            while len(cached) >= _MAX_TRANSFORMS:
                 cached.pop(next(iter(cached)), None)
             # setdefault: concurrent threads get the same executor
             result = cached.setdefault(key, result)

@@ -20,7 +20,7 @@ from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 Scalars = np.ndarray  # has dtype object
 ArrayForm = Callable[..., Scalars]
-_MOST_TERMS = 256  # products of elements in the sums of an einsum
+_MAX_TERMS = 256  # products of elements in the sums of an einsum
 
 
 def array_form_of(name: str | None) -> ArrayForm | None:
@@ -162,7 +162,7 @@ def _einsum(b: Builder, *xs: Scalars, subscripts: str, optimize: Any = False) ->
         sizes |= dict(zip(labels, x.shape, strict=True))
     if any(x.shape != tuple([sizes[c] for c in labels]) for labels, x in operands):
         raise TypeError("axes of length 1 that are broadcast")
-    if math.prod(sizes.values()) > _MOST_TERMS or not _is_c_order(subscripts, xs):
+    if math.prod(sizes.values()) > _MAX_TERMS or not _is_c_order(subscripts, xs):
         raise TypeError("a large sum, or results in another memory order")
     order = out + "".join([c for c in sizes if c not in out])
     rows: dict[tuple[int, ...], list] = {}

@@ -11,7 +11,7 @@ from letir.eval.float_warnings import KERNEL
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_lowering import (
-    MOST_ARRAYS,
+    MAX_ARRAYS,
     NoKernel,
     ScalarLowering,
     expect_known,
@@ -59,7 +59,7 @@ class _Lowering(ScalarLowering):
         shape = body.binds[-1].binders[0].type.shape
         inputs = [_input_array(f"x{n}", p.type, shape) for n, p in enumerate(body.params)]
         outputs = [_output_array(body, n, arg, shape) for n, arg in enumerate(body.ret.args)]
-        if not 0 < len(inputs) + len(outputs) <= MOST_ARRAYS:
+        if not 0 < len(inputs) + len(outputs) <= MAX_ARRAYS:
             raise NoKernel
         n = b.extent("n")
         with b.loop(n) as i:

@@ -11,14 +11,14 @@ from letir.kernels.row_passes import Reduction, RowPasses, Space
 from letir.kernels.row_products import products_as_sums
 from letir.kernels.scalar_lowering import NoKernel
 
-_MOST_UNROLLED = 8  # columns that are computed without a loop
+_MAX_UNROLLED = 8  # columns that are computed without a loop
 
 
 def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
     """The kernel of a group with reductions, from its body; None if NumPy has to compute it."""
     try:
         passes = RowPasses(products_as_sums(body), space, is_exact)
-        lowering = _FewColumns if space.columns <= _MOST_UNROLLED else RowLowering
+        lowering = _FewColumns if space.columns <= _MAX_UNROLLED else RowLowering
         return lowering(is_exact, passes=passes).kernel()
     except (NoKernel, TypeError):
         return None

@@ -17,7 +17,7 @@ from letir.eval.float_warnings import KERNEL
 from letir.kernels.loop_language import Array, Kernel, Operand, Scalar
 from letir.kernels.loop_parts import LoopParts, known_rows
 from letir.kernels.scalar_forms import any_scalar_name, is_of_python_integers, scalar_name
-from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel
+from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel
 from letir.kernels.unrolled_groups import (
     Places,
     Unrolling,
@@ -26,10 +26,10 @@ from letir.kernels.unrolled_groups import (
     known_type,
 )
 
-_MOST_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
-MOST_STEPS = 1 << 20  # the most steps of one call, so that Python can handle signals between calls
-MOST_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
-_MOST_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
+_MAX_SCALARS = 2_500  # the most scalars of a kernel, which bounds LLVM's time
+MAX_STEPS = 1 << 20  # the most steps of one call, so that Python can handle signals between calls
+MAX_COUNT = 1 << 50  # the largest initial value of a Python integer that a loop carries
+_MAX_ADDED = 1 << 10  # the largest increment: 2,500 of them in 2**40 steps add up to 2**62
 _INDEX = np.dtype("int64")
 _STEPS = "steps"  # the name of the number of steps of a ``scan`` that is unknown until the call
 
@@ -40,7 +40,7 @@ class LoopKernel:
 
     Its inputs are ``operands``; the arrays of a ``scan`` are passed as a whole. Its outputs are the
     results of the loop, without iteration numbers. A ``while_loop`` also returns the number of
-    steps that it made: at most ``MOST_STEPS`` in one call, or the length of the stacked results.
+    steps that it made: at most ``MAX_STEPS`` in one call, or the length of the stacked results.
     """
 
     kernel: Kernel
@@ -78,7 +78,7 @@ def _has_forms(body: Lambda) -> bool:
 def is_count(bind: Bind) -> bool:
     """Whether a bind compares Python integers, or adds a small constant to a Python integer.
 
-    A counter used only by such binds stays within 64 bits if it begins below ``MOST_COUNT``.
+    A counter used only by such binds stays within 64 bits if it begins below ``MAX_COUNT``.
     """
     if bind.op.role == "fused":
         body = bind.attrs["body"]
@@ -86,7 +86,7 @@ def is_count(bind: Bind) -> bool:
     if not is_of_python_integers(bind):
         return False
     python = bind.op.python
-    small = [type(x) is Const and abs(x.value) <= _MOST_ADDED for x in bind.args]
+    small = [type(x) is Const and abs(x.value) <= _MAX_ADDED for x in bind.args]
     return python.compares or (python.is_sum and sum(small) == 1)
 
 
@@ -121,7 +121,7 @@ class _LoopLowering(Unrolling):
     def finish_kernel(self, loop: LoopParts, inputs: list, operands: tuple) -> LoopKernel:
         """The kernel that consists of the statements built so far."""
         arrays = (*inputs, *self.outputs)
-        if not self.outputs or len(arrays) > MOST_ARRAYS:
+        if not self.outputs or len(arrays) > MAX_ARRAYS:
             raise NoKernel
         signature = "->".join([",".join(map(core_of, part)) for part in (inputs, self.outputs)])
         sizes = dict.fromkeys([name for array in arrays for name in array.extents[1:]])
@@ -162,7 +162,7 @@ class _LoopLowering(Unrolling):
         b, zero = self.builder, self.builder.number(0, _INDEX)
         first = self.scalars_of(self.first_values(loop))
         has_rows = len(loop.body.ret.args) > len(loop.carry)
-        most = self.n_rows if has_rows else b.number(MOST_STEPS, _INDEX)
+        most = self.n_rows if has_rows else b.number(MAX_STEPS, _INDEX)
         with b.repeat(zero, *first) as step:
             goes_on = self.loop_condition(loop, step.carried[1:])
             step.holds(b.let("and", goes_on, b.let("lt", step.carried[0], most)))
@@ -207,7 +207,7 @@ class _LoopLowering(Unrolling):
     # ---- all loops ----
 
     def add(self, bind: Bind) -> None:
-        if self.builder.count > _MOST_SCALARS:
+        if self.builder.count > _MAX_SCALARS:
             raise NoKernel
         if bind.op.bodies is None or bind.op.bodies.loop is None:
             super().add(bind)

@@ -18,7 +18,7 @@ from attrs import asdict, evolve, fields, frozen
 from letir.ast import LATE_BOUND
 
 _LOG = logging.getLogger("letir")
-_MOST_BYTES = 1 << 20  # of a file of costs
+_MAX_BYTES = 1 << 20  # of a file of costs
 # the names of AVX-512 in the lists of NumPy 2.4 and of earlier versions
 _AVX512 = frozenset(["X86_V4", "AVX512_SKX"])
 
@@ -95,7 +95,7 @@ def costs_file() -> str | None:
 def saved_values(file: str) -> dict[str, Any]:
     """The values in a file of costs, by processor. Raises OSError or ValueError."""
     with open(file, "rb") as opened:
-        result = json.loads(opened.read(_MOST_BYTES))
+        result = json.loads(opened.read(_MAX_BYTES))
     if type(result) is not dict:
         raise ValueError("it has no values by processor")
     return result

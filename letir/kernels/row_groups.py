@@ -15,10 +15,10 @@ from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses
-from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, expect_known
+from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, expect_known
 
 _Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
-SHORT = 64  # columns of a row whose length is part of the kernel
+MAX_SHORT_ROW = 64  # columns of a row whose length is part of the kernel
 _BLOCK = 8  # a block of a sum has 2 ** 8 elements
 IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
 
@@ -44,14 +44,14 @@ class RowLowering(ScalarLowering):
         """The kernel."""
         self.declare_arrays()
         arrays = (*self.inputs.values(), *self.scratch, *self.outputs)
-        if len(arrays) > MOST_ARRAYS:
+        if len(arrays) > MAX_ARRAYS:
             raise NoKernel
         b = self.builder
         letters = "olmn" if self.passes.space.is_stacked else "omn"
         extents = {letter: b.extent(letter) for letter in letters}
         columns = self.passes.space.columns
         # a length that is known: LLVM chooses vectors that fit the row
-        self.n = b.number(columns, "i8") if columns <= SHORT else extents["n"]
+        self.n = b.number(columns, "i8") if columns <= MAX_SHORT_ROW else extents["n"]
         self.m = extents["m"]
         self.emit(extents)
         # NumPy gives the lengths of axes in the order in which the signature names them
@@ -248,7 +248,7 @@ class RowLowering(ScalarLowering):
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
         kinds = [reduction.accumulator for reduction in now if reduction.kind not in IN_MEMORY]
-        if self.passes.space.columns <= SHORT:  # a single block
+        if self.passes.space.columns <= MAX_SHORT_ROW:  # a single block
             begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
             ended = self.emit_elements(stage, now, begun)
             return [kind.of_block(b, own) for kind, own in zip(kinds, ended, strict=True)]

@@ -14,8 +14,8 @@ from letir.ops.elementwise.ufuncs import mul
 from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
-_LEAST_ELEMENTS = 1 << 18  # of the matrix: a smaller one stays in the cache between two calls
-_LEAST_ROW, _MOST_ROW = (
+_MIN_ELEMENTS = 1 << 18  # of the matrix: a smaller one stays in the cache between two calls
+_MIN_ROW, _MAX_ROW = (
     32,
     1 << 12,
 )  # elements of a row: few save no time, many leave the cache
@@ -54,7 +54,7 @@ def paired_products(binds: Iterable[Bind]) -> frozenset[Local]:
         if is_product(bind) and all(type(arg) is Local for arg in bind.args):
             matrix, _ = operands_of_product(bind)
             n_rows, n_columns = matrix.type.shape
-            if n_rows * n_columns >= _LEAST_ELEMENTS and _LEAST_ROW <= n_columns <= _MOST_ROW:
+            if n_rows * n_columns >= _MIN_ELEMENTS and _MIN_ROW <= n_columns <= _MAX_ROW:
                 sides = products.setdefault(matrix, ([], []))
                 sides[multiplies_rows(bind)].append(bind.binders[0])
     pairs = [[*left, *right] for left, right in products.values() if left and right]

@@ -16,7 +16,7 @@ from letir.kernels.scalar_forms import form_of, may_raise_flags, scalar_name, se
 from letir.ops.define.records import promotion_type
 
 DTYPES = frozenset(np.dtype(c) for c in "?bhilqBHILQfd")
-MOST_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
+MAX_ARRAYS = 30  # NumPy's ufuncs take at least 32 arrays
 
 
 class NoKernel(Exception):

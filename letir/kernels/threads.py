@@ -21,7 +21,7 @@ from letir.errors import DTypeError
 
 _VARIABLE = "LETIR_NUM_THREADS"
 _PATIENCE = 0.05  # seconds until a caller looks again, if it missed that the helpers have ended
-_MOST_RESTING = 63  # the most calls in a row without helpers
+_MAX_RESTING = 63  # the most calls in a row without helpers
 _set_by_user: list[int] = []  # the argument of ``set_num_threads``, or empty
 
 
@@ -237,7 +237,7 @@ class _Pool:
     def note_time(self, seconds: float, alone: float) -> None:
         """Take note of the time of a call, and of the time that its caller alone would take."""
         if seconds > alone:
-            self.resting = self.pause = min(2 * self.pause + 1, _MOST_RESTING)
+            self.resting = self.pause = min(2 * self.pause + 1, _MAX_RESTING)
         else:
             self.pause //= 2
 

@@ -24,18 +24,18 @@ from letir.kernels.loop_language import Array, Kernel, Number, Operand
 from letir.kernels.scalar_forms import form_of, scalar_name
 from letir.kernels.scalar_lowering import (
     DTYPES,
-    MOST_ARRAYS,
+    MAX_ARRAYS,
     NoKernel,
     has_c_order,
     operand_dtypes,
 )
 
 # the most elements of a value in the group; operands need no code and may have more
-MOST_ELEMENTS = 1 << 12
+MAX_ELEMENTS = 1 << 12
 # the most loads and stores: LLVM's time grows with the square of their number
-_MOST_ACCESSES = 600
+_MAX_ACCESSES = 600
 # the fewest elements of a result whose unchanged elements a loop copies
-_LEAST_COPIED = 64
+_MIN_COPIED = 64
 Places = np.ndarray  # contains element numbers
 
 
@@ -97,7 +97,7 @@ class Unrolling:
             for n, arg in enumerate(body.ret.args)
         ]
         arrays = (*inputs, *outputs)
-        if not outputs or len(arrays) > MOST_ARRAYS:
+        if not outputs or len(arrays) > MAX_ARRAYS:
             raise NoKernel
         signature = "->".join([",".join(map(core_of, part)) for part in (inputs, outputs)])
         extent = self.builder.extent("calls")
@@ -153,14 +153,14 @@ class Unrolling:
     def note_accesses(self, count: int) -> None:
         """Raise NoKernel for more loads and stores than LLVM compiles in a short time."""
         self.accesses += count
-        if self.accesses > _MOST_ACCESSES:
+        if self.accesses > _MAX_ACCESSES:
             raise NoKernel
 
     def is_copied_by_loop(self, array: Array, places: Places) -> np.ndarray:
         """Whether a loop copies each element, from the input with most of the elements."""
         shape = np.shape(places)
         none = np.zeros(shape, bool)
-        if none.size < _LEAST_COPIED:
+        if none.size < _MIN_COPIED:
             return none
         for start, source, kind in self.inputs:
             if kind != shape or source.dtype != array.dtype:
@@ -201,7 +201,7 @@ class Unrolling:
             raise NoKernel
         for binder, places in zip(bind.binders, results, strict=True):
             aval = known_type(binder.type)
-            if np.shape(places) != aval.shape or aval.size > MOST_ELEMENTS:
+            if np.shape(places) != aval.shape or aval.size > MAX_ELEMENTS:
                 raise NoKernel
             self.places[binder] = np.asarray(places)
 
@@ -234,7 +234,7 @@ class Unrolling:
 
     def constant(self, value: Any) -> Places:
         value = np.asarray(value)
-        if value.dtype not in DTYPES or value.size > MOST_ELEMENTS:
+        if value.dtype not in DTYPES or value.size > MAX_ELEMENTS:
             raise NoKernel
         return self.new([Number(x) for x in value.ravel()], value.shape)
 

@@ -16,7 +16,7 @@ from letir.ops.shape.shape_and_creation import constant
 from letir.passes.peephole_rules.driver import has_types_of
 from letir.passes.type_propagation import map_fitting_bodies
 
-_LARGEST = 1 << 24  # integers up to it are exact in float32 and wider
+_MAX_EXACT_INTEGER = 1 << 24  # integers up to it are exact in float32 and wider
 
 
 @entry_point
@@ -128,7 +128,7 @@ def _number_as_array(number, dtype: np.dtype) -> np.ndarray | None:
     """
     if type(number) not in PYTHON_NUMBERS:
         return None
-    if dtype.kind in "fc" and type(number) is int and abs(number) > _LARGEST:
+    if dtype.kind in "fc" and type(number) is int and abs(number) > _MAX_EXACT_INTEGER:
         return None
     try:
         with float_errors(all="ignore"):

@@ -7,7 +7,7 @@ from letir.ast.terms import Local
 from letir.ops.as_numpy.quick_numbers import OWNED
 from letir.plan.instructions import direct_ufunc
 
-_LEAST_REUSED = 1 << 14  # bytes: smaller arrays take less time to allocate than to test
+_MIN_REUSED = 1 << 14  # bytes: smaller arrays take less time to allocate than to test
 
 
 def reuse_test(write: Any) -> tuple[int, str] | None:
@@ -19,7 +19,7 @@ def reuse_test(write: Any) -> tuple[int, str] | None:
     bind, result = write.bind, write.result
     if direct_ufunc(bind) is None or result is None or not result.shape:
         return None
-    if is_static_shape(result.shape) and result.size * result.dtype.itemsize < _LEAST_REUSED:
+    if is_static_shape(result.shape) and result.size * result.dtype.itemsize < _MIN_REUSED:
         return None
     if None in map(write.type, range(len(bind.args))):
         return None

@@ -19,8 +19,8 @@ from letir.ast.process_state import paused_gc
 from letir.ops.as_numpy.quick_numbers import casts_for_stack, number_fact
 from letir.plan.step_writer import OTHER, StepWriter, bind_at
 
-_MOST_STEPS = 16_000  # compiling a function takes about 15 us a step
-_MOST_LEFT = 8  # runs by steps before the function is made again without scalar operators
+_MAX_STEPS = 16_000  # compiling a function takes about 15 us a step
+_MAX_LEFT = 8  # runs by steps before the function is made again without scalar operators
 # a path in this package: warnings must not name a line of a user's file
 _FILE = str(Path(__file__).with_name("<steps>"))
 
@@ -120,7 +120,7 @@ def _compile_text(text: StepWriter) -> StraightLine:
 def straight_line_of(plan: Any, plain: bool = False) -> StraightLine | None:
     """The generated function for a plan; None if the plan has too many or special steps."""
     table = plan.table
-    if len(table.steps) > _MOST_STEPS or table.donated or table.log is not None:
+    if len(table.steps) > _MAX_STEPS or table.donated or table.log is not None:
         return None
     weak = weak_params(plan)
     return straight_line(table, len(plan.params), weak, LATE_BOUND["without_constants"], plain)
@@ -147,7 +147,7 @@ def rest_of_run(plan: Any, straight: StraightLine, error: BaseException, outer: 
         plan.add_location_note(error, table, at)
         raise error
     plan.left += 1
-    if plan.left == _MOST_LEFT:
+    if plan.left == _MAX_LEFT:
         plan.straight = straight_line_of(plan, plain=True)
     initial = chain(repeat(None, len(plan.params)), table.rest)
     variables = frame.f_locals

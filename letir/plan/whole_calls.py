@@ -31,9 +31,9 @@ from letir.plan.plan import Miss
 from letir.plan.step_writer import bind_at
 from letir.plan.straight_line import weak_params, written_steps
 
-_MOST_STEPS = 1_500  # compiling the function takes about 15 us a step
+_MAX_STEPS = 1_500  # compiling the function takes about 15 us a step
 _CALLS_TIMED = 5
-_MOST_TIME = 2_000_000  # nanoseconds
+_MAX_TIME = 2_000_000  # nanoseconds
 _FILE = __file__
 SETTING_FILES.add(_FILE)
 
@@ -71,7 +71,7 @@ def shortest_time(run: Callable[[tuple, dict], Any], args: tuple, kwargs: dict) 
     """The nanoseconds of the fastest of some calls of ``run(args, kwargs)``."""
     times: list[int] = []
     # the longest call does not count: another process may have had the core during it
-    while len(times) < 2 or (len(times) < _CALLS_TIMED and sum(times) - max(times) < _MOST_TIME):
+    while len(times) < 2 or (len(times) < _CALLS_TIMED and sum(times) - max(times) < _MAX_TIME):
         begun = time.perf_counter_ns()
         run(args, kwargs)
         times.append(time.perf_counter_ns() - begun)
@@ -106,7 +106,7 @@ def whole_call(
     binds = [bind_at(table, n) for n in range(len(table.steps))]
     while binds and binds[-1].op.role == "write_back":
         binds.pop()
-    if len(table.steps) > _MOST_STEPS or any(map(_is_once, binds)):
+    if len(table.steps) > _MAX_STEPS or any(map(_is_once, binds)):
         return None
     weak = weak_params(plan)
     text = written_steps(table, len(plan.params), weak, plan.left > 0, misses=True)

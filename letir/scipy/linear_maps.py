@@ -2,7 +2,7 @@
 
 SciPy itself computes the matrix, so that all its options are supported. A product takes n * n
 operations where SciPy needs about n, and the matrix is a constant of the program; so signals are
-limited to ``_LONGEST`` samples.
+limited to ``_MAX_SAMPLES`` samples.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 
-_LONGEST = 1024
+_MAX_SAMPLES = 1024
 _NOT_LINEAR = ("zi", "t", "window")  # arguments that change what a function returns
 
 
@@ -36,18 +36,18 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         bound.apply_defaults()
         options = {key: value for key, value in bound.arguments.items() if key != signal}
         (axis,) = normalize_axes(options.pop("axis"), x.ndim)
-        if x.shape[axis] > _LONGEST:
+        if x.shape[axis] > _MAX_SAMPLES:
             raise refusal_error(
                 name,
                 f"it is computed by a matrix, which would be too large for {x.shape[axis]} "
-                f"samples; pass at most {_LONGEST}",
+                f"samples; pass at most {_MAX_SAMPLES}",
             )
         return _apply_as_matrix(
             lambda signals: original(**{signal: signals}, axis=0, **options), x, axis
         )
 
     recorded.__name__ = recorded.__qualname__ = name
-    recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_LONGEST} samples."
+    recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_MAX_SAMPLES} samples."
     return recorded
 
 

@@ -41,7 +41,7 @@ from letir.scripting.script_terms import (
 
 _NO, _CONVERTED, _EXACT = range(3)  # how well an argument fits a parameter
 _STATIC_KINDS = {"bool": (bool,), "int": (int,), "str": (str,), "dtype": (np.dtype,)}
-_MOST = 1 << 10
+_MAX_RULES = 1 << 10
 
 
 @frozen(eq=False)
@@ -81,7 +81,7 @@ class Script:
         self, name: str, overloads: Sequence[ScriptFunction], scripts: MutableMapping[str, "Script"]
     ):
         self.__name__, self.overloads, self.scripts = name, list(overloads), scripts
-        self._rules = BoundedCache(_MOST)
+        self._rules = BoundedCache(_MAX_RULES)
 
     @property
     def __signature__(self) -> inspect.Signature:

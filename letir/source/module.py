@@ -7,7 +7,7 @@ import numpy as np
 from letir.source.names import Names
 from letir.source.numpy_literals import literal_text
 
-_MOST_INLINE = 64  # elements of an array constant that is written inline
+_MAX_INLINE = 64  # elements of an array constant that is written inline
 _HEAD = re.compile(r"def (\w+)\(")
 
 
@@ -26,7 +26,7 @@ class Module:
 
         A large one is a module constant that each call copies, since results belong to the caller.
         """
-        if array.size <= _MOST_INLINE:
+        if array.size <= _MAX_INLINE:
             return literal_text(array, "    ")
         key = "constant", id(array)  # the program keeps it alive, so the id is unique
         if key not in self.names_by_key:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from letir.testing.control_sources import control_functions
 from letir.testing.strategies import arrays, avals
 
-_LARGEST = 1e3
+_MAX_VALUE = 1e3
 _SMOOTH = (
     *("np.sin({a})", "np.tanh({a})", "np.exp(-{a} * {a})", "{a} + {b}", "{a} - {b}", "{a} * {b}"),
     *("{a} * 0.5 + 1", "{a} ** 2", "{a} / (2 + {b} * {b})", "np.where({a} > {b}, {a}, {b})"),
@@ -170,7 +170,7 @@ def _is_moderate(value) -> bool:
     if not isinstance(value, np.ndarray | np.generic | int | float | complex):
         return False
     array = np.asarray(value)
-    return array.size < 200 and bool(np.all(abs(array.astype(complex)) < _LARGEST))
+    return array.size < 200 and bool(np.all(abs(array.astype(complex)) < _MAX_VALUE))
 
 
 def _function_of(values: list, lines: list[tuple]) -> tuple[_Written, list]:

@@ -41,8 +41,8 @@ _ELEMENTS = {
 VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
 # operations that change their arguments are not drawn as steps
 _DRAWN = [name for name, found in SAMPLES.items() if not any("program" in s.exempt for s in found)]
-_LARGEST = 1e4  # larger values are not used as operands
-_MOST_OPERANDS, _MOST_RESULTS = 4, 6
+_MAX_VALUE = 1e4  # larger values are not used as operands
+_MAX_OPERANDS, _MAX_RESULTS = 4, 6
 
 
 def avals(
@@ -114,13 +114,13 @@ def programs(
     names = [name for name in sorted(ops or _DRAWN) if _samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
-    picks = st.tuples(*[st.integers(0, 15)] * _MOST_OPERANDS)
+    picks = st.tuples(*[st.integers(0, 15)] * _MAX_OPERANDS)
     step = st.builds(ProgramStep, name, st.integers(0, 63), picks)
     # two lists, because a single one would hold six steps on average, whatever its maximum
     first = st.lists(step, max_size=most_steps - most_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
     steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
-    return st.builds(program_of_steps, steps, st.integers(0, _MOST_RESULTS - 1), st.just(chosen))
+    return st.builds(program_of_steps, steps, st.integers(0, _MAX_RESULTS - 1), st.just(chosen))
 
 
 def _record_function(program: tuple) -> tuple[Lambda, list]:
@@ -198,7 +198,7 @@ class _Growth:
 
     def grow(self, op: Primitive, sample: Sample, picks: tuple[int, ...]) -> None:
         """Add ``op`` on values of the program if it computes, else on the sample's operands."""
-        # operands beyond MOST_OPERANDS: 0, a new parameter
+        # operands beyond MAX_OPERANDS: 0, a new parameter
         picks = picks + (0,) * len(sample.args)
         chosen = [
             self.given(arg) if _is_mask(arg, sample) else self.chosen(arg, pick)
@@ -306,5 +306,5 @@ def _results_without_warning(op: Primitive, arrays: list, attrs) -> tuple | None
 
 
 def _is_moderate(array) -> bool:
-    """Whether an array holds finite numbers no larger than ``_LARGEST``."""
-    return bool(np.all(np.abs(np.asarray(array).astype(complex)) <= _LARGEST))
+    """Whether an array holds finite numbers no larger than ``_MAX_VALUE``."""
+    return bool(np.all(np.abs(np.asarray(array).astype(complex)) <= _MAX_VALUE))

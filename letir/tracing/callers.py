@@ -41,13 +41,13 @@ _SERIES = frozenset(
 _IN_TESTS = re.compile(r"\.(tests|test_\w*)(\.|$)").search
 STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
-_MOST = 1 << 12
-_MOST_OBJECTS = 10_000  # objects of a module that are searched
+_MAX_CODES = 1 << 12
+_MAX_OBJECTS = 10_000  # objects of a module that are searched
 # by id, as hashing code is slow
-_called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MOST)
-_on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST)
-REACHING: dict[int, CodeType] = BoundedCache(_MOST)  # reaches stand-ins in containers
-OWNING: dict[int, CodeType] = BoundedCache(_MOST)  # writes into results of operators
+_called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MAX_CODES)
+_on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MAX_CODES)
+REACHING: dict[int, CodeType] = BoundedCache(_MAX_CODES)  # reaches stand-ins in containers
+OWNING: dict[int, CodeType] = BoundedCache(_MAX_CODES)  # writes into results of operators
 _users: dict[str | None, bool] = {}  # by the name of the module
 _extensions: list = [0, set()]  # the number of modules when they were searched, packages found
 
@@ -250,11 +250,11 @@ def codes_in(values: list, space: dict) -> list[CodeType]:
         if kind is FunctionType:
             if value.__globals__ is space:
                 result.append(value.__code__)
-            elif "__wrapped__" in value.__dict__ and len(todo) < _MOST_OBJECTS:
+            elif "__wrapped__" in value.__dict__ and len(todo) < _MAX_OBJECTS:
                 todo.append(value.__wrapped__)
         elif isinstance(value, type) and value.__module__ == space.get("__name__"):
             result += [part for member in vars(value).values() for part in _codes_of(member)]
-        elif kind in (list, tuple, dict, set) and len(todo) < _MOST_OBJECTS:
+        elif kind in (list, tuple, dict, set) and len(todo) < _MAX_OBJECTS:
             todo += value.values() if kind is dict else value
     return result
 

@@ -21,11 +21,11 @@ from letir.tracing.callers import REACHING, attributes_of, is_user_module
 from letir.tracing.stand_ins import stand_in_of
 from letir.tracing.trace_state import ACTIVE, Trace
 
-_MOST = 1 << 12
-_MOST_OBJECTS = 10_000  # objects that a search visits
+_MAX_CODES = 1 << 12
+_MAX_OBJECTS = 10_000  # objects that a search visits
 _SEQUENCES = (list, deque)
 # code of functions that reach no stand-ins in containers
-_not_reaching: dict[int, CodeType] = BoundedCache(_MOST)
+_not_reaching: dict[int, CodeType] = BoundedCache(_MAX_CODES)
 
 
 class ItemSite(Site):
@@ -95,7 +95,7 @@ def container_sites(f: Callable) -> Iterator:
     """The sites in containers, objects and classes that ``f`` reaches."""
     todo: deque = deque(_search_roots(f))
     visited: dict[int, Any] = {}  # with the objects, so that no id is given again
-    while todo and len(visited) < _MOST_OBJECTS:
+    while todo and len(visited) < _MAX_OBJECTS:
         value = todo.popleft()
         if id(value) not in visited and type(value) not in _PLAIN:
             visited[id(value)] = value
@@ -197,7 +197,7 @@ def _replacement(value: Any) -> Any:
     """The stand-in for an original, or for a tuple or partial of one; None for other values."""
     if id(value) in _CLASSES:
         return LATE_BOUND["class_stand_in"](_CLASSES[id(value)])
-    if type(value) is tuple and len(value) < _MOST:
+    if type(value) is tuple and len(value) < _MAX_CODES:
         items = [_replacement(item) for item in value]
         if any(item is not None for item in items):
             pairs = zip(items, value, strict=True)

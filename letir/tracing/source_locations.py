@@ -26,7 +26,7 @@ _LIBRARIES = (*_OWN, _NUMPY, _SCIPY, "<frozen ", "<__array_function__")
 _TESTS = f"{os.sep}tests{os.sep}"  # of a library, which use it as users do
 _DEMO = os.path.join(_LETIR, "demo", "")  # the demo counts as user code
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # except site-packages, which counts as user code
-_MOST = 1 << 16
+_MAX_PLACES = 1 << 16
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
 _places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that their ids stay valid
@@ -109,7 +109,7 @@ def is_user_file(file: str) -> bool:
 
 
 def _look_up_place(code: CodeType, instruction: int, line: int):
-    if len(_places) >= _MOST:
+    if len(_places) >= _MAX_PLACES:
         # no BoundedCache: the three caches are emptied together, because they share ids of codes
         _places.clear()
         _codes.clear()

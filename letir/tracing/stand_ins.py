@@ -40,9 +40,9 @@ LOADED_LATE |= {"numpy.fft", "numpy.random", "numpy.testing"}
 LOADING: dict[str, bool] = {}
 # modules without NumPy, or beside C extensions, whose functions got traced values
 GIVEN_NUMBERS: set[str] = set()
-_MOST = 1024  # dicts that are kept alive in addition to the dicts of modules
+_MAX_KEPT_DICTS = 1024  # dicts that are kept alive in addition to the dicts of modules
 # id of code -> (code, stand-ins for builtins that it names)
-_named_by: dict[int, tuple] = BoundedCache(_MOST)
+_named_by: dict[int, tuple] = BoundedCache(_MAX_KEPT_DICTS)
 _libraries: list["LibraryModule"] = []
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place = ModuleSites()
@@ -287,7 +287,7 @@ def _sites_in(space: dict) -> list:
     """The sites in the globals of a module; searched again when the module has new names."""
     if not _has_grown(space):
         return _spaces[id(space)][2]
-    if len(_spaces) >= _MOST + len(sys.modules):
+    if len(_spaces) >= _MAX_KEPT_DICTS + len(sys.modules):
         _spaces.clear()
     originals = _names_by_original()
     of_user = not GIVEN_NUMBERS or is_user_module(space)

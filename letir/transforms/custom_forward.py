@@ -40,7 +40,7 @@ from letir.transforms.program_call import (
     tree_of_results,
 )
 
-_MOST_ORDERS = 4  # how deep the recordings of a rule that calls its own function may nest
+_MAX_ORDERS = 4  # how deep the recordings of a rule that calls its own function may nest
 _LINEAR = (
     "a rule is linear in the tangents: a sum of tangents times values that do not depend on them"
 )
@@ -148,7 +148,7 @@ class custom_jvp(CustomFunction[P, R]):
         # a rule that calls its function on other arguments would record itself without end; beyond
         # the limit the rule is missing, which is an error only if a derivative of that order is
         # computed
-        if sum(call.custom is self for call in _RULES.get()) >= _MOST_ORDERS:
+        if sum(call.custom is self for call in _RULES.get()) >= _MAX_ORDERS:
             return None, ()
         # count: the arguments, without the values that f closes over [semantics.md D9]
         fn, count = primal.fn, primal.tree.arrays

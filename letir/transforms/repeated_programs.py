@@ -24,9 +24,9 @@ from letir.eval.evaluator import compute, run_fitting
 from letir.plan.plan import Plan
 from letir.transforms.program_call import ProgramCall, tree_of_results
 
-_LONGEST = 1 << 12  # binds of a program whose plan is kept
-_ALL = 1 << 16  # binds of all programs whose plans are kept
-_SMALL = 64  # elements of an array that is kept with a plan
+_MAX_BINDS = 1 << 12  # binds of a program whose plan is kept
+_MAX_BINDS_OF_ALL = 1 << 16  # binds of all programs whose plans are kept
+_MAX_ARRAY_SIZE = 64  # elements of an array that is kept with a plan
 
 _plans: dict[tuple | None, "RepeatedProgram"] = BoundedCache(1 << 9)
 _seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been met
@@ -59,7 +59,7 @@ def transformed_run(
     constants: list = []
     if (
         options is not None
-        and len(fn.binds) <= _LONGEST
+        and len(fn.binds) <= _MAX_BINDS
         and ARRAY_CLASSES.issuperset(map(type, leaves))
     ):
         key, constants = _program_key(fn, options)
@@ -92,7 +92,10 @@ def _keep_plan(key: tuple, transformed: Lambda, fn: Lambda) -> RepeatedProgram:
     tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
     plan = Plan(_with_known_arrays(transformed))
     result = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
-    if sum([len(plan_kept.sources) for plan_kept in list(_plans.values())]) + len(fn.binds) > _ALL:
+    if (
+        sum([len(plan_kept.sources) for plan_kept in list(_plans.values())]) + len(fn.binds)
+        > _MAX_BINDS_OF_ALL
+    ):
         _plans.clear()
     _plans[key] = result
     return result
@@ -176,10 +179,12 @@ def _known_array(bind: Bind, arrays: dict[Local, Any]) -> np.ndarray | None:
     aval = bind.binders[0].type
     if aval is None or not is_static_shape(aval.shape):
         return None
-    if op.memory != "view" and (locals_ or aval.size > _SMALL):
+    if op.memory != "view" and (locals_ or aval.size > _MAX_ARRAY_SIZE):
         return None
     result = compute(
         op, [arrays[a] if type(a) is Local else a.value for a in bind.args], bind.attrs
     )
-    is_small = isinstance(result, np.ndarray) and (result.base is not None or result.size <= _SMALL)
+    is_small = isinstance(result, np.ndarray) and (
+        result.base is not None or result.size <= _MAX_ARRAY_SIZE
+    )
     return result if is_small else None

@@ -20,10 +20,10 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
 from letir.transforms.program_call import record_call
 
-_MOST = 4  # names of rules or operations in one cell of the table
-_LONGEST = 64  # recomputed operations to count
-_MOST_ROWS = 200  # rows that str shows
-_WIDEST = 60  # characters of a bind that the table shows
+_MAX_NAMES = 4  # names of rules or operations in one cell of the table
+_MAX_RECOMPUTED = 64  # recomputed operations to count
+_MAX_ROWS = 200  # rows that str shows
+_MAX_WIDTH = 60  # characters of a bind that the table shows
 _HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
 
 
@@ -65,7 +65,7 @@ class Residual:
         kind = "unknown" if self.type is None else repr(self.type)
         size = "unknown" if self.nbytes is None else str(self.nbytes)
         place = self.source.short if self.source else ""
-        result = self.text if len(self.text) <= _WIDEST else self.text[:_WIDEST] + " ..."
+        result = self.text if len(self.text) <= _MAX_WIDTH else self.text[:_MAX_WIDTH] + " ..."
         result = " ".join(result.split())
         return (label + shared, kind, size, _first_names(self.readers), result, place, self.instead)
 
@@ -101,9 +101,9 @@ class Residuals:
         """The heads and the rows that ``str`` shows, and the number of rows left out after the
         first half of them.
         """
-        rows, left_out = self.rows, len(self.rows) - _MOST_ROWS
+        rows, left_out = self.rows, len(self.rows) - _MAX_ROWS
         if left_out > 0:
-            rows = rows[: _MOST_ROWS // 2] + rows[-_MOST_ROWS // 2 :]
+            rows = rows[: _MAX_ROWS // 2] + rows[-_MAX_ROWS // 2 :]
         return [_HEAD, *[row.row() for row in rows]], max(left_out, 0)
 
     def __str__(self):
@@ -112,7 +112,7 @@ class Residuals:
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
         if left_out:
             lines.insert(
-                1 + _MOST_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
+                1 + _MAX_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
             )
         return "\n".join([self.summary, *lines])
 
@@ -248,10 +248,10 @@ def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     done = {(bind.op, bind.source) for bind in parts.primal_binds[parts.lifted :]}
     for bind in reversed(plain.primal_binds):  # users first, so that names propagate to the inputs
         if id(bind) in again and (bind.op, bind.source) in done:
-            # bounded: a long chain would collect all names, and the table shows _MOST only
-            through = [name for b in bind.binders for name in names.get(b, ())][: _MOST + 1]
+            # bounded: a long chain would collect all names, and the table shows _MAX_NAMES only
+            through = [name for b in bind.binders for name in names.get(b, ())][: _MAX_NAMES + 1]
             for local in bind.locals():
-                if len(names.setdefault(local, {})) <= _MOST:
+                if len(names.setdefault(local, {})) <= _MAX_NAMES:
                     names[local].update(dict.fromkeys(through))
     return names
 
@@ -280,9 +280,9 @@ def _steps_reading(plain: Halves) -> tuple[dict, dict]:
 
 
 def _first_names(names: Iterable[str]) -> str:
-    """The first ``_MOST`` names as a text."""
+    """The first ``_MAX_NAMES`` names as a text."""
     names = list(names)
-    return ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
+    return ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
 
 
 # ---- the table ----
@@ -332,7 +332,7 @@ def _instead_text(
     binds: dict[int, Bind] = {}
     origins: dict[str, None] = {}
     stack = deque([local])
-    while stack and len(binds) < _LONGEST:
+    while stack and len(binds) < _MAX_RECOMPUTED:
         value = stack.popleft()
         bind = parts.producers.get(value)
         if bind is None or value in others:
@@ -341,7 +341,7 @@ def _instead_text(
             binds[id(bind)] = bind
             stack += bind.locals()
     if stack:
-        return f"more than {_LONGEST} operations"
+        return f"more than {_MAX_RECOMPUTED} operations"
     ops = ", ".join(bind.op.name for bind in reversed(binds.values()))
-    ops = ops if len(binds) <= _MOST else f"{len(binds)} operations"
+    ops = ops if len(binds) <= _MAX_NAMES else f"{len(binds)} operations"
     return f"{ops} of {_first_names(origins)}" if origins else ops

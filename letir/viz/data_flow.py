@@ -21,9 +21,9 @@ from letir.viz.picture import Picture, rect_shape, shorten_text, text_shape, wid
 from letir.viz.shown_programs import code_of, function_of, shown_program
 from letir.viz.view_page import escape_text
 
-_MOST_GROUPS = 60
-_LONGEST = 46  # characters of a line in a box
-_MOST_NAMES = 5
+_MAX_GROUPS = 60
+_MAX_LENGTH = 46  # characters of a line in a box
+_MAX_NAMES = 5
 _LINE = 15.0  # the height of a line of text
 _PAD = 9.0
 
@@ -107,16 +107,16 @@ class _Flow:
     def from_program(cls, fn: Lambda, place_of: Callable, is_folded: bool) -> "_Flow":
         """The flow of a program; ``is_folded``: with a box for each group."""
         flow, runs = cls(), _runs_of(fn.binds, place_of)
-        for param in fn.params[:_MOST_GROUPS]:
+        for param in fn.params[:_MAX_GROUPS]:
             text = flow.printer.binder(param)
             aval = "" if param.type is None else repr(param.type)
             flow.add_alone([text, aval], f"parameter {text}", "soft", [param])
-        for param in fn.params[_MOST_GROUPS:]:
+        for param in fn.params[_MAX_GROUPS:]:
             flow.printer.number(param)
-        left_out = len(runs) - _MOST_GROUPS if is_folded else 0
+        left_out = len(runs) - _MAX_GROUPS if is_folded else 0
         for i, (place, source, binds) in enumerate(runs):
-            if left_out > 0 and _MOST_GROUPS // 2 <= i < _MOST_GROUPS // 2 + left_out:
-                if i == _MOST_GROUPS // 2:
+            if left_out > 0 and _MAX_GROUPS // 2 <= i < _MAX_GROUPS // 2 + left_out:
+                if i == _MAX_GROUPS // 2:
                     flow.groups.append(_Group(f"… {left_out:,} groups left out …", ""))
                     flow.add(["…"], "left out", "soft", [])
                 flow.note(binds)
@@ -137,7 +137,7 @@ class _Flow:
         self.groups[-1].nodes.append(len(self.nodes))
         self.maker.update(dict.fromkeys(results, len(self.nodes)))
         self.nodes.append(
-            _Node([shorten_text(line, _LONGEST) for line in lines if line], title, kind)
+            _Node([shorten_text(line, _MAX_LENGTH) for line in lines if line], title, kind)
         )
 
     def add_alone(self, lines: list[str], title: str, kind: str, results: Sequence[Local]) -> None:
@@ -155,7 +155,7 @@ class _Flow:
 
     def add_bind(self, bind: Bind) -> None:
         """The box of a bind."""
-        text = shorten_text(self.printer.bind_text(bind, ""), 4 * _LONGEST)
+        text = shorten_text(self.printer.bind_text(bind, ""), 4 * _MAX_LENGTH)
         constants = [self.printer.arg(arg) for arg in bind.args if type(arg) is not Local]
         names = [self.printer.numbers[b] + (f":{b.name}" if b.name else "") for b in bind.binders]
         avals = list(dict.fromkeys([repr(b.type) for b in bind.binders if b.type is not None]))
@@ -196,7 +196,7 @@ def _folded_texts(binds: Sequence[Bind]) -> tuple[list[str], str]:
     """The lines and the title of the box of a whole group."""
     counts = Counter([bind.op.name for bind in binds])
     names = [f"{n} {name}" if n > 1 else name for name, n in counts.items()]
-    shown = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    shown = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     count = f"{len(binds):,} bind{'' if len(binds) == 1 else 's'}"
     return [count, shown], f"{count}: {shown}"
 
@@ -252,7 +252,7 @@ class _Drawing:
             texts = [text for text in (group.place, group.code) if text]
             self.tops.append(_LINE * len(texts) + (4 if texts else 0))
             pad = 0.0 if group.is_alone else 2 * _PAD
-            width = max(inside.width, width_of([shorten_text(text, _LONGEST) for text in texts]))
+            width = max(inside.width, width_of([shorten_text(text, _MAX_LENGTH) for text in texts]))
             sizes.append((width + pad, inside.height + self.tops[-1] + pad))
         edges = {(home[a], home[b]) for a, node in enumerate(flow.nodes) for b in node.uses}
         params = [n for n, group in enumerate(flow.groups[:-1]) if group.is_alone]
@@ -271,7 +271,7 @@ class _Drawing:
                 for i, text in enumerate([text for text in (group.place, group.code) if text]):
                     line = top + _PAD + _LINE * (i + 0.7)
                     texts.append(
-                        text_shape(left + _PAD, line, shorten_text(text, _LONGEST), "q halo")
+                        text_shape(left + _PAD, line, shorten_text(text, _MAX_LENGTH), "q halo")
                     )
             inside, pad = self.insides[number], 0.0 if group.is_alone else _PAD
             corner = x - inside.width / 2, top + pad + self.tops[number]
@@ -348,7 +348,7 @@ def _text_lines(flow: _Flow) -> Iterator[str]:
         for number in group.nodes:
             node = flow.nodes[number]
             users = [flow.numbers_of(user) for user in node.uses]
-            shown = ", ".join(users[:_MOST_NAMES]) + (", …" if len(users) > _MOST_NAMES else "")
+            shown = ", ".join(users[:_MAX_NAMES]) + (", …" if len(users) > _MAX_NAMES else "")
             indent = "" if group.is_alone else "  "
             text = ": ".join(node.lines) if group.is_alone else node.title
             yield f"{indent}{text}  -> {shown or 'unused'}"

@@ -9,9 +9,9 @@ from letir.plan.effect_log import is_guard
 from letir.viz.program_view import ProgramTable
 from letir.viz.view_page import escape_text, folding_box, paragraph_elements, table_of, view_of
 
-_MOST_PLANS = 8
-_MOST_LINES = 20  # guards and kernels of a plan
-_MOST_BINDS = 60  # of the program of a plan
+_MAX_PLANS = 8
+_MAX_LINES = 20  # guards and kernels of a plan
+_MAX_BINDS = 60  # of the program of a plan
 
 
 def executor_html(executor: Any) -> str:
@@ -29,9 +29,9 @@ def state_html(state: ExecutorState) -> str:
     )
     plans = [
         folding_box(_plan_line(plan), _plan_body(plan, f"p{i}."), is_open=i == 0)
-        for i, plan in enumerate(state.plans[:_MOST_PLANS])
+        for i, plan in enumerate(state.plans[:_MAX_PLANS])
     ]
-    omitted = len(state.plans) - _MOST_PLANS
+    omitted = len(state.plans) - _MAX_PLANS
     more = [f"{omitted} more plans: debug_state().plans has them all"] if omitted > 0 else []
     none = [] if plans else ["no plan yet: the first call makes one"]
     title = f'{escape_text(state.function, 80)} <span class="q">jitted function</span>'
@@ -71,15 +71,15 @@ def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str)
     guards = [(bind.source, bind) for bind in recorded.binds if is_guard(bind)]
     rows = [
         (source.short, source.excerpt) if source else ("", bind.op.name)
-        for source, bind in guards[:_MOST_LINES]
+        for source, bind in guards[:_MAX_LINES]
     ]
     if guards:
-        limit_note = f", the first {_MOST_LINES}" if len(guards) > _MOST_LINES else ""
+        limit_note = f", the first {_MAX_LINES}" if len(guards) > _MAX_LINES else ""
         title = f"<h4>{len(guards)} guard{'' if len(guards) == 1 else 's'}{limit_note}</h4>"
         parts += [title, table_of(("line", "condition"), rows, label="guards")]
     parts.append(_kernel_table(kernels))
     if isinstance(optimized, Lambda):
-        table = ProgramTable(prefix=prefix, most=_MOST_BINDS)
+        table = ProgramTable(prefix=prefix, most=_MAX_BINDS)
         parts += ["<h4>program after the passes</h4>", table.html(optimized, "program")]
     return "".join(parts)
 
@@ -92,11 +92,11 @@ def _kernel_table(kernels: tuple) -> str:
         (
             "; ".join([x for x in str(kernel).split("; ") if not x.endswith(" bytes")]),
             "" if kernel.bytes is None else f"{kernel.bytes:,}",
-            ", ".join(kernel.lines[:_MOST_LINES]),
+            ", ".join(kernel.lines[:_MAX_LINES]),
         )
-        for kernel in kernels[:_MOST_LINES]
+        for kernel in kernels[:_MAX_LINES]
     ]
-    limit_note = f", the first {_MOST_LINES}" if len(kernels) > _MOST_LINES else ""
+    limit_note = f", the first {_MAX_LINES}" if len(kernels) > _MAX_LINES else ""
     heads = ("kernel", "bytes", "lines")
     title = f"<h4>{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}{limit_note}</h4>"
     return title + table_of(heads, rows, numbers=(1,), label="kernels")

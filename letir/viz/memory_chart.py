@@ -24,11 +24,11 @@ from letir.viz.view_page import table_of
 _WIDTH, _HEIGHT = 860.0, 240.0  # of the part of a picture with the areas
 _LEFT, _TOP = 70.0, 24.0
 _RANGES = 520.0  # the width of the part with the live ranges
-_MOST_STEPS = 430  # columns; of more steps each column shows the highest
-_MOST_LINES = 7  # of code with a colour of their own
-_MOST_ARRAYS = 60
+_MAX_STEPS = 430  # columns; of more steps each column shows the highest
+_MAX_LINES = 7  # of code with a colour of their own
+_MAX_ARRAYS = 60
 _ROW = 15.0
-_LONGEST = 64
+_MAX_LENGTH = 64
 _BARS = " ▁▂▃▄▅▆▇█"
 _COLUMNS = 64  # of the text
 
@@ -107,7 +107,7 @@ def live_ranges(program: Any, **sizes: int) -> Chart:
         width=_LEFT
         + _RANGES
         + 20
-        + width_of([shorten_text(array.text, _LONGEST) for array in shown])
+        + width_of([shorten_text(array.text, _MAX_LENGTH) for array in shown])
         + 120,
         height=_TOP + _ROW * (len(shown) + len(chart.lines) + 3),
         about=title,
@@ -131,7 +131,7 @@ def _held_at_peak(timeline: MemoryTimeline) -> list[tuple[int, int, str, str, st
             row = (f"inside {bind.op.name}", _place_of(bind), code_of(bind.source))
             rows[row] = [inside]
     rows_at_peak = [(sum(sizes), len(sizes), *row) for row, sizes in rows.items()]
-    return sorted(rows_at_peak, key=lambda row: row[0], reverse=True)[:_MOST_ARRAYS]
+    return sorted(rows_at_peak, key=lambda row: row[0], reverse=True)[:_MAX_ARRAYS]
 
 
 def _inexact_note(timeline: MemoryTimeline) -> str:
@@ -143,7 +143,7 @@ def _inexact_note(timeline: MemoryTimeline) -> str:
 
 def _largest_arrays(arrays: Sequence[LiveArray]) -> list[LiveArray]:
     """The largest arrays, in the order in which they are made."""
-    ranked = sorted(arrays, key=lambda array: array.bytes, reverse=True)[:_MOST_ARRAYS]
+    ranked = sorted(arrays, key=lambda array: array.bytes, reverse=True)[:_MAX_ARRAYS]
     return sorted(ranked, key=lambda array: array.first)
 
 
@@ -161,7 +161,7 @@ def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
         first = array.first * columns // count
         last = max(min(array.last, count - 1) * columns // count, first)
         bar = "." * first + "█" * (last - first + 1) + "." * (columns - last - 1)
-        text = f"{shorten_text(array.text, _LONGEST)}  {_place_of(array.bind)}"
+        text = f"{shorten_text(array.text, _MAX_LENGTH)}  {_place_of(array.bind)}"
         yield f"{size:>{most}}  {bar}  {text}"
 
 
@@ -177,8 +177,8 @@ class _Timeline:
         at_peak = set(map(id, self.timeline.at_peak()))
         for array in self.timeline.arrays:  # lines of the peak first
             sizes[_place_of(array.bind)] += array.bytes * (1 + 1000 * (id(array) in at_peak))
-        self.lines = [line for line, _ in sizes.most_common(_MOST_LINES)]
-        if len(sizes) > _MOST_LINES:
+        self.lines = [line for line, _ in sizes.most_common(_MAX_LINES)]
+        if len(sizes) > _MAX_LINES:
             self.lines.append("other lines")
 
     def title(self) -> str:
@@ -200,7 +200,7 @@ class _Timeline:
 
     def columns(self) -> int:
         """The number of columns of the picture."""
-        return min(len(self.timeline.live), _MOST_STEPS)
+        return min(len(self.timeline.live), _MAX_STEPS)
 
     def column_of(self, step: int) -> int:
         """The column that shows a step."""
@@ -269,7 +269,7 @@ class _Timeline:
         for i, line in enumerate(self.lines):
             yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
             text = f"{line}  {codes.get(line, '')}".rstrip()
-            yield text_shape(_LEFT + 16, y + _ROW * i, shorten_text(text, 2 * _LONGEST))
+            yield text_shape(_LEFT + 16, y + _ROW * i, shorten_text(text, 2 * _MAX_LENGTH))
 
     def range_shapes(self, shown: Sequence[LiveArray]) -> Iterator[str]:
         """The picture of the live ranges, with the names of the arrays at the right."""
@@ -283,7 +283,7 @@ class _Timeline:
             yield line_shape(_LEFT, y + _ROW, _LEFT + _RANGES, y + _ROW, "axis")
             yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(array.bind)}", title=title)
             yield text_shape(_LEFT - 6, y + 11, bytes_words(array.bytes), "q", end="end")
-            text = shorten_text(f"{array.text}  {_place_of(array.bind)}", _LONGEST)
+            text = shorten_text(f"{array.text}  {_place_of(array.bind)}", _MAX_LENGTH)
             yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
         yield from self.steps(bottom, _RANGES)
         yield from self.legend(bottom + 36)
@@ -312,7 +312,8 @@ class _Timeline:
         places = range(len(shown))
         axes.barh(places, widths, left=first, color=colors)
         names = [
-            f"{shorten_text(array.text, _LONGEST)}, {bytes_words(array.bytes)}" for array in shown
+            f"{shorten_text(array.text, _MAX_LENGTH)}, {bytes_words(array.bytes)}"
+            for array in shown
         ]
         axes.set_yticks(places, names)
         axes.invert_yaxis()

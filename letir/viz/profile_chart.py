@@ -27,11 +27,11 @@ from letir.viz.picture import (
 from letir.viz.shown_programs import code_of, shown_program
 from letir.viz.view_page import table_of
 
-_MOST_LINES = 30
-_MOST_NAMES = 6
+_MAX_LINES = 30
+_MAX_NAMES = 6
 _ROW = 18.0
 _BARS, _LEFT = 300.0, 150.0
-_LONGEST = 64
+_MAX_LENGTH = 64
 
 
 @define
@@ -68,13 +68,13 @@ def profile(f: Any, *args: Any) -> Chart:
     compiled, profiled = compile_and_profile("profile", f, args)
     lines = _times_of_lines(profiled, _sources_in(compiled.program))
     total = sum([line.seconds for line in lines])
-    omitted = len(lines) - _MOST_LINES
+    omitted = len(lines) - _MAX_LINES
     count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
-    more = f", the {_MOST_LINES} slowest" if omitted > 0 else ""
+    more = f", the {_MAX_LINES} slowest" if omitted > 0 else ""
     title = f"{seconds_words(total)} in {count}{more}"
-    shown = lines[:_MOST_LINES]
+    shown = lines[:_MAX_LINES]
     rows = [
-        (*line.words(total), _names_of(line), line.line, shorten_text(line.code, _LONGEST))
+        (*line.words(total), _names_of(line), line.line, shorten_text(line.code, _MAX_LENGTH))
         for line in shown
     ]
     heads = ("time", "share", "bytes", "operations", "line", "code")
@@ -85,7 +85,7 @@ def profile(f: Any, *args: Any) -> Chart:
         body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
         text="\n".join([title, *_text_lines(shown, total)]),
         shapes="".join(_bar_shapes(shown, total)),
-        width=_LEFT + _BARS + 20 + width_of([shorten_text(text, _LONGEST) for text in texts]),
+        width=_LEFT + _BARS + 20 + width_of([shorten_text(text, _MAX_LENGTH) for text in texts]),
         height=_ROW * len(shown) + 12,
         about=title
         + ": "
@@ -128,7 +128,7 @@ def _times_of_lines(profiled: PlanProfile, sources: dict[str, Source]) -> list[_
 def _names_of(line: _LineTime) -> str:
     """The operations of a line."""
     names = list(line.names)
-    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+    return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
 
 
 def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _bar_shapes(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
         yield text_shape(_LEFT - 8, y + 13, share, "q", end="end")
         width = max(_BARS * line.seconds / most, 1.0)
         yield rect_shape(_LEFT, y + 3, width, _ROW - 5, "c0", title=_names_of(line))
-        text = shorten_text(f"{line.line}  {line.code}".rstrip(), _LONGEST)
+        text = shorten_text(f"{line.line}  {line.code}".rstrip(), _MAX_LENGTH)
         yield text_shape(_LEFT + _BARS + 10, y + 13, text)
 
 
@@ -149,7 +149,7 @@ def _draw_bars(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> N
     """Draw the bars with matplotlib."""
     places = range(len(shown))
     axes.barh(places, [line.seconds for line in shown])
-    axes.set_yticks(places, [shorten_text(text, _LONGEST) for text in texts])
+    axes.set_yticks(places, [shorten_text(text, _MAX_LENGTH) for text in texts])
     axes.invert_yaxis()
     axes.xaxis.set_major_formatter(lambda seconds, _: seconds_words(seconds))
     axes.set_xlabel("time")
@@ -163,4 +163,4 @@ def _text_lines(shown: Sequence[_LineTime], total: float) -> Iterator[str]:
     for line, texts in zip(shown, words, strict=True):
         bar = "█" * max(round(20 * line.seconds / most), 1)
         cells = "  ".join([f"{text:>{w}}" for text, w in zip(texts, widths, strict=True)])
-        yield f"{cells}  {bar:<20}  {line.line}  {shorten_text(line.code, _LONGEST)}".rstrip()
+        yield f"{cells}  {bar:<20}  {line.line}  {shorten_text(line.code, _MAX_LENGTH)}".rstrip()

@@ -16,14 +16,14 @@ from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import LetirError
 from letir.viz.view_page import escape_text, folding_box, scrolling_box, view_of
 
-_MOST_BINDS = 200  # shown of a program
-_MOST_INNER = 200  # rows of all bodies
-_MOST_OF_BODY = 30  # shown of one body
-_MOST_NESTED = 8  # bodies in bodies that are shown
-_MOST_OPERANDS = 60  # shown of a bind, or of a return
-_LONGEST = 160  # characters of an attribute, a type or a place
-_LONGEST_NAME = 32
-_LONGEST_UNBROKEN = 40  # characters of a type that stands on one line
+_MAX_BINDS = 200  # shown of a program
+_MAX_INNER = 200  # rows of all bodies
+_MAX_OF_BODY = 30  # shown of one body
+_MAX_NESTED = 8  # bodies in bodies that are shown
+_MAX_OPERANDS = 60  # shown of a bind, or of a return
+_MAX_LENGTH = 160  # characters of an attribute, a type or a place
+_MAX_NAME_LENGTH = 32
+_MAX_UNBROKEN_LENGTH = 40  # characters of a type that stands on one line
 _HEADS = ("name", "type", "operation", "operands", "line")
 
 
@@ -46,7 +46,7 @@ def program_title(fn: Lambda) -> str:
     text = ", ".join([f"{n:,} {noun}{'' if n == 1 else 's'}" for n, noun in counts])
     trees = [(word, tree) for word, tree in (("in", fn.in_tree), ("out", fn.out_tree)) if tree]
     nesting = " ".join([f"{word} {tree.text}" for word, tree in trees])
-    return f'{text} <span class="q">{escape_text(nesting, _LONGEST)}</span>'
+    return f'{text} <span class="q">{escape_text(nesting, _MAX_LENGTH)}</span>'
 
 
 @define(eq=False)
@@ -62,10 +62,10 @@ class ProgramTable:
     roles: Mapping[Local, str] = field(factory=dict)
     notes: Mapping[Local, str] = field(factory=dict)
     marks: Mapping[Local, str] = field(factory=dict)
-    most: int = _MOST_BINDS
+    most: int = _MAX_BINDS
     has_sources: bool = True
     printer: Printer = field(factory=lambda: Printer(bounded=True, bodies=False, sources=False))
-    inner_left: int = _MOST_INNER
+    inner_left: int = _MAX_INNER
     last_place: str = ""
 
     def html(self, fn: Lambda, label: str) -> str:
@@ -100,7 +100,7 @@ class ProgramTable:
                 if i == self.most // 2:
                     yield _cut_row(f"… {left_out:,} parameters left out …")
                 continue
-            role = escape_text(self.roles.get(param, ""), _LONGEST)
+            role = escape_text(self.roles.get(param, ""), _MAX_LENGTH)
             yield self.cells(self.name(param, "b"), self.type(param), "", role, None, "param")
 
     def row(self, bind: Bind, depth: int) -> str:
@@ -118,13 +118,13 @@ class ProgramTable:
             and not (in_place and text.startswith(("op=", "n_cts=")))
         ]
         cell = ", ".join(
-            [operands, *[escape_text(t, _LONGEST) for t in attrs]] if attrs else [operands]
+            [operands, *[escape_text(t, _MAX_LENGTH) for t in attrs]] if attrs else [operands]
         )
         cell = cell.removeprefix(", ") + "".join(self.bodies(bind, in_place, depth))
         operation = bind.op.name
         if in_place:
             operation = f"{operation}[{bind.attrs['op'].name}]"
-        return self.cells(names, types, escape_text(operation, _LONGEST), cell, bind.source)
+        return self.cells(names, types, escape_text(operation, _MAX_LENGTH), cell, bind.source)
 
     def cells(
         self,
@@ -153,26 +153,26 @@ class ProgramTable:
         """A local by its number and its name; ``tag``: b where it is bound, i where it is used."""
         number = self.printer.numbers.get(local, "%_")
         mark = self.marks.get(local) or self.prefix + number[1:]
-        called = f":{escape_text(local.name, _LONGEST_NAME)}" if local.name else ""
+        called = f":{escape_text(local.name, _MAX_NAME_LENGTH)}" if local.name else ""
         return f'<{tag} data-v="{escape_text(mark)}">{escape_text(number)}{called}</{tag}>'
 
     def operand(self, arg: Arg) -> str:
         """An operand."""
         if type(arg) is Local:
             return self.name(arg, "i")
-        return escape_text(self.printer.value(arg.value, ""), _LONGEST)
+        return escape_text(self.printer.value(arg.value, ""), _MAX_LENGTH)
 
     def operands(self, args: Sequence[Arg]) -> str:
         """Operands, the first of many."""
-        texts = [self.operand(arg) for arg in args[:_MOST_OPERANDS]]
+        texts = [self.operand(arg) for arg in args[:_MAX_OPERANDS]]
         omitted = len(args) - len(texts)
         return ", ".join(texts) + (f", … {omitted:,} more" if omitted else "")
 
     def type(self, local: Local) -> str:
         """The type of a local, and its note."""
         aval = local.type
-        text = "" if aval is None or aval is NO_TYPE else escape_text(repr(aval), _LONGEST)
-        if " " in text and len(text) < _LONGEST_UNBROKEN:
+        text = "" if aval is None or aval is NO_TYPE else escape_text(repr(aval), _MAX_LENGTH)
+        if " " in text and len(text) < _MAX_UNBROKEN_LENGTH:
             text = f"<span>{text}</span>"  # stays on one line
         note = self.notes.get(local)
         return f'{text} <span class="kept">{escape_text(note)}</span>' if note else text
@@ -188,7 +188,7 @@ class ProgramTable:
             return ""
         self.last_place = place_text
         code = f" <code>{escape_text(excerpt)}</code>" if excerpt else ""
-        return f"{escape_text(place, _LONGEST)}{code}"
+        return f"{escape_text(place, _MAX_LENGTH)}{code}"
 
     # ---- bodies ----
 
@@ -199,8 +199,8 @@ class ProgramTable:
         for name, body in zip(body_names(bind), bodies_of(bind), strict=True):
             n = len(body.binds)
             summary = f"{'rule' if in_place else name}: {n:,} bind{'' if n == 1 else 's'}"
-            self.inner_left -= min(len(body.binds), _MOST_OF_BODY)
-            if self.inner_left < 0 or depth >= _MOST_NESTED:
+            self.inner_left -= min(len(body.binds), _MAX_OF_BODY)
+            if self.inner_left < 0 or depth >= _MAX_NESTED:
                 self.skip(body, in_place)
                 yield f' <span class="q">{escape_text(summary)}, left out</span>'
             elif in_place:
@@ -213,7 +213,7 @@ class ProgramTable:
     def inner_table(self, body: Lambda, params: Sequence[Local], depth: int) -> str:
         """The table of a body, with rows for these of its parameters."""
         shown = body.replace(params=params)
-        rows = "".join(self.rows(shown, _MOST_OF_BODY, depth + 1))
+        rows = "".join(self.rows(shown, _MAX_OF_BODY, depth + 1))
         return f"<table><tbody>{rows}</tbody></table>"
 
     def skip(self, body: Lambda, in_place: bool) -> None:

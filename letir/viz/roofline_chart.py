@@ -28,8 +28,8 @@ from letir.viz.view_page import table_of
 _WIDTH, _HEIGHT = 640.0, 300.0  # of the part of the picture inside of the axes
 _LEFT, _TOP = 70.0, 20.0
 _ROW = 15.0
-_LONGEST = 100
-_MOST_GROUPS = 12
+_MAX_LENGTH = 100
+_MAX_GROUPS = 12
 _COLORS = 8
 _HEADS = ("", "time", "share", "op/byte", "Gop/s", "GB/s", "roof", "limit", "group", "line")
 
@@ -130,7 +130,7 @@ def _float_dtype(fn: Lambda) -> str:
 
 def _slowest_points(times: PlanProfile, roofs: Roofs) -> list[_Point]:
     """The slowest groups, the slowest first."""
-    ranked = sorted(times.groups, key=lambda group: group.seconds, reverse=True)[:_MOST_GROUPS]
+    ranked = sorted(times.groups, key=lambda group: group.seconds, reverse=True)[:_MAX_GROUPS]
     total = sum([group.seconds for group in times.groups])
     return [_point_of(n, group, total, roofs) for n, group in enumerate(ranked, start=1)]
 
@@ -152,7 +152,7 @@ def _legend_shapes(points: Sequence[_Point], y: float) -> Iterator[str]:
         if point.is_drawn:
             yield circle_shape(_LEFT + 5, at - 4, 5, f"c{n % _COLORS}")
         shares = f"{point.share:.0%} of the time, {point.roof:.0%} of the roof"
-        text = shorten_text(f"{point.number}  {shares}  {_label_of(point)}", _LONGEST)
+        text = shorten_text(f"{point.number}  {shares}  {_label_of(point)}", _MAX_LENGTH)
         yield text_shape(_LEFT + 16, at, text)
 
 

@@ -30,7 +30,7 @@ from tests.each_sample import check_each
 
 HERE = Path(__file__).parent
 PACKAGE = str(Path(lt.__file__).parent)
-MOST_FRAMES = 8
+MAX_FRAMES = 8
 V = np.arange(3.0)
 READ_ONLY = V.copy()
 READ_ONLY.flags.writeable = False
@@ -178,7 +178,7 @@ def check_error(folder: Path, program: str, kind: str, words: str) -> None:
     assert type(caught.value).__name__ == kind
     assert words in told
     assert "program.py:1" in told or isinstance(caught.value, lt.ParseError)
-    assert frames_of_letir(caught.value) <= MOST_FRAMES
+    assert frames_of_letir(caught.value) <= MAX_FRAMES
 
 
 @pytest.mark.parametrize("make", [lt.jit, lambda g: lt.trace(g, V.copy())], ids=["jit", "trace"])

@@ -16,7 +16,7 @@ from letir.errors import LetirError
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.each_sample import described, each_sample, samples_of
 
-_MOST_SAMPLES = 6  # of each operation, in the slow tests
+_MAX_SAMPLES = 6  # of each operation, in the slow tests
 
 
 def is_first(op, sample) -> bool:
@@ -26,7 +26,7 @@ def is_first(op, sample) -> bool:
 
 def is_another(op, sample) -> bool:
     """Whether this is one of the next samples of such an operation."""
-    return not (op.random or op.effect) and sample in SAMPLES[op.name][1:_MOST_SAMPLES]
+    return not (op.random or op.effect) and sample in SAMPLES[op.name][1:_MAX_SAMPLES]
 
 
 def in_blocks(value, parts: int):

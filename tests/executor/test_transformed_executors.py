@@ -42,7 +42,7 @@ def test_a_gradient_of_a_decorated_function_is_pickled_by_the_names_of_both():
 
 
 def test_only_the_latest_transforms_are_kept(monkeypatch):
-    monkeypatch.setattr(transformed_executors, "_MOST", 4)
+    monkeypatch.setattr(transformed_executors, "_MAX_TRANSFORMS", 4)
     fast = jit(lambda x, n: (x**n).sum(), static_argnums=1)
 
     found = [lt.grad(fast, argnums=(0,) * (1 + n)) for n in range(9)]

@@ -47,7 +47,7 @@ RESTORING = {
     ),
     *("_move_to_oldest_generation", "close", "current", "put"),
 }
-MOST_SECONDS = 60  # of an action after an interrupt: it may wait for a lock that nobody holds
+MAX_SECONDS = 60  # of an action after an interrupt: it may wait for a lock that nobody holds
 
 
 class Interrupt(KeyboardInterrupt):
@@ -231,7 +231,7 @@ class Trials:
     def run(self) -> None:
         """One interrupt, and the call after it."""
         name, planted = self.draw.choice(list(MORE)), Interrupt()
-        faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
+        faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)
         if self.draw.random() < 0.5:
             kind, trace = "lines", AtEvent(self.draw.randint(1, self.events[name]), planted)
             raised = traced(MORE[name], trace)

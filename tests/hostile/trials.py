@@ -33,11 +33,11 @@ import letir as lt
 from letir import passes
 from tests.hostile.mutations import mutated_file, mutated_gradient, mutated_text
 
-MOST_SECONDS = 10.0  # of a call on an accepted program, which is small
-MOST_REFUSAL = 1.0
-MOST_GROWTH = 256 << 20  # of the memory of the process in a refusal
-MOST_MEMORY = 4 << 30  # in addition to the memory of the process at its start
-MOST_ELEMENTS = 1e6  # of an argument for a run
+MAX_SECONDS = 10.0  # of a call on an accepted program, which is small
+MAX_REFUSAL = 1.0
+MAX_GROWTH = 256 << 20  # of the memory of the process in a refusal
+MAX_MEMORY = 4 << 30  # in addition to the memory of the process at its start
+MAX_ELEMENTS = 1e6  # of an argument for a run
 OF_VALUES = (ValueError, ArithmeticError, IndexError, MemoryError)
 NO_PROGRAMS = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
 NO_PROGRAMS |= {"batch_matmuls"}  # takes programs of a special form only
@@ -57,7 +57,7 @@ def arguments_for(f: lt.Lambda) -> tuple[tuple, dict]:
             leaves.append(np.ones(3))
             continue
         shape = [n if type(n) is int else 2 for n in kind.shape]
-        if np.prod(shape, dtype=float) > MOST_ELEMENTS:
+        if np.prod(shape, dtype=float) > MAX_ELEMENTS:
             raise lt.ShapeError("too many elements for a trial")
         leaf = np.ones(shape, kind.dtype)
         leaves.append(leaf.item() if kind.weak and not shape else leaf)
@@ -138,7 +138,7 @@ class Trials:
     ``refusal``: the most seconds of processor time for a file that is refused.
     """
 
-    def __init__(self, seed: int, calls: int, refusal: float = MOST_REFUSAL):
+    def __init__(self, seed: int, calls: int, refusal: float = MAX_REFUSAL):
         self.seed, self.calls, self.refusal = seed, calls, refusal
         self.counts: Counter[str] = Counter()
         self.failures: list[str] = []
@@ -174,7 +174,7 @@ class Trials:
     ) -> tuple[Any, float]:
         """(the result, None for an error that is allowed; processor time)."""
         begin, self.current = time.process_time(), f"trial {number}: {name}"
-        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 return call(), time.process_time() - begin
@@ -197,7 +197,7 @@ class Trials:
         self.worst["bytes"] = max(self.worst["bytes"], growth)
         if seconds > self.refusal:
             self.failures.append(f"trial {number}: refused after {seconds:.1f} s")
-        if growth > MOST_GROWTH:
+        if growth > MAX_GROWTH:
             self.failures.append(f"trial {number}: refused with {growth:.1e} bytes")
 
     def note(self, number: int, name: str, error: BaseException) -> None:
@@ -247,7 +247,7 @@ def _raise_out_of_time(*_) -> None:
 
 def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MOST_MEMORY
+    most = pages * resource.getpagesize() + MAX_MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
@@ -257,7 +257,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--calls", type=int, default=3, help="functions for an accepted file")
-    parser.add_argument("--refusal", type=float, default=MOST_REFUSAL, help="most seconds of one")
+    parser.add_argument("--refusal", type=float, default=MAX_REFUSAL, help="most seconds of one")
     parser.add_argument("--only", type=int, help="the number of one trial")
     options = parser.parse_args()
     os.environ["LETIR_TRACEBACK"] = "full"

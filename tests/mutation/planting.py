@@ -21,8 +21,8 @@ import pytest
 import letir
 
 NOT_PLANTED = 3  # the exit status of a child
-MOST_SECONDS = 60  # of processor time of a test: a fault may be an endless loop, which is caught
-MOST_MEMORY = 6 << 30  # of a child: a fault may allocate without end, which is caught
+MAX_SECONDS = 60  # of processor time of a test: a fault may be an endless loop, which is caught
+MAX_MEMORY = 6 << 30  # of a child: a fault may allocate without end, which is caught
 
 
 def code_objects(source: str, path: str) -> dict[tuple[str, int], types.CodeType]:
@@ -102,11 +102,11 @@ def in_child(path: Path, changed: str, items: list) -> int:
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     gc.unfreeze()
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     plant(path, changed)
     for item, following in zip(items, [*items[1:], None], strict=True):
-        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
     return 0
 

@@ -87,7 +87,7 @@ def test_programs_agree_with_run_forward(program):
 @pytest.fixture
 def reuse_of_all(monkeypatch):
     """Results are written into operands however small these are."""
-    monkeypatch.setattr(reused_operands, "_LEAST_REUSED", 0)
+    monkeypatch.setattr(reused_operands, "_MIN_REUSED", 0)
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")

@@ -587,7 +587,7 @@ def test_functions_that_are_compared_with_numpys_are_the_same():
 
 
 def test_modules_record_after_any_number_of_executed_programs(helpers, monkeypatch):
-    monkeypatch.setattr("letir.tracing.stand_ins._MOST", 8)
+    monkeypatch.setattr("letir.tracing.stand_ins._MAX_KEPT_DICTS", 8)
     for _ in range(20):
         space = {"helpers": helpers}
         exec("def f(t): return helpers.filled(t)", space)

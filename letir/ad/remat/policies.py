@@ -34,7 +34,7 @@ from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
-_FEWEST = 24  # binds that may be recomputed for one value, however small the program is
+_MIN_LIMIT = 24  # binds that may be recomputed for one value, however small the program is
 _NO_EFFORT = (0, math.inf)
 
 
@@ -122,7 +122,7 @@ class ResidualChoice:
         grade = "min_bytes" if policy == "keep_all" else policy
         self.most = GRADES.get(grade, EXPENSIVE) if isinstance(grade, str) else EXPENSIVE
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
+        self.limit = max(_MIN_LIMIT, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
         self.graded = [
             (bind, recomputation_cost(bind)) for bind in parts.primal_binds[: parts.lifted]
         ]

@@ -109,8 +109,8 @@ def _value_of_name(name: str, sizes: dict) -> Any:
     return sizes[name] if name in sizes else Size.named(name)
 
 
-_MOST_POWER = 4  # higher powers are traced numbers
-_MOST_TERMS = 4096  # of a product: the terms of (a+b)*(c+d)*... double with each factor
+_MAX_POWER = 4  # higher powers are traced numbers
+_MAX_TERMS = 4096  # of a product: the terms of (a+b)*(c+d)*... double with each factor
 _NUMBERS = (int, float, np.integer)
 
 
@@ -250,7 +250,7 @@ class Size:
             return _multiply_numbers(self, other)
         products: dict = {}
         factors = terms_of(other)
-        if len(self.terms) * len(factors) > _MOST_TERMS:
+        if len(self.terms) * len(factors) > _MAX_TERMS:
             raise ShapeError(
                 f"a product of sizes would have up to {len(self.terms) * len(factors)} terms\n"
                 "  give sizes such as n+m a name of their own"
@@ -278,7 +278,7 @@ class Size:
     def __pow__(self, other):
         if type(other) is int and other < 0:
             return (self * 1.0) ** float(other)
-        if type(other) is not int or other > _MOST_POWER:
+        if type(other) is not int or other > _MAX_POWER:
             return _raise_numbers(self, other)
         return math.prod([self] * other)
 

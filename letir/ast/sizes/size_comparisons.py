@@ -11,7 +11,7 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.ast.sizes.size import Quotient, Size, terms_of
 
-_MOST_RESIDUES = 64
+_MAX_RESIDUES = 64
 
 
 def compare_with_zero(compare: Callable, size: Size | int) -> bool | None:
@@ -47,7 +47,7 @@ def _compared_by_residues(compare: Callable, size: Size) -> bool | None:
     For one residue, the quotients in the size are polynomials.
     """
     period, names = _period_of(size), size.names
-    if len(names) > 1 or period > _MOST_RESIDUES:
+    if len(names) > 1 or period > _MAX_RESIDUES:
         return None
     answers: set = set()
     for name in names:

@@ -18,13 +18,13 @@ from attrs import define, field
 
 from letir.errors import ParseError
 
-MOST_BYTES = 4 << 30
-MOST_TEXT_BYTES = 256 << 20
+MAX_BYTES = 4 << 30
+MAX_TEXT_BYTES = 256 << 20
 HEAD = "letir.json"
-MOST_HEAD_BYTES = 16 << 20
-_MOST_RATIO = 100  # texts of programs shrink to a tenth; a bomb to a thousandth
+MAX_HEAD_BYTES = 16 << 20
+_MAX_RATIO = 100  # texts of programs shrink to a tenth; a bomb to a thousandth
 _ANY_RATIO = 4 << 20  # bytes that a file of any size may unpack to
-_MOST_DIRECTORY = 8 << 20  # bytes that list the members; zipfile takes a second for 16 MiB
+_MAX_DIRECTORY = 8 << 20  # bytes that list the members; zipfile takes a second for 16 MiB
 _CHUNK = 1 << 20
 _FULL_OF_SPACE = re.compile(rb"\s*+").fullmatch
 _DAMAGED = (  # the exceptions of zipfile and zlib for damaged files
@@ -39,7 +39,7 @@ class _Cautious:
     """A stream that refuses to read a zip directory (the list of members) that is too large."""
 
     def __init__(self, stream: IO[bytes]):
-        self.stream, self.most = stream, _MOST_DIRECTORY
+        self.stream, self.most = stream, _MAX_DIRECTORY
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""
@@ -73,7 +73,7 @@ class Members:
                 f"its members have {declared} bytes, max_bytes allows {self.left}\n"
                 f"  pass a greater max_bytes {_TRUST}"
             )
-        most = _MOST_RATIO * file_bytes + _ANY_RATIO
+        most = _MAX_RATIO * file_bytes + _ANY_RATIO
         if declared > most:
             raise ParseError(
                 f"its {file_bytes} bytes unpack to {declared}, more than a hundred times as many\n"

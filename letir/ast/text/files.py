@@ -27,9 +27,9 @@ from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.terms import Lambda
 from letir.ast.text.archive import (
     HEAD,
-    MOST_BYTES,
-    MOST_HEAD_BYTES,
-    MOST_TEXT_BYTES,
+    MAX_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_TEXT_BYTES,
     StoredArrays,
     members_of,
 )
@@ -39,7 +39,7 @@ from letir.ast.text.printer import Printer
 from letir.errors import LetirError, ParseError
 
 FORMAT = 1
-_MOST_CONTAINERS = 1 << 16
+_MAX_CONTAINERS = 1 << 16
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can store
 _PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # names a member, so it must not be a path
 _NPY = b"\x93NUMPY\x01\x00"
@@ -77,8 +77,8 @@ def save_programs(
 def load_programs(
     path: str | os.PathLike,
     *,
-    max_bytes: int = MOST_BYTES,
-    max_text_bytes: int = MOST_TEXT_BYTES,
+    max_bytes: int = MAX_BYTES,
+    max_text_bytes: int = MAX_TEXT_BYTES,
     classes: Iterable[type] = (),
 ) -> tuple[dict[str, Lambda], dict]:
     """(programs by name, JSON data about them) from a file.
@@ -87,7 +87,7 @@ def load_programs(
     operations that are not registered or have a newer version, or if ``check`` refuses a program.
     """
     with members_of(path, max_bytes, max_text_bytes) as members:
-        head = _checked_head(members.read(HEAD, MOST_HEAD_BYTES))
+        head = _checked_head(members.read(HEAD, MAX_HEAD_BYTES))
         arrays = StoredArrays(members, array_from)
         programs = {}
         for name in head["programs"]:
@@ -111,7 +111,7 @@ def _operation_versions(programs: Iterable[Lambda]) -> dict[str, int]:
 
 def _checked_head(content: bytes) -> dict:
     """The header of a file. Raises ParseError for an unknown format or unknown operations."""
-    if content.count(b"[") + content.count(b"{") > _MOST_CONTAINERS:  # each takes 70 bytes
+    if content.count(b"[") + content.count(b"{") > _MAX_CONTAINERS:  # each takes 70 bytes
         raise ParseError("it has too many lists and objects")
     try:
         head = json.loads(content)

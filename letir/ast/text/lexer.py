@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from letir.errors import ParseError
 
-MOST_DEPTH = 120  # levels of nested tuples, trees and lambdas: well within Python's default stack
+MAX_DEPTH = 120  # levels of nested tuples, trees and lambdas: well within Python's default stack
 
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 _EXCERPT = re.compile(r"\w[\w.]{0,30}|->|\S?")
@@ -97,5 +97,5 @@ class Reader:
     def descend(self) -> None:
         """Count a level of nesting inside the block. An error ends reading, so it may stay."""
         self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise self.error(f"this is nested more than {MOST_DEPTH} levels deep")
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"this is nested more than {MAX_DEPTH} levels deep")

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Here
 from letir.ast.process_state import float_errors
-from letir.ast.types import MOST_AXES, ArrayType, Size
+from letir.ast.types import MAX_AXES, ArrayType, Size
 
 DTYPES = {
     name: np.dtype(name)
@@ -43,8 +43,8 @@ _SIZE_TERM = re.compile(rf"([-+]?)((?:[^-+()]++|{_QUOTIENT})+)")
 _SIZE_FACTOR = re.compile(_FACTOR)
 _WHOLE_GROUP = re.compile(_GROUP)
 TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
-_LARGEST = 1 << 63
-_MOST_TERMS = 100
+_MAX_SIZE = 1 << 63
+_MAX_TERMS = 100
 
 
 def string_of(text: str) -> str:
@@ -109,7 +109,7 @@ def parse_dtype(name: str) -> np.dtype:
 
 def _within_64_bits(number: int) -> int:
     """``number``, if an array can have that many elements: larger integers are slow."""
-    if abs(number) > _LARGEST:
+    if abs(number) > _MAX_SIZE:
         raise ValueError("a number in a size is beyond 64 bits")
     return number
 
@@ -119,8 +119,8 @@ def parse_size(text: str) -> Size | int:
     if not re.fullmatch(SIZE, text):
         raise ValueError(f"expected a size such as 3, n or 2*n+1, found {text!r}")
     terms = _SIZE_TERM.findall(text)
-    if max(len(terms), text.count("*")) > _MOST_TERMS:
-        raise ValueError(f"a size has more than {_MOST_TERMS} terms or factors")
+    if max(len(terms), text.count("*")) > _MAX_TERMS:
+        raise ValueError(f"a size has more than {_MAX_TERMS} terms or factors")
     coefficients: dict = {}
     for sign, product in terms:
         names, coefficient = [], -1 if sign == "-" else 1
@@ -153,8 +153,8 @@ def _parse_quotient(text: str) -> str:
 def parse_type(text: str) -> ArrayType:
     """``dtype[sizes]``, or ``dtype*[sizes]`` for a weak one."""
     name, _, sizes = text[:-1].partition("[")
-    if sizes.count(",") > MOST_AXES:
-        raise ValueError(f"an array has at most {MOST_AXES} axes")
+    if sizes.count(",") > MAX_AXES:
+        raise ValueError(f"an array has at most {MAX_AXES} axes")
     shape = tuple([parse_size(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
     if any(type(n) is int and n < 0 for n in shape):
         raise ValueError(f"a size is negative in {text}")

@@ -16,7 +16,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.pytrees import bare_instance, init_arguments
 from letir.errors import DTypeError
 
-MOST_CLASSES = 1000  # different ones in a text: each takes memory and a tenth of a millisecond
+MAX_CLASSES = 1000  # different ones in a text: each takes memory and a tenth of a millisecond
 _known_classes = BoundedCache(1 << 8)  # (name, fields) -> class
 
 

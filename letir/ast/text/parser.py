@@ -24,7 +24,7 @@ from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
 
-_MOST_KEPT = 1 << 14  # characters of a text that is kept for lines and columns in errors
+_MAX_KEPT = 1 << 14  # characters of a text that is kept for lines and columns in errors
 _LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
 _DOTTED = r"[^\W\d][\w.]*+"
 _LOCAL = re.compile(_LOCAL_TEXT)
@@ -79,7 +79,7 @@ def parse(
             fn = parser.program()
     except RecursionError:
         raise parser.error("this is nested too deeply for the rest of Python's stack") from None
-    if arrays is None and len(text) <= _MOST_KEPT:
+    if arrays is None and len(text) <= _MAX_KEPT:
         fn._memo[parsed_text] = text  # the result of ``fn.memo(parsed_text)``
     return fn
 

@@ -23,8 +23,8 @@ from letir.ast.types import ArrayType, Size, UndefType
 from letir.errors import LetirError
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
-_MOST_BINDS = 200  # shown by str
-_MOST_ELEMENTS = 8
+_MAX_BINDS = 200  # shown by str
+_MAX_ELEMENTS = 8
 _INLINE_BODY = 4  # a grad_of body of at most this many binds is written on one line
 
 
@@ -175,11 +175,11 @@ class Printer:
         # pieces, joined by the caller: repeated concatenation would be quadratic
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
         inner = indent + "  "
-        left_out = len(fn.binds) - _MOST_BINDS if self.bounded else 0
+        left_out = len(fn.binds) - _MAX_BINDS if self.bounded else 0
         for i, bind in enumerate(fn.binds):
-            if left_out > 0 and _MOST_BINDS // 2 <= i < _MOST_BINDS // 2 + left_out:
+            if left_out > 0 and _MAX_BINDS // 2 <= i < _MAX_BINDS // 2 + left_out:
                 self.skip(bind)
-                if i == _MOST_BINDS // 2:
+                if i == _MAX_BINDS // 2:
                     pieces.append(
                         f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n"
                     )
@@ -293,8 +293,8 @@ class Printer:
             self.arrays.append(value)
             return f"{kind}@{len(self.arrays) - 1}"
         flat = value.reshape(-1)
-        if self.bounded and flat.size > _MOST_ELEMENTS:
-            half = _MOST_ELEMENTS // 2
+        if self.bounded and flat.size > _MAX_ELEMENTS:
+            half = _MAX_ELEMENTS // 2
             shown = [*map(_array_element, flat[:half]), "...", *map(_array_element, flat[-half:])]
         else:
             shown = [*map(_array_element, flat)]

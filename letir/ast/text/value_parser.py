@@ -31,7 +31,7 @@ from letir.ast.text.literals import (
     scalar_of,
     string_of,
 )
-from letir.ast.text.named_nodes import MOST_CLASSES, named_node
+from letir.ast.text.named_nodes import MAX_CLASSES, named_node
 from letir.ast.types import ArrayType, Undef
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
@@ -39,7 +39,7 @@ _ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
 _REFERENCE = re.compile(r"@([0-9]++)")
 _NONE = re.compile(r"None(?!\w)")
 _NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
-_MOST_COLLISIONS = 64  # keys of a dict with the same hash; floats have a few by chance
+_MAX_COLLISIONS = 64  # keys of a dict with the same hash; floats have a few by chance
 _TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
 _SLICE = rf"(?P<slice>(?:{SIZE}\s*+)?:(?:\s*+{SIZE})?(?:\s*+:(?:\s*+{SIZE})?)?)"
@@ -204,7 +204,7 @@ class TreeReader(ValueReader):
             key, tree = self.entry()
             hashes[hash(key)] += 1
             # a dict of keys with one hash takes quadratic time
-            if hashes[hash(key)] > _MOST_COLLISIONS:
+            if hashes[hash(key)] > _MAX_COLLISIONS:
                 raise self.error("too many keys of this dict have the same hash", at)
             return key, tree
 
@@ -245,8 +245,8 @@ class TreeReader(ValueReader):
             return self.named_container(name)
         fields = self.keyed(self.items(")", self.field)[0], at)
         self.classes.add((name, *fields))
-        if len(self.classes) > MOST_CLASSES:
-            raise self.error(f"the trees name more than {MOST_CLASSES} classes", at)
+        if len(self.classes) > MAX_CLASSES:
+            raise self.error(f"the trees name more than {MAX_CLASSES} classes", at)
         return self.convert(named_node, name, fields, self.trusted, at=at)
 
     def named_container(self, name: str) -> Any:

@@ -27,7 +27,9 @@ from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
-_MOST = 16  # programs for the same argument types: branches could otherwise add more without end
+_MAX_PROGRAMS = (
+    16  # programs for the same argument types: branches could otherwise add more without end
+)
 
 
 @frozen(eq=False)
@@ -135,7 +137,7 @@ class RecordedModel:
                 )
             return result, results
         result = self._record(arrays, args, kwargs)
-        self._recorded[key] = (result, *recordings[: _MOST - 1])
+        self._recorded[key] = (result, *recordings[: _MAX_PROGRAMS - 1])
         return result, result.program(arrays, *args, **kwargs)
 
     def _record(self, arrays: list, args: tuple, kwargs: dict) -> _RecordedForward:

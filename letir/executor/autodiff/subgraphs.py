@@ -23,8 +23,8 @@ from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.differentiability import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
 
-_FEWEST_DIFFERENTIABLE = 2  # the fewest binds that require grad in a graph
-_FEWEST_KEPT = 5  # smaller graphs are inlined: single nodes cost less than a gradient program
+_MIN_DIFFERENTIABLE = 2  # the fewest binds that require grad in a graph
+_MIN_KEPT = 5  # smaller graphs are inlined: single nodes cost less than a gradient program
 _SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=False)
 
 
@@ -120,7 +120,7 @@ def create_autodiff_subgraphs(
     >>> [bind.op.name for bind in create_autodiff_subgraphs(f, [True]).binds]
     ['differentiable_graph']
     """
-    fewest = _least_size(_FEWEST_DIFFERENTIABLE) if fewest is None else fewest
+    fewest = _least_size(_MIN_DIFFERENTIABLE) if fewest is None else fewest
     needs = requiring_grad(fn, requires_grad)
     parts = _bind_levels(fn, needs)
     if not any(_is_worth_it(part.group, needs, fewest) for part in parts):
@@ -198,7 +198,7 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     >>> [bind.op.name for bind in again.binds]
     ['sin', 'exp']
     """
-    fewest = _least_size(_FEWEST_KEPT) if fewest is None else fewest
+    fewest = _least_size(_MIN_KEPT) if fewest is None else fewest
     if not any(b.op.role == "subgraph" and len(b.attrs["f"]) < fewest for b in fn.binds):
         return fn
     binds: list[Bind] = []

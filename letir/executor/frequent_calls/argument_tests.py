@@ -19,7 +19,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.eval.arguments import is_static
 from letir.executor.argument_spec import PLAIN_SCALARS
 
-_MOST_LEAVES = 200
+_MAX_LEAVES = 200
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
 
@@ -197,7 +197,7 @@ class TestWriter:
         """Add a leaf of the plan."""
         self.leaves.append(value)
         self.leaf_texts.append(text)
-        if len(self.leaves) > _MOST_LEAVES:
+        if len(self.leaves) > _MAX_LEAVES:
             raise NotPlain
 
     def make_function(self) -> Callable:

@@ -40,8 +40,8 @@ _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
 )
-_MOST_FUNCTIONS = 1_000  # that are searched for a use of letir
-_MOST_IF_SMALL = 256  # elements of arguments
+_MAX_FUNCTIONS = 1_000  # that are searched for a use of letir
+_MAX_IF_SMALL = 256  # elements of arguments
 _GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances them, too
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
@@ -176,7 +176,7 @@ def is_faster_in_scipy(f: Callable, leaves: Sequence, has_names: bool) -> bool:
     outside = values_read(f)
     if outside is None or not outside.uses_scipy:
         return False
-    is_small = not has_names and sum(getattr(x, "size", 1) for x in leaves) <= _MOST_IF_SMALL
+    is_small = not has_names and sum(getattr(x, "size", 1) for x in leaves) <= _MAX_IF_SMALL
     return not LATE_BOUND["functions_faster_in_scipy"](is_small).isdisjoint(outside.read)
 
 
@@ -189,7 +189,7 @@ def calls_letir(f: Any) -> bool:
     for part in todo:  # each part appends what it reads
         if _is_of_module(part, "letir"):
             return True
-        if id(part) in visited or _is_of_library(part) or len(visited) > _MOST_FUNCTIONS:
+        if id(part) in visited or _is_of_library(part) or len(visited) > _MAX_FUNCTIONS:
             continue
         visited.add(id(part))
         if type(part) is FunctionType:

@@ -25,9 +25,9 @@ from letir.passes.pipeline import registered_passes
 from letir.plan.effect_log import is_guard
 from letir.plan.whole_calls import WholeCall, call_of_function, shortest_time
 
-_MOST_AS_PYTHON = 4
-_MOST_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
-_MOST_WORK = 1 << 22  # elements of results: timing runs the function several times
+_MAX_AS_PYTHON = 4
+_MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
+_MAX_WORK = 1 << 22  # elements of results: timing runs the function several times
 
 
 def call_of_python(
@@ -72,7 +72,7 @@ def call_of_python(
     if not is_exact:
         return None
     if version.generators:  # captured: timing would advance them
-        return result if len(version.program) <= _MOST_BESIDE_DRAWS else None
+        return result if len(version.program) <= _MAX_BESIDE_DRAWS else None
     try:
         call = deepcopy(call) if version.changed else call  # timing writes into the arguments
     except Exception:  # an argument cannot be copied
@@ -103,7 +103,7 @@ def _may_be_timed(version: Compiled) -> bool:
     if is_changed or version.plan.has_kernels:
         return False
     is_repeatable = all(map(_is_repeatable, version.plan.binds))
-    return is_repeatable and _work_of(version.optimized) <= _MOST_WORK
+    return is_repeatable and _work_of(version.optimized) <= _MAX_WORK
 
 
 def _is_repeatable(bind: Bind) -> bool:
@@ -116,11 +116,11 @@ def _is_repeatable(bind: Bind) -> bool:
 
 
 def _work_of(fn: Lambda) -> int:
-    """The number of elements of all results of known size; more than ``_MOST_WORK`` for loops."""
+    """The number of elements of all results of known size; more than ``_MAX_WORK`` for loops."""
     work = 0
     for bind in fn.binds:
         if bind.op.bodies is not None and bind.op.bodies.loop:
-            return _MOST_WORK + 1
+            return _MAX_WORK + 1
         for binder in bind.binders:
             size = getattr(binder.type, "size", 1)
             work += size if type(size) is int else 0
@@ -172,7 +172,7 @@ def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, 
         CALLS=zip(executor.calls, executor.missed, strict=True),
     )
     tests.leaf_texts.append("True")  # so that the test gives a true value without arrays too
-    return (PythonKind(tests.make_function(), own_call), *executor.as_python)[:_MOST_AS_PYTHON]
+    return (PythonKind(tests.make_function(), own_call), *executor.as_python)[:_MAX_AS_PYTHON]
 
 
 LATE_BOUND["python_kinds"] = python_kinds

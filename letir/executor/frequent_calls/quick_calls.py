@@ -33,7 +33,7 @@ from letir.plan.plan import RUNS_BY_STEPS, Miss
 from letir.plan.whole_calls import WholeCall, tests_of_writes, whole_call
 from letir.tracing.trace_state import ACTIVE
 
-_MOST_FAILURES = 8
+_MAX_FAILURES = 8
 _PLAIN = frozenset([np.ndarray, *PLAIN_SCALARS])
 
 
@@ -123,14 +123,14 @@ class QuickCall:
         if self.in_parts is None or isinstance(error, GuardError):
             return self.executed
         self.failures += 1
-        if self.failures == _MOST_FAILURES:
+        if self.failures == _MAX_FAILURES:
             self.run, self.in_parts, self.own_call = self.in_parts, None, None
         return None
 
     def note_failure_on_object(self) -> None:
         """Drop the call of an object's method if it keeps raising."""
         self.failures += 1
-        if self.failures >= _MOST_FAILURES:
+        if self.failures >= _MAX_FAILURES:
             self.of_object = False
 
 

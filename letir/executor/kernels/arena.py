@@ -19,8 +19,8 @@ from letir.ast import LATE_BOUND
 from letir.ast.process_state import renew_after_fork
 from letir.ast.terms import Bind, Lambda, Local
 
-LEAST = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
-MOST = 1 << 27  # bytes of all blocks
+_MIN_BYTES = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
+MAX_BYTES = 1 << 27  # bytes of all blocks
 IDLE = 5.0  # seconds without use after which blocks are given back
 
 
@@ -50,7 +50,7 @@ class _Arena:
     def new_array(self, shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         """``np.empty(shape, dtype)``, in a block."""
         size = math.prod(shape) * dtype.itemsize
-        if size < LEAST:
+        if size < _MIN_BYTES:
             return np.empty(shape, dtype)
         # not waiting: the collector may run a finalizer here, which calls a plan
         lock = self.lock
@@ -59,7 +59,7 @@ class _Arena:
         try:
             self.used = time.monotonic()
             block = self.free_block(size)
-            if block is None and size <= MOST:
+            if block is None and size <= MAX_BYTES:
                 block = self.new_block(size)
             result = None if block is None else block.view(dtype).reshape(shape)
         finally:
@@ -74,7 +74,7 @@ class _Arena:
 
     def new_block(self, size: int) -> np.ndarray:
         """A block that did not exist; the others are given back if there is no room for it."""
-        if self.bytes + size > MOST:
+        if self.bytes + size > MAX_BYTES:
             self.clear()
         try:
             block = np.empty(size, np.uint8)
@@ -133,7 +133,7 @@ def let_kernels_reuse_memory(fn: Lambda) -> None:
     results = _possible_results(fn)
     for bind in fn.binds:
         call = getattr(bind.op.impl, "call", None)
-        large = [binder for binder in bind.binders if _bytes_of(binder) >= LEAST]
+        large = [binder for binder in bind.binders if _bytes_of(binder) >= _MIN_BYTES]
         if large and hasattr(call, "new_array") and results.isdisjoint(large):
             call.new_array = new_array
 

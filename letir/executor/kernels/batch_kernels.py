@@ -28,7 +28,7 @@ from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-_MOST_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
+_MAX_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
 
 
 def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int | None = None) -> Lambda:
@@ -135,7 +135,7 @@ class BatchCall:
             raise LayoutError
         if np.shape(x) != aval.shape:
             raise KernelError("operands of other sizes")
-        if aval.size > _MOST_COPIED * self.lowered.n and not x.flags.c_contiguous:
+        if aval.size > _MAX_COPIED * self.lowered.n and not x.flags.c_contiguous:
             raise KernelError("a copy would take longer than the group")
         try:
             return np.ascontiguousarray(x, aval.dtype).reshape(-1)

@@ -22,10 +22,10 @@ from letir.errors import ShapeError
 from letir.executor.kernels.visible_order import axis_order, free_result_orders
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
-_LEAST_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
-_LEAST_MATRIX = 512  # the fewest multiplications of one product of a batch
-_LEAST_REUSE = 4  # the fewest multiplications per element of the operands and the result
-_BLOCK, _LEAST_ROWS = 1 << 15, 16  # elements, and the fewest rows, that are multiplied together
+_MIN_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
+_MIN_MATRIX = 512  # the fewest multiplications of one product of a batch
+_MIN_REUSE = 4  # the fewest multiplications per element of the operands and the result
+_BLOCK, _MIN_ROWS = 1 << 15, 16  # elements, and the fewest rows, that are multiplied together
 _NO_RULE = never("products are chosen after derivatives are taken")
 
 
@@ -148,8 +148,8 @@ class Products:
         matrix = self.size(self.left) * self.size(self.right) * self.size(self.inner)
         work = matrix * self.size(self.batch)
         elements = self.size(self.a) + self.size(self.b) + self.size(self.out)
-        is_large = work >= _LEAST_WORK and matrix >= _LEAST_MATRIX
-        return is_large and work >= _LEAST_REUSE * elements
+        is_large = work >= _MIN_WORK and matrix >= _MIN_MATRIX
+        return is_large and work >= _MIN_REUSE * elements
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
@@ -213,7 +213,7 @@ def _multiply_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
 
 def _axis_blocks(length: int, x: np.ndarray, *operands: np.ndarray) -> list[slice]:
     """The blocks of a long axis, the second last of these operands; one if these need no blocks."""
-    size = max(_LEAST_ROWS, _BLOCK * length // x.size)
+    size = max(_MIN_ROWS, _BLOCK * length // x.size)
     is_between = any(a.strides[-2] > min(a.strides[:-2], default=a.strides[-2]) for a in operands)
     if not is_between or length < 2 * size:
         return [slice(None)]

@@ -46,7 +46,7 @@ from letir.kernels.scalar_forms import is_elementary
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
-from letir.passes.fusion.clustering import MOST_COMPILED, work_alone, work_of
+from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.plan.plan import plan_of
 
@@ -186,7 +186,7 @@ def _worth_together(work: dict[int, float], keys: dict[int, Any], worth: int) ->
 def _kernel_for(bind: Bind, is_exact: bool) -> Kernel | None:
     """The kernel of a group; None if NumPy has to compute it."""
     body = bind.attrs["body"]
-    if len(body.params) != len(bind.args) or len(body.binds) > MOST_COMPILED:
+    if len(body.params) != len(bind.args) or len(body.binds) > MAX_COMPILED:
         return None
     if any(p.type != a.type for p, a in zip(body.params, bind.args, strict=True)):
         return None

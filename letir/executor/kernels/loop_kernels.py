@@ -15,8 +15,8 @@ from letir.executor.kernels.kernel_binds import kernel_bind
 from letir.kernels.flat_arrays.array_loops import ArrayLoop, array_loop
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_groups import (
-    MOST_COUNT,
-    MOST_STEPS,
+    MAX_COUNT,
+    MAX_STEPS,
     LoopKernel,
     is_plain_loop,
     loop_kernel,
@@ -285,7 +285,7 @@ class TestedCall:
         _expect_small(operands, self.counts)
         carry = tuple([source.value_among(operands) for source in self.carry])
         others = [source.value_among(operands) for source in self.others]
-        total, most = 0, _FIRST_ROWS if self.rows else MOST_STEPS
+        total, most = 0, _FIRST_ROWS if self.rows else MAX_STEPS
         parts: list[list] = [[] for _ in self.rows]
         while True:
             stacks = [xp.empty((most, *shape), dtype) for shape, dtype in self.rows]
@@ -301,7 +301,7 @@ class TestedCall:
             _expect_small(carry, [n for n in self.numbers if n < len(carry)])
             if done < most:
                 break
-            most = min(4 * most, MOST_STEPS) if self.rows else most
+            most = min(4 * most, MAX_STEPS) if self.rows else most
         if total < self.least:
             raise KernelError("too few steps")
         numbers = [xp.arange(total)] if self.is_counted else []
@@ -319,7 +319,7 @@ def _is_count(operand: Local) -> bool:
 def _expect_small(values: Sequence, places: Sequence[int]) -> None:
     """Raise KernelError for Python integers that might leave 64 bits in the kernel."""
     for n in places:
-        if isinstance(values[n], (int, np.integer, np.ndarray)) and abs(values[n]) > MOST_COUNT:
+        if isinstance(values[n], (int, np.integer, np.ndarray)) and abs(values[n]) > MAX_COUNT:
             raise KernelError("a large Python integer")
 
 

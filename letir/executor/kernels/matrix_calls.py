@@ -21,9 +21,9 @@ from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Space
 from letir.kernels.scalar_lowering import has_scalar_form
 from letir.passes.fusion.cluster_fits import all_splits, fit_into_cluster, least_split
-from letir.passes.fusion.clustering import MOST_COMPILED
+from letir.passes.fusion.clustering import MAX_COMPILED
 
-_MOST_RUN = 64  # elements: longer runs take longer to compute than to call
+_MAX_RUN = 64  # elements: longer runs take longer to compute than to call
 _WORTH_OF_ONE = 8  # a single operation needs this many times the work of a group
 
 
@@ -55,7 +55,7 @@ def _body_of(bind: Bind, is_exact: bool) -> Lambda | None:
         body = bind.attrs["body"]
         pairs = zip(body.params, bind.args, strict=False)
         is_same = len(body.params) == len(bind.args) and all(p.type == a.type for p, a in pairs)
-        return body if is_same and len(body.binds) <= MOST_COMPILED else None
+        return body if is_same and len(body.binds) <= MAX_COMPILED else None
     if len(bind.args) < 2 or not has_scalar_form(bind, is_exact):
         return None
     if any(type(arg) is not Local for arg in bind.args) or len({*bind.args}) < len(bind.args):
@@ -81,7 +81,7 @@ def _space_of(body: Lambda) -> Space | None:
         if type(aval) is not ArrayType or aval.weak or type(aval.size) is not int:
             return None
     shape = values[0].shape
-    if any(aval.shape != shape for aval in values) or _run_of(shape, avals) > _MOST_RUN:
+    if any(aval.shape != shape for aval in values) or _run_of(shape, avals) > _MAX_RUN:
         return None
     splits = all_splits(shape)
     for bind in body.binds:

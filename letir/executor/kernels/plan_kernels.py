@@ -22,8 +22,8 @@ from letir.kernels.machine_costs import machine_costs
 from letir.kernels.threads import get_num_threads
 from letir.plan.plan import Plan
 
-_MOST_NAMES = 6  # the most names of operations in a line
-_MOST_LINES = 8  # the most lines in a list of kernels
+_MAX_NAMES = 6  # the most names of operations in a line
+_MAX_LINES = 8  # the most lines in a list of kernels
 
 
 @frozen(eq=False, repr=False)
@@ -118,7 +118,7 @@ class PlanKernel:
 
     def __str__(self):
         names = [bind.op.name for bind in self.binds]
-        shown = ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+        shown = ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
         n_bytes = "" if self.bytes is None else f"; {self.bytes:,} bytes"
         is_large = self.bytes is not None and self.threads > 1
         n_threads = f"; up to {self.threads} threads" if is_large else ""
@@ -149,9 +149,9 @@ def _ufunc_of(call: Callable) -> np.ufunc:
 
 
 def kernel_lines(kernels: Sequence[PlanKernel]) -> Iterator[str]:
-    """A line for each kernel, at most ``_MOST_LINES``, and one for the costs that decided."""
-    yield from map(str, kernels[:_MOST_LINES])
-    omitted = len(kernels) - _MOST_LINES
+    """A line for each kernel, at most ``_MAX_LINES``, and one for the costs that decided."""
+    yield from map(str, kernels[:_MAX_LINES])
+    omitted = len(kernels) - _MAX_LINES
     if omitted > 0:
         yield f"{omitted} more kernels"
     yield f"groups become kernels by the costs of {machine_costs().origin}"

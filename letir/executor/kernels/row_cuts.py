@@ -15,10 +15,10 @@ from letir.ast.terms import Lambda
 from letir.eval.float_warnings import run_raising
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
 from letir.kernels.reduction_forms import REDUCTIONS
-from letir.kernels.row_groups import SHORT
+from letir.kernels.row_groups import MAX_SHORT_ROW
 from letir.kernels.row_interface import RowKernel
 
-_MOST_BLOCKS = 32
+_MAX_BLOCKS = 32
 _BLOCK = 1 << 16  # the fewest elements of a block
 _BLOCK_ROWS = 64  # the fewest rows of a block: the totals of its columns are one more row
 _COMBINE = {  # by the instruction of the form of a reduction
@@ -61,7 +61,7 @@ class RowCut:
     @classmethod
     def _of_sizes(cls, lowered: RowKernel) -> "RowCut | None":
         space, size = lowered.space, math.prod(lowered.space.shape)
-        most = min(_MOST_BLOCKS, size // _BLOCK)
+        most = min(_MAX_BLOCKS, size // _BLOCK)
         if space.is_stacked:
             return cls._of_stack(lowered, min(most, space.stack // _BLOCK_ROWS))
         lengths = [*space.outer, 1 if any(lowered.combines) else space.rows]
@@ -72,7 +72,7 @@ class RowCut:
         if space.rows > 1:
             blocks = min(most, space.rows // _BLOCK_ROWS)
             result = cls.cut_along(lowered, ("m", 0), space.rows, blocks, lowered.combines)
-        elif space.columns <= SHORT:  # the kernel's code fixes the number of columns
+        elif space.columns <= MAX_SHORT_ROW:  # the kernel's code fixes the number of columns
             return None
         elif lowered.row_combines and not any(lowered.combines) and not lowered.scratch:
             result = cls.cut_along(lowered, ("n", 0), space.columns, most, lowered.row_combines)

@@ -25,15 +25,15 @@ from letir.passes.fusion.unrolled_clusters import UnrolledCluster
 from letir.visitors.usedef import use_counts
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-_LEAST = 150  # the fewest binds of a chain
+_MIN_BINDS = 150  # the fewest binds of a chain
 # a program of equal steps has at least so many binds of each kind, and at most so many kinds
-_EQUAL, _MOST_KINDS = 10, 200
+_EQUAL, _MAX_KINDS = 10, 200
 # the most operands and results of a table, and the most elements of all results
-_MOST_ARRAYS, _MOST_STORED = 100, 1 << 16
-_MOST_FAILURES = 16  # attempts to find a chain, each without the bind that made the last one fail
+_MAX_ARRAYS, _MAX_STORED = 100, 1 << 16
+_MAX_FAILURES = 16  # attempts to find a chain, each without the bind that made the last one fail
 _GAIN = 0.85  # a table may take at most this fraction of NumPy's estimated time
 _DTYPES = tuple(map(np.dtype, "fd"))
-_LEAST_COST = 60  # binds that take less time are not lowered to a table
+_MIN_COST = 60  # binds that take less time are not lowered to a table
 
 
 def with_first_tables(fn: Lambda, is_exact: bool = False) -> Lambda:
@@ -48,7 +48,7 @@ def with_tables(fn: Lambda, is_exact: bool = False) -> Lambda:
     """
     flat = without_groups(fn)
     dtype = _usual_dtype(flat)
-    if dtype is None or len(flat.binds) < _LEAST:
+    if dtype is None or len(flat.binds) < _MIN_BINDS:
         return fn
     return _with_units(fn, flat, [*_Chains(flat, dtype, is_exact).units()])
 
@@ -57,7 +57,7 @@ def with_faster_tables(fn: Lambda, most: float, is_exact: bool = False) -> Lambd
     """``with_tables`` if the calls then take less than ``most`` nanoseconds, else ``fn`` itself."""
     flat = without_groups(fn)
     dtype = _usual_dtype(flat)
-    if dtype is None or most < _LEAST_COST * len(flat.binds):
+    if dtype is None or most < _MIN_COST * len(flat.binds):
         return fn
     units = [*_Chains(flat, dtype, is_exact).units()]
     costs = [
@@ -96,7 +96,7 @@ def _is_repetitive(fn: Lambda) -> bool:
         )
         for bind in fn.binds
     }
-    return len(avals) <= _MOST_KINDS and _EQUAL * len(avals) < len(fn.binds)
+    return len(avals) <= _MAX_KINDS and _EQUAL * len(avals) < len(fn.binds)
 
 
 @define(eq=False)
@@ -150,10 +150,10 @@ class _Chains:
 
     def finish_chain(self, binds: list[Bind]) -> Iterator[Bind | _Chain]:
         """A chain as a table; where it has none, smaller chains or its binds."""
-        if len(binds) < _LEAST or self.failures == _MOST_FAILURES:
+        if len(binds) < _MIN_BINDS or self.failures == _MAX_FAILURES:
             yield from binds
             return
-        cluster = UnrolledCluster(most_arrays=_MOST_ARRAYS, most_stored=_MOST_STORED)
+        cluster = UnrolledCluster(most_arrays=_MAX_ARRAYS, most_stored=_MAX_STORED)
         for bind in binds:
             cluster.add(bind, 0)
         if not cluster.finish(self.uses):

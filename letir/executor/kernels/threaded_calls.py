@@ -20,10 +20,10 @@ from letir.kernels.threads import run_chunks, threads_of_call
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 _EXPENSIVE = 10  # the work for an element of an expensive operation, in units of a cheap one
 _MOVED = 2  # the work of reading or writing an element of an array
-_LEAST = 1 << 14  # the fewest elements of a chunk
+_MIN_CHUNK = 1 << 14  # the fewest elements of a chunk
 _CHUNKS = 4  # per thread, so that the others take over from a thread that is held up
 _LARGE = 1 << 20  # bytes of a result that may be written into memory of an earlier one
-_FEW = 8  # with fewer places per thread than this, the longest axis is cut
+_MIN_PLACES = 8  # with fewer places per thread than this, the longest axis is cut
 
 
 def with_threads(call: Any, body: Lambda) -> Any:
@@ -103,7 +103,7 @@ class ThreadedCall:
         results = _empty_like_ufunc(operands, dtypes)
         steps = [abs(step) for step in results[0].strides]
         axis = max(range(len(shape)), key=lambda n: (shape[n] > 1, steps[n]))
-        if shape[axis] < _FEW * threads:
+        if shape[axis] < _MIN_PLACES * threads:
             axis = max(range(len(shape)), key=shape.__getitem__)
         return results, results, operands, axis - len(shape)
 
@@ -178,4 +178,4 @@ def places_of(length: int, count: int) -> list[slice]:
 
 def chunk_count(length: int, elements: int, threads: int) -> int:
     """The number of chunks for arrays of this size, cut along an axis of this length."""
-    return max(1, min(length, _CHUNKS * threads, elements // _LEAST))
+    return max(1, min(length, _CHUNKS * threads, elements // _MIN_CHUNK))

@@ -16,12 +16,12 @@ from letir.passes.fusion.unrolled_clusters import (
     unrolled_clusters,
 )
 
-_MANY = 8  # the fewest binds and clusters of a program for which tables are tried
+_MIN_UNITS = 8  # the fewest binds and clusters of a program for which tables are tried
 _MUCH_WORK = 2_500  # scalars in different kernels; for more, LLVM takes over half a second
 
 # scalars of a kernel for each nanosecond that it saves in a call: LLVM takes 100 us for a scalar,
 # and a kernel that pays after more than ten thousand calls is not compiled
-_MOST_EACH = 0.1
+_MAX_EACH = 0.1
 
 
 def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
@@ -39,7 +39,7 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     # equal clusters share a kernel
     kernels = {id(cluster.kernel): cluster.kernel for cluster in clusters}
     work = sum({id(cluster.kernel): cluster.work for cluster in clusters}.values())
-    if len(units) >= _MANY or work > _MUCH_WORK:
+    if len(units) >= _MIN_UNITS or work > _MUCH_WORK:
         # tables have no code to compile, so they may take a little longer than large kernels
         most = cost_of_units(units) * (2 if work > _MUCH_WORK else 1)
         tabled = LATE_BOUND["with_faster_tables"](original, most, is_exact)
@@ -77,7 +77,7 @@ def _gain_of(cluster: UnrolledCluster) -> float:
 
 def _may_pay(cluster: UnrolledCluster, most: int) -> bool:
     """Whether a kernel that at most ``most`` equal clusters share may be worth compiling."""
-    return cluster.work <= _MOST_EACH * most * _gain_of(cluster)
+    return cluster.work <= _MAX_EACH * most * _gain_of(cluster)
 
 
 def _without_costly_kernels(units: list) -> list:

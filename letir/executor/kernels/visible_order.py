@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.terms import Arg, Bind, Lambda, Local
 
-_MOST_STEPS = 1 << 18  # binds, counted once for each product
+_MAX_STEPS = 1 << 18  # binds, counted once for each product
 
 
 def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
@@ -20,7 +20,7 @@ def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
 
     Nothing is set in long programs with many products: it takes linear time for each of them.
     """
-    if len(calls) * len(fn.binds) > _MOST_STEPS:
+    if len(calls) * len(fn.binds) > _MAX_STEPS:
         return
     for value, call in calls.items():
         followers = _OrderFollowers(fn, calls, value)

@@ -31,11 +31,11 @@ from letir.kernels.batches.item_binds import (
 )
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_instructions import BOOL
-from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel
+from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel
 from letir.kernels.unrolled_groups import Unrolling, core_of
 
 _BLOCK = 128  # items whose parts are added together while they are in the cache
-_MOST_SCALARS = 3_000  # the most scalars of a kernel, which bounds LLVM's time
+_MAX_SCALARS = 3_000  # the most scalars of a kernel, which bounds LLVM's time
 _INDEX = np.dtype("int64")
 
 
@@ -129,7 +129,7 @@ class _BatchLowering(Unrolling):
         b.store(flag, (self.zero, self.zero), outside)
         inputs = [*self.arrays.values(), self.sizes, *[array for array, _ in self.scratch]]
         results = [*self.outputs.values(), flag]
-        if len(inputs) + len(results) > MOST_ARRAYS or b.count > _MOST_SCALARS:
+        if len(inputs) + len(results) > MAX_ARRAYS or b.count > _MAX_SCALARS:
             raise NoKernel
         signature = "->".join([",".join(map(core_of, part)) for part in (inputs, results)])
         names = ("calls", *[array.extents[1] for array in (*inputs, *results)])
@@ -201,7 +201,7 @@ class _BatchLowering(Unrolling):
             self.outside = loop.carried[0]
             for bind in self.body.binds:
                 self.add(bind)
-                if b.count > _MOST_SCALARS:
+                if b.count > _MAX_SCALARS:
                     raise NoKernel
             for arg, array in self.outputs.items():
                 if arg in self.places:

@@ -24,10 +24,10 @@ from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.scalar_lowering import DTYPES, has_scalar_form
 from letir.ops.indexing.index_expressions import expand_item
 
-_MOST_SHARED = 64  # the most elements of an operand that all items read
-_MOST_OF_ITEM = 16  # the most elements of an item: each is a scalar of the kernel
+_MAX_SHARED = 64  # the most elements of an operand that all items read
+_MAX_OF_ITEM = 16  # the most elements of an item: each is a scalar of the kernel
 _TRIED = 11  # the number of items with which ``_is_itemwise`` tries an operation
-_MOST_COPIED = 16  # the most elements per item of an array to which parts are added
+_MAX_COPIED = 16  # the most elements per item of an array to which parts are added
 _INDICES = "iu"
 
 _tried = BoundedCache(1 << 10)  # operation, attributes and types -> whether it is itemwise
@@ -74,12 +74,12 @@ def _is_known(arg: Arg) -> bool:
 def is_batch(aval: ArrayType | None, n: int) -> bool:
     """Whether values of this type consist of ``n`` small items."""
     shape: tuple = getattr(aval, "shape", ())
-    return bool(shape) and shape[0] == n and 0 < math.prod(shape[1:]) <= _MOST_OF_ITEM
+    return bool(shape) and shape[0] == n and 0 < math.prod(shape[1:]) <= _MAX_OF_ITEM
 
 
 def is_shared(aval: ArrayType) -> bool:
     """Whether a kernel may load all elements of an operand before its loop."""
-    return 0 < math.prod(aval.shape) <= _MOST_SHARED
+    return 0 < math.prod(aval.shape) <= _MAX_SHARED
 
 
 def _may_be_item(bind: Bind, is_exact: bool) -> bool:
@@ -195,7 +195,7 @@ def scattered_parts(bind: Bind, n: int) -> list[tuple[list, Arg, tuple[Arg, ...]
         return []
     if adds_to_operand(bind):
         _, part, *arrays = bind.args
-        if aval.size > _MOST_COPIED * n:
+        if aval.size > _MAX_COPIED * n:
             return []  # NumPy adds in place
         writes = [(bind.attrs["item"], part, tuple(arrays))]
     elif op.adds_parts == "zeros" and bind.attrs["shape"] is not None:

@@ -22,7 +22,7 @@ from letir.kernels.elementary.formulas import (
 from letir.kernels.elementary.logarithms import log_pair
 
 _DOUBLE = np.dtype("f8")
-_MOST = 2.5563481638716906e305  # the results are infinite from here on
+_OVERFLOW_BOUND = 2.5563481638716906e305  # the results are infinite from here on
 _HALF_LOG_TWO_PI = Fraction(
     "0.918938533204672741780329736405617639861397473637783412817151540482765"
 )
@@ -32,7 +32,7 @@ def gammaln(x: Expression) -> Expression:
     """log(abs(gamma(x))), inf at the integers up to 0 and at inf, -inf at -inf as in SciPy."""
     operand, x = x, x.cast(_DOUBLE)
     size = abs(x)
-    is_ordinary = x.is_below(_MOST) & (size != 0.0)
+    is_ordinary = x.is_below(_OVERFLOW_BOUND) & (size != 0.0)
     y = select(is_ordinary, size, 1.0)
     is_reflected = x.is_negative() & is_ordinary
     positive = _log_gamma_of_positive(y, is_reflected)

@@ -17,7 +17,7 @@ from letir.kernels.elementary.formulas import PI, Pair, fast_two_sum, nearest_in
 
 _WORDS = 20  # words of 64 bits of 1 / (2 pi): the largest exponent and 192 bits
 _LOW = (1 << 32) - 1
-_LEAST = 40  # the exponent from which integers are used
+_MIN_LARGE_EXPONENT = 40  # the exponent from which integers are used
 
 
 @cache
@@ -53,7 +53,7 @@ def reduced_angle(x: Expression) -> tuple[Expression, Expression, Expression]:
 
 def is_large_angle(x: Expression) -> Expression:
     """Whether an angle needs ``reduced_large_angle``, as inf and nan do."""
-    return ~x.is_below(2.0**_LEAST)
+    return ~x.is_below(2.0**_MIN_LARGE_EXPONENT)
 
 
 def reduced_large_angle(x: Expression) -> tuple[Expression, Expression, Expression]:
@@ -63,7 +63,7 @@ def reduced_large_angle(x: Expression) -> tuple[Expression, Expression, Expressi
     result is arbitrary.
     """
     is_large = is_large_angle(x) & x.is_finite()
-    n, high, low = _reduce_by_integers(select(is_large, x, 2.0**_LEAST))
+    n, high, low = _reduce_by_integers(select(is_large, x, 2.0**_MIN_LARGE_EXPONENT))
     # inf - inf is nan with its flag
     return n, select(x.is_finite(), high, x - x), low
 
@@ -88,7 +88,7 @@ def _reduce_by_integers(x: Expression) -> tuple[Expression, Expression, Expressi
     bits = x.bits()
     # x = m 2**e, and the bits of 1 / (2 pi) before the one of weight 2**-e give whole turns
     m = (bits & ((1 << 52) - 1)) | (1 << 52)
-    first, second = _multiply_words(m, _relevant_words((bits >> 52) - (1023 + _LEAST)))
+    first, second = _multiply_words(m, _relevant_words((bits >> 52) - (1023 + _MIN_LARGE_EXPONENT)))
     quarters = (first + (1 << 61)) >> 62
     first = first - (quarters << 62)
     sign = first.number(0) - (first >> 63)  # all bits of a negative number
@@ -114,7 +114,7 @@ def _relevant_words(shift: Expression) -> list[Expression]:
     ``shift``: the exponent of x less 40, so that its unit in the last place is 2**(shift - 12).
     """
     # one zero word in front: with it, shift counts from a bit above the binary point
-    position = shift + (64 + _LEAST - 52)
+    position = shift + (64 + _MIN_LARGE_EXPONENT - 52)
     words: list = [0, *_bits_of_inverse_two_pi()]
     for step in (16, 8, 4, 2, 1):
         is_ahead = (position & (64 * step)) != 0

@@ -21,13 +21,13 @@ from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.loop_parts import LoopParts, known_rows
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_passes import reduced_axes, reduction_form
-from letir.kernels.scalar_lowering import MOST_ARRAYS, NoKernel, ScalarLowering, operand_dtypes
+from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, operand_dtypes
 from letir.kernels.unrolled_groups import known_type
 
-_MOST_PRODUCT = 1 << 17  # the most multiplications in one matrix product
-_MOST_BY_CALL = 1 << 14  # the most multiplications for each saved call of NumPy
-_MOST_REDUCED = 1 << 10  # the most elements of a sum, which is computed as one block
-_MOST_BINDS = 200
+_MAX_PRODUCT = 1 << 17  # the most multiplications in one matrix product
+_MAX_BY_CALL = 1 << 14  # the most multiplications for each saved call of NumPy
+_MAX_REDUCED = 1 << 10  # the most elements of a sum, which is computed as one block
+_MAX_BINDS = 200
 _INDEX = np.dtype("int64")
 
 
@@ -51,7 +51,7 @@ def array_loop(bind: Bind, is_exact: bool = False) -> ArrayLoop | None:
     """
     try:
         loop = LoopParts.from_bind(bind)
-        if loop.test is not None or loop.steps is None or len(loop.body.binds) > _MOST_BINDS:
+        if loop.test is not None or loop.steps is None or len(loop.body.binds) > _MAX_BINDS:
             return None
         return _ArrayLowering(is_exact=is_exact).array_loop(loop)
     except (NoKernel, TypeError):
@@ -81,12 +81,12 @@ class _ArrayLowering(Memory):
         ]
         pairs = zip(outputs, loop.bind.binders, strict=True)
         self.emit(loop, [self.flat_place(y, b.type.shape) for y, b in pairs])
-        if self.products > _MOST_BY_CALL * self.calls:
+        if self.products > _MAX_BY_CALL * self.calls:
             raise NoKernel
         scratch = tuple(self.scratch.values())
         arrays = (*inputs, *scratch, *outputs)
         is_weak = any(binder.type.weak for binder in loop.bind.binders)
-        if not outputs or is_weak or len(arrays) > MOST_ARRAYS:
+        if not outputs or is_weak or len(arrays) > MAX_ARRAYS:
             raise NoKernel
         read_arrays, written_arrays = [*inputs, *scratch], outputs
         signature = "->".join(
@@ -318,7 +318,7 @@ class _ArrayLowering(Memory):
         aval = known_type(bind.binders[0].type)
         axes = reduced_axes(bind)
         count = math.prod([source.shape[n] for n in axes])
-        if count > _MOST_REDUCED or (self.is_exact and not form.is_exact(aval.dtype)):
+        if count > _MAX_REDUCED or (self.is_exact and not form.is_exact(aval.dtype)):
             raise NoKernel
         remaining = [n for n in range(len(source.shape)) if n not in axes]
         target, accumulator = self.new(aval), form.accumulator(aval.dtype)
@@ -372,7 +372,7 @@ class _ArrayLowering(Memory):
         columns = y.shape[1] if len(y.shape) == 2 else 1
         inner = x.shape[-1]
         own = rows * columns * inner
-        if own > _MOST_PRODUCT:
+        if own > _MAX_PRODUCT:
             raise NoKernel
         self.products += own
         target = self.new(aval)

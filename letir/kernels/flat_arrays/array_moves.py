@@ -8,7 +8,7 @@ from attrs import frozen
 from letir.ast.terms import Bind
 from letir.kernels.scalar_lowering import NoKernel
 
-_MOST_RUNS = 64
+_MAX_RUNS = 64
 _View = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
@@ -61,7 +61,7 @@ def moved_runs(bind: Bind, shapes: list[tuple[int, ...]]) -> list[MovedRun]:
     flat = moved.ravel()
     owners = np.searchsorted(starts, flat, "right") - 1
     runs: list[MovedRun] = []
-    most = max(_MOST_RUNS, len(shapes))  # joined operands are at least one run each
+    most = max(_MAX_RUNS, len(shapes))  # joined operands are at least one run each
     at = 0
     while at < len(flat):
         step = int(flat[at + 1] - flat[at]) if at + 1 < len(flat) else 1

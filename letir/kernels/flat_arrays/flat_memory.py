@@ -11,7 +11,7 @@ from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Operand
 from letir.kernels.scalar_lowering import NoKernel
 
-MOST_ELEMENTS = 1 << 13  # the most elements of a value: beyond, arithmetic takes longer than calls
+MAX_ELEMENTS = 1 << 13  # the most elements of a value: beyond, arithmetic takes longer than calls
 _INDEX = np.dtype("int64")
 
 
@@ -90,7 +90,7 @@ class Memory:
 
     def scratch_place(self, dtype: np.dtype, shape: tuple[int, ...]) -> FlatPlace:
         size = math.prod(shape)
-        if not 0 < size <= MOST_ELEMENTS:
+        if not 0 < size <= MAX_ELEMENTS:
             raise NoKernel
         if dtype not in self.scratch:
             name = f"z{len(self.scratch)}"

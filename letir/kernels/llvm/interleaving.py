@@ -13,10 +13,10 @@ from letir.kernels.loop_language import FunctionCall, Let, Loop, Scalar
 
 _CYCLES = {"add": 4, "sub": 4, "mul": 4, "fma": 4, "convert": 4, "div": 13, "sqrt": 20}  # of floats
 _RATE = 2.5  # vector instructions that a processor completes in a cycle if none has to wait
-_LEAST = 16  # instructions: in shorter loops the processor looks far enough ahead
-_MOST = 2048  # instructions in a step, because LLVM's time grows with them
+_MIN_INSTRUCTIONS = 16  # instructions: in shorter loops the processor looks far enough ahead
+_MAX_INSTRUCTIONS = 2048  # instructions in a step, because LLVM's time grows with them
 _REUSE = 3  # values for each register: constants are in memory, and values are computed late
-_MOST_VECTORS = 8
+_MAX_VECTORS = 8
 
 
 @frozen
@@ -35,11 +35,11 @@ def interleave_count(loop: Loop, vectors: Vectors) -> int:
     lets = [
         statement for statement in loop.body if type(statement) is Let and statement.name != "bits"
     ]
-    if len(lets) < _LEAST:
+    if len(lets) < _MIN_INSTRUCTIONS:
         return 1
     waits = _critical_path(loop) * _RATE / len(lets)
     fits = _REUSE * vectors.registers / max(1, _most_live(loop))
-    most = min(waits, fits, _MOST / len(lets), _MOST_VECTORS)
+    most = min(waits, fits, _MAX_INSTRUCTIONS / len(lets), _MAX_VECTORS)
     return 1 << max(0, math.floor(math.log2(most)))
 
 

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 _LOG = logging.getLogger("letir")
-_MOST_FILES = 4096
+_MAX_FILES = 4096
 _HASH_BYTES = 32
 
 
@@ -102,7 +102,7 @@ def _write_file(file: Path, code: bytes) -> None:
 def _drop_oldest(folder: Path) -> None:
     """Remove the half of the files that were used longest ago, once there are too many."""
     names = os.listdir(folder)
-    if len(names) <= _MOST_FILES:
+    if len(names) <= _MAX_FILES:
         return
     aged = []
     for name in names:

@@ -13,8 +13,8 @@ from letir.kernels.row_passes import reduction_form
 from letir.kernels.scalar_forms import scalar_name
 from letir.kernels.tables.table_kernel import arity_of
 
-_MOST_MADE = 1 << 11  # the most elements that one operation computes
-_MOST_READ = 1 << 15  # the most elements of an operand
+_MAX_MADE = 1 << 11  # the most elements that one operation computes
+_MAX_READ = 1 << 15  # the most elements of an operand
 
 
 def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
@@ -24,10 +24,10 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
         return False
     if op.effect or op.random or op.holds_lambdas or op.is_user_defined:
         return False
-    if not all(_is_small(x.type, dtype, _MOST_READ) for x in bind.args if type(x) is Local):
+    if not all(_is_small(x.type, dtype, _MAX_READ) for x in bind.args if type(x) is Local):
         return False
     avals = [binder.type for binder in bind.binders]
-    if any(not _is_small(aval, dtype, _MOST_READ) or aval.weak for aval in avals):
+    if any(not _is_small(aval, dtype, _MAX_READ) or aval.weak for aval in avals):
         return False
     if len(avals) > 1:
         return op.memory == "view" and len(bind.args) == 1
@@ -42,7 +42,7 @@ def fits_table(bind: Bind, dtype: np.dtype, is_exact: bool = False) -> bool:
         return len(bind.args) <= (op.moves_elements or 1) and op.results is None
     if not bind.args:
         return not op.needs_elements
-    if aval.size > _MOST_MADE:
+    if aval.size > _MAX_MADE:
         return False
     if is_sum(op):
         return reduction_form(bind) is not None and len(bind.args) == 1

@@ -34,8 +34,8 @@ from letir.kernels.tables.table_memory import (
 from letir.kernels.tables.table_rows import TableRows
 
 MIXED, ODD = "mixed", "odd"
-_MOST_REDUCED = 1 << 10  # the most terms of a sum, which is computed as one block
-_MOST_ROWS = 50_000  # the most rows of a table
+_MAX_REDUCED = 1 << 10  # the most terms of a sum, which is computed as one block
+_MAX_ROWS = 50_000  # the most rows of a table
 
 
 @frozen(eq=False)
@@ -184,7 +184,7 @@ class _Lowering(TableRows):
             if type(arg) is Local:
                 self.places[arg].root.uses -= 1
         for binder, place in zip(bind.binders, self.values(bind), strict=True):
-            if place.shape != binder.type.shape or len(self.rows) > _MOST_ROWS:
+            if place.shape != binder.type.shape or len(self.rows) > _MAX_ROWS:
                 raise NoKernel
             self.bind(binder, place)
             order = self.orders[binder] = self.order_of(bind, place)
@@ -344,7 +344,7 @@ class _Lowering(TableRows):
                 raise NoKernel
             parts.append((lengths or [1], steps or [0]))
         ((count,), (outer,)), ((terms,), (inner,)) = parts
-        if self.is_exact or terms > _MOST_REDUCED or count != target.size:
+        if self.is_exact or terms > _MAX_REDUCED or count != target.size:
             raise NoKernel
         unit = self.operand(Const(1))
         row = ["dot", count, terms, target.start, 1, 0, x.start, outer, inner, unit.start]
@@ -366,7 +366,7 @@ class _Lowering(TableRows):
             raise NoKernel
         inner, first = x.shape[-1], (x.shape[0] if len(x.shape) == 2 else 1)
         columns = y.shape[1] if len(y.shape) == 2 else 1
-        if inner > _MOST_REDUCED or inner != y.shape[0]:
+        if inner > _MAX_REDUCED or inner != y.shape[0]:
             raise NoKernel
         x0, x1 = (0, *x.strides)[-2:]
         y0, y1 = (*y.strides, 0)[:2]

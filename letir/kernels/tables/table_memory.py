@@ -13,7 +13,7 @@ from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.scalar_lowering import NoKernel
 
 CONSTANTS = 1 << 29  # the first address of constants, until their final addresses are known
-_MOST_MEMORY = 1 << 17  # the most elements of the memory
+_MAX_MEMORY = 1 << 17  # the most elements of the memory
 
 
 @define(eq=False)
@@ -88,7 +88,7 @@ class TableMemory:
             start = starts.pop()
         else:
             start, self.end = self.end, self.end + size
-            if self.end > _MOST_MEMORY:
+            if self.end > _MAX_MEMORY:
                 raise NoKernel
         return TablePlace(Root(start, size), start, shape, c_strides(shape))
 

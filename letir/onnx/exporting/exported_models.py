@@ -30,7 +30,7 @@ from letir.passes.lowering import without_writes
 from letir.tracing.entry import trace
 
 OPSET = 23  # of the models by default: the first with Attention and RMSNormalization
-_LEAST_OPSET = 18  # the first in which the axes of all reductions are an input
+_MIN_OPSET = 18  # the first in which the axes of all reductions are an input
 _INLINE_BYTES = 1 << 30  # larger models keep their arrays in a file beside them
 _EXTERNAL_BYTES = 1024  # smaller arrays stay in the model
 
@@ -124,9 +124,9 @@ def _check_path(path: Any) -> None:
 
 def _check_opset(opset: int, onnx: Any) -> None:
     newest = onnx.defs.onnx_opset_version()
-    if type(opset) is not int or not _LEAST_OPSET <= opset <= newest:
+    if type(opset) is not int or not _MIN_OPSET <= opset <= newest:
         raise ExportError(
-            f"export: opset {opset!r} is not one of {_LEAST_OPSET} to {newest}\n"
+            f"export: opset {opset!r} is not one of {_MIN_OPSET} to {newest}\n"
             f"  leave it out for {OPSET}, or install a newer onnx"
         )
 

@@ -32,7 +32,7 @@ from letir.ops.indexing.index_expressions import (
     split_sizes,
 )
 
-_MOST, _LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+_MAX_INDEX, _MIN_INDEX = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _INT = np.dtype(np.int64)
 _ELEMENTWISE = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}  # by ScatterND's reduction
 
@@ -171,8 +171,10 @@ def _slice_axes(g: Graph, name: str, slices: dict[int, slice]) -> str:
     ends: list = [[], [], []]
     for part in cut.values():
         step = 1 if part.step is None else part.step
-        ends[0].append(part.start if part.start is not None else 0 if step > 0 else _MOST)
-        ends[1].append(part.stop if part.stop is not None else _MOST if step > 0 else _LEAST)
+        ends[0].append(part.start if part.start is not None else 0 if step > 0 else _MAX_INDEX)
+        ends[1].append(
+            part.stop if part.stop is not None else _MAX_INDEX if step > 0 else _MIN_INDEX
+        )
         ends[2].append(step)
     starts, stops, steps = map(g.ints, ends)
     return g("Slice", name, starts, stops, g.array(list(cut), np.int64), steps)

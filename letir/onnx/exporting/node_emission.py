@@ -41,7 +41,7 @@ from letir.ops.define.records import decomposition
 from letir.tracing.entry import trace
 
 _recordings = BoundedCache(1 << 10)
-_MOST_KINDS = 1 << 20  # elements of a value that is computed while the program is exported
+_MAX_KINDS = 1 << 20  # elements of a value that is computed while the program is exported
 
 
 @define(eq=False)
@@ -310,7 +310,7 @@ def _empty_array(g: Graph, aval: Any) -> str:
 
 
 def _is_small(size: Any) -> bool:
-    return type(size) is int and size <= _MOST_KINDS
+    return type(size) is int and size <= _MAX_KINDS
 
 
 def _number_of_constant(arg: Arg) -> Any:

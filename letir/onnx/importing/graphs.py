@@ -34,11 +34,11 @@ from letir.onnx.importing.values import (
 from letir.onnx.package import onnx_package
 from letir.tracing.tracer import Tracer
 
-MOST_NODES = 10_000  # runs of nodes in repeated bodies and in functions
-_MOST_WORK = 1 << 26  # the product of the sizes of arrays that are combined while loading
-_MOST_ELEMENTS, _MOST_ALONG_AN_AXIS = 1 << 40, 1 << 26
-_MOST_DEPTH = 40  # levels of functions that call functions
-_MOST_CHARACTERS = 60  # of the name of a node in a comment
+MAX_NODES = 10_000  # runs of nodes in repeated bodies and in functions
+_MAX_WORK = 1 << 26  # the product of the sizes of arrays that are combined while loading
+_MAX_ELEMENTS, _MAX_ALONG_AN_AXIS = 1 << 40, 1 << 26
+_MAX_DEPTH = 40  # levels of functions that call functions
+_MAX_CHARACTERS = 60  # of the name of a node in a comment
 
 
 @frozen(eq=False)
@@ -227,9 +227,9 @@ class Runner:
     ) -> list:
         """The outputs of a function that a node names."""
         depth = caller.depth
-        if depth >= _MOST_DEPTH:
+        if depth >= _MAX_DEPTH:
             raise ParseError(
-                f"functions call each other more than {_MOST_DEPTH} deep, at {function.name!r}\n"
+                f"functions call each other more than {_MAX_DEPTH} deep, at {function.name!r}\n"
                 "  a function cannot call itself"
             )
         defaults = {a.name: self._attribute(a, None) for a in function.attribute_proto}
@@ -275,7 +275,7 @@ class Runner:
 
     def _place_binds(self, node: Any, start: int, results: list) -> None:
         """Give the binds that a node has recorded its location, and the names of its results."""
-        shown = re.sub(r"[^\w./:+-]", "_", node.name or node.op_type)[:_MOST_CHARACTERS]
+        shown = re.sub(r"[^\w./:+-]", "_", node.name or node.op_type)[:_MAX_CHARACTERS]
         source = Source(self.file, self.place, None, shown)
         binds = model_trace().binds[start:]
         binders = {local for bind in binds for local in bind.binders}
@@ -356,11 +356,11 @@ def _is_large(inputs: list) -> bool:
     """Whether known arrays are too large to be combined while the model is loaded."""
     sizes = [x.size for x in inputs if type(x) is np.ndarray]
     if len(sizes) < 2 or not is_known(list(inputs)):
-        return bool(sizes) and is_known(list(inputs)) and sizes[0] > _MOST_WORK
+        return bool(sizes) and is_known(list(inputs)) and sizes[0] > _MAX_WORK
     work = 1
     for n in sizes:
         work *= max(n, 1)
-    return work > _MOST_WORK
+    return work > _MAX_WORK
 
 
 def refuse_huge(name: str, shape: Sequence) -> None:
@@ -369,10 +369,10 @@ def refuse_huge(name: str, shape: Sequence) -> None:
     Operators on indices make vectors of the positions along an axis while they are recorded.
     """
     numbers = [n for n in shape if type(n) is int]
-    if math.prod(numbers) > _MOST_ELEMENTS or max(numbers, default=0) > _MOST_ALONG_AN_AXIS:
+    if math.prod(numbers) > _MAX_ELEMENTS or max(numbers, default=0) > _MAX_ALONG_AN_AXIS:
         raise ShapeError(
-            f"{name!r} has the shape {tuple(shape)}: over {_MOST_ALONG_AN_AXIS} elements along "
-            f"an axis, or {_MOST_ELEMENTS} in all\n  check the sizes that the model computes"
+            f"{name!r} has the shape {tuple(shape)}: over {_MAX_ALONG_AN_AXIS} elements along "
+            f"an axis, or {_MAX_ELEMENTS} in all\n  check the sizes that the model computes"
         )
 
 

@@ -18,7 +18,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ParseError
 from letir.eval.arguments import names_and_tree
-from letir.onnx.importing.graphs import MOST_NODES, Frame, Runner, readable_name, versions_of
+from letir.onnx.importing.graphs import MAX_NODES, Frame, Runner, readable_name, versions_of
 from letir.onnx.importing.input_types import checked_examples, declared_arguments
 from letir.onnx.importing.tensors import array_of_sparse, array_of_tensor
 from letir.onnx.importing.values import WEIGHTS, NeedsConstant, as_array
@@ -27,7 +27,7 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.entry import finish_trace, trace_for
 from letir.tracing.trace_state import ABSTRACT, EAGER
 
-MOST_BYTES = 1 << 31  # a model file of ONNX cannot be larger
+MAX_BYTES = 1 << 31  # a model file of ONNX cannot be larger
 
 
 @entry_point
@@ -114,7 +114,7 @@ def _read_model(model: Any) -> tuple[Any, str, str | None]:
     elif isinstance(model, str | os.PathLike):
         path = os.fspath(model)
         status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             raise ParseError(
                 f"{path} is not a file of an ONNX model: it is not a regular file, or too large"
             )
@@ -122,7 +122,7 @@ def _read_model(model: Any) -> tuple[Any, str, str | None]:
             data = opened.read()
         file, folder = str(path), os.path.dirname(os.path.abspath(path))
     elif callable(getattr(model, "read", None)):
-        data = model.read(MOST_BYTES + 1)
+        data = model.read(MAX_BYTES + 1)
         if not isinstance(data, bytes):
             raise DTypeError("letir.onnx.load: the file is not open for bytes\n  open it with 'rb'")
     else:
@@ -194,7 +194,7 @@ class _Opened:
         shown, tree = names_and_tree([readable_name(name) or "" for name in names], spec)
         is_flat = all(hasattr(example, "shape") for example in examples)
         size = len(self.graph.node) + sum(len(f.node) for f in self.functions.values())
-        runner = Runner(self.functions, self.file, self.folder, MOST_NODES + 50 * size)
+        runner = Runner(self.functions, self.file, self.folder, MAX_NODES + 50 * size)
         frame = Frame(self.versions)
         # overflow and division by zero are allowed in ONNX
         with (

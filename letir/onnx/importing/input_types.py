@@ -13,7 +13,7 @@ from letir.onnx.importing.graphs import readable_name, refuse_huge
 from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.package import onnx_package
 
-_MOST_ELEMENTS_OF_A_SEQUENCE = 10_000
+_MAX_ELEMENTS_OF_A_SEQUENCE = 10_000
 
 
 @frozen
@@ -82,10 +82,10 @@ def _length_of(kind: InputType, lengths: Mapping[str, int]) -> int | None:
             f"  pass it: letir.onnx.load(model, sequence_lengths={{{kind.name!r}: 3}}), or example "
             "inputs"
         )
-    if type(result) is not int or not 0 <= result <= _MOST_ELEMENTS_OF_A_SEQUENCE:
+    if type(result) is not int or not 0 <= result <= _MAX_ELEMENTS_OF_A_SEQUENCE:
         raise ParseError(
             f"letir.onnx.load: the length of the sequence {kind.name!r} is {result!r}, not a "
-            f"number from 0 to {_MOST_ELEMENTS_OF_A_SEQUENCE}"
+            f"number from 0 to {_MAX_ELEMENTS_OF_A_SEQUENCE}"
         )
     return result
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from letir.errors import DTypeError, ParseError
-from letir.onnx.importing.values import MOST_ELEMENTS
+from letir.onnx.importing.values import MAX_ELEMENTS
 from letir.onnx.package import onnx_package
 
-_MOST_ZEROS = 1 << 24  # elements of a sparse array of few values,
-_MOST_ZEROS_EACH = 1_000  # and for each of its values
+_MAX_ZEROS = 1 << 24  # elements of a sparse array of few values,
+_MAX_ZEROS_EACH = 1_000  # and for each of its values
 
 
 def dtype_of(number: int) -> np.dtype:
@@ -66,8 +66,8 @@ def array_of_sparse(sparse: Any, folder: str | None) -> np.ndarray:
     """The dense array of a SparseTensorProto."""
     dims, name = list(sparse.dims), sparse.values.name or "a sparse tensor"
     values = array_of_tensor(sparse.values, folder)
-    most = max(_MOST_ZEROS, _MOST_ZEROS_EACH * values.size)
-    if any(n < 0 for n in dims) or math.prod(dims) > min(most, MOST_ELEMENTS):
+    most = max(_MAX_ZEROS, _MAX_ZEROS_EACH * values.size)
+    if any(n < 0 for n in dims) or math.prod(dims) > min(most, MAX_ELEMENTS):
         raise ParseError(
             f"{name} has the shape {tuple(dims)} and {values.size} values, which is too large to "
             "be stored densely"

@@ -20,10 +20,10 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.trace_state import ACTIVE, EAGER, Trace
 from letir.tracing.tracer import Tracer
 
-_MOST_NUMBERS = 10_000  # in a vector of sizes
-MOST_ELEMENTS = 1 << 28  # in an array that is made from sizes alone
-MOST_COMPUTED = 1_000  # iterations on known values, while a model is loaded
-_MOST_LOADED = 1 << 24  # elements of such an array that is made while a model is loaded
+_MAX_NUMBERS = 10_000  # in a vector of sizes
+MAX_ELEMENTS = 1 << 28  # in an array that is made from sizes alone
+MAX_COMPUTED = 1_000  # iterations on known values, while a model is loaded
+_MAX_LOADED = 1 << 24  # elements of such an array that is made while a model is loaded
 
 
 # the parameters that stand for weights of the model that is loaded
@@ -110,7 +110,7 @@ def known_sizes(value: Any, role: str) -> list:
     if type(value) in (int, list, tuple):
         return [value] if type(value) is int else list(value)
     array = known_array(value, role).ravel()
-    if array.size > _MOST_NUMBERS:
+    if array.size > _MAX_NUMBERS:
         raise ShapeError(f"{role}: found {array.size} numbers\n  a shape has at most 64")
     return [n if type(n) is Size else int(n) for n in array]
 
@@ -143,10 +143,10 @@ def check_elements(shape: Sequence, role: str) -> None:
     numbers = [n for n in shape if type(n) is not Size]
     if any(n < 0 for n in numbers):
         raise ShapeError(f"{role}: a size cannot be negative, found {tuple(shape)}")
-    if math.prod(numbers) > MOST_ELEMENTS:
+    if math.prod(numbers) > MAX_ELEMENTS:
         raise ShapeError(
             f"{role}: the model asks for an array of shape {tuple(shape)}, more than "
-            f"{MOST_ELEMENTS} elements\n  check the sizes that it is made of"
+            f"{MAX_ELEMENTS} elements\n  check the sizes that it is made of"
         )
 
 
@@ -158,7 +158,7 @@ def made_later(x: Any, shape: Sequence, role: str) -> Any:
     """
     check_elements(shape, role)
     sizes = [n for n in shape if type(n) is not Size]
-    is_later = len(sizes) < len(shape) or math.prod(sizes) > _MOST_LOADED
+    is_later = len(sizes) < len(shape) or math.prod(sizes) > _MAX_LOADED
     return as_traced(np.array(x)) if is_later and type(x) is np.ndarray else x
 
 
@@ -172,7 +172,7 @@ def recorded_array(name: str, *args: Any, **kwargs: Any) -> Any:
 def position_range(n: Any, dtype: Any, role: str) -> Any:
     """The numbers from 0 before ``n``, traced if ``n`` is symbolic or large."""
     check_elements([n], role)
-    if type(n) is not Size and n > _MOST_LOADED:
+    if type(n) is not Size and n > _MAX_LOADED:
         return recorded_array("arange", n, dtype=dtype)
     return (lnp if type(n) is Size else np).arange(n, dtype=dtype)
 
@@ -182,7 +182,7 @@ def zeros_of(shape: Sequence, dtype: Any, role: str) -> Any:
     check_elements(shape, role)
     if any(type(n) is Size for n in shape):
         return lnp.zeros(tuple(shape), dtype)
-    if math.prod(shape) > _MOST_LOADED:
+    if math.prod(shape) > _MAX_LOADED:
         return recorded_array("zeros", tuple(shape), dtype)
     return np.zeros(tuple(shape), dtype)
 

@@ -49,7 +49,7 @@ _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _OPERATORS = {**ARITHMETIC, "div": "/", **COMPARISONS}
 _PYTHON_NUMBERS = {"b": "bool", "i": "int", "u": "int", "f": "float", "c": "complex"}
 _AVERAGED = (_FLOAT, _INT, np.dtype(np.float32), np.dtype(np.bool_))
-_MOST_COUNTED = 1 << 24  # float32 holds such counts
+_MAX_COUNTED = 1 << 24  # float32 holds such counts
 
 
 def quick_form(write: Any, bind: Bind) -> str | None:
@@ -143,7 +143,7 @@ def _mean(write, *, axis, dtype, keepdims) -> str | None:
         return None
     if is_static_shape((*aval.shape, *result.shape)):
         count = math.prod(aval.shape) // math.prod(result.shape)
-        if count > _MOST_COUNTED:
+        if count > _MAX_COUNTED:
             return None
         divisor = repr(float(count))
     elif axis is None and aval.dtype in (_FLOAT, _INT):

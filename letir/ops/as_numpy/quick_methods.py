@@ -19,7 +19,7 @@ _CORE = getattr(np, "_core", None)
 _CLIP = getattr(getattr(_CORE, "umath", None), "clip", None)
 _CORRELATE = getattr(getattr(_CORE, "multiarray", None), "correlate", None)
 _COUNT = getattr(getattr(_CORE, "multiarray", None), "count_nonzero", np.count_nonzero)
-_MOST_BOUND = 1e4  # float16 holds such bounds
+_MAX_BOUND = 1e4  # float16 holds such bounds
 Form = Callable[..., str | None]
 
 
@@ -151,7 +151,7 @@ def _clip(write: Any) -> str | None:
         return None
     if not all(type(b) is Const and type(b.value) in (int, float) for b in bounds):
         return None
-    if not all(isfinite(b.value) and abs(b.value) < _MOST_BOUND for b in bounds):
+    if not all(isfinite(b.value) and abs(b.value) < _MAX_BOUND for b in bounds):
         return None
     items = ", ".join(map(write.slot, range(3)))
     return f"{write.constant(_CLIP)}({items})"

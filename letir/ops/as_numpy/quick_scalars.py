@@ -16,7 +16,7 @@ _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _COMPLEX = np.dtype(np.complex128)
 # operators may round other complex products differently than ufuncs, which have fused operations
 _EXACT_COMPLEX = ("add", "sub", "div")
-_MOST_EXACT = 1 << 53  # integers up to this one are exact as floats
+_MAX_EXACT = 1 << 53  # integers up to this one are exact as floats
 
 
 def scalar_operator(write: Any, bind: Bind, symbol: str) -> str | None:
@@ -70,7 +70,7 @@ def _is_scalar(write: Any, i: int) -> bool:
     arg = write.bind.args[i]
     if type(arg) is Const:
         value = arg.value
-        is_small = type(value) is int and abs(value) <= _MOST_EXACT
+        is_small = type(value) is int and abs(value) <= _MAX_EXACT
         is_part = type(value) is complex and write.result.dtype == _COMPLEX  # else a comparison
         return is_small or ((is_part or type(value) is float) and bool(np.isfinite(value)))
     aval = write.type(i)

@@ -30,7 +30,7 @@ from letir.ops.define.records import add_terms, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.shape_and_creation import zeros_like
 
-_MOST_ROUNDS = 4  # the derivative of a body that saves residuals may read further residuals
+_MAX_ROUNDS = 4  # the derivative of a body that saves residuals may read further residuals
 
 
 # ---- residuals of a step ----
@@ -87,7 +87,7 @@ _Step = TypeVar("_Step", bound=StepDerivative)
 def stack_missing(derive: Callable[[Lambda], _Step], body: Lambda) -> _Step:
     """``derive(body)``; a body with missing residuals first gets them as further results."""
     step = derive(body)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not step.missing_residuals():
             break
         step = derive(step.saving_body())

@@ -17,10 +17,10 @@ from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 
-_MOST = 1 << 10
-_MOST_BINDS = 10_000
+_MAX_DECOMPOSITIONS = 1 << 10
+_MAX_BINDS = 10_000
 _TOO_LARGE = object()
-_decompositions = BoundedCache(_MOST)
+_decompositions = BoundedCache(_MAX_DECOMPOSITIONS)
 
 
 def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
@@ -34,7 +34,7 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
         result = _decomposition_of(key, attrs)
     if result is _TOO_LARGE:
         raise ShapeError(
-            f"an operation stands for more than {_MOST_BINDS} others, on operands of this size"
+            f"an operation stands for more than {_MAX_BINDS} others, on operands of this size"
             "\n  write a loop, such as letir.scan"
         )
     return result
@@ -72,14 +72,14 @@ class _BoundedBuilder(LetBuilder):
         types: tuple[ArrayType | None, ...] | None = None,
     ) -> tuple[Local, ...]:
         """``LetBuilder.emit``. Raises _TooManyBinds beyond the limit."""
-        if len(self.binds) > _MOST_BINDS:
+        if len(self.binds) > _MAX_BINDS:
             raise _TooManyBinds
         return super().emit(op, args, attrs, types)
 
 
 def _own_decompositions(body: Lambda) -> BoundedCache:
     """The cached decompositions of operations that hold this body."""
-    return BoundedCache(_MOST)
+    return BoundedCache(_MAX_DECOMPOSITIONS)
 
 
 def _record_decomposition(decompose: Callable, types: tuple, attrs: dict) -> Any:

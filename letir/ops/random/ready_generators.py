@@ -12,9 +12,9 @@ import numpy as np
 from letir.ast.bounded_cache import BoundedCache
 from letir.ops.random import generator_states
 
-_MOST = 16
+_MAX_GENERATORS = 16
 # state -> a generator in this state, with no other reference
-_ready: dict[bytes, Any] = BoundedCache(_MOST)
+_ready: dict[bytes, Any] = BoundedCache(_MAX_GENERATORS)
 
 
 def generator_of(words: Any) -> Any:

@@ -17,7 +17,7 @@ from letir.ops.random.draws_from_lists import array_of_list
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 
-_LEAST_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
+_MIN_SUM = 0.1  # NumPy draws Dirichlet numbers below it by another method
 
 
 def _as_parameter(x: Any) -> Any:
@@ -79,9 +79,9 @@ def _dirichlet(generator: Any, alpha: Any, size: Any = None) -> Any:
     """Vectors of positive numbers with the sum 1."""
     alpha = _as_parameter(alpha)
     generator.check_parameters("dirichlet", lambda a: (a > 0).all(), alpha)
-    if generator.__class__ is np.random.Generator and not alpha.max() >= _LEAST_SUM:
+    if generator.__class__ is np.random.Generator and not alpha.max() >= _MIN_SUM:
         raise MissingRule(
-            f"Generator.dirichlet is not recorded if all of alpha is below {_LEAST_SUM}\n"
+            f"Generator.dirichlet is not recorded if all of alpha is below {_MIN_SUM}\n"
             "  draw before the trace and pass the array"
         )
     shape = (*_shape_of(size), alpha.shape[0])

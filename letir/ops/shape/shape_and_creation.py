@@ -24,7 +24,7 @@ from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND, NO_BATCHED_SIZE
 from letir.ops.define.records import DISCRETE, define, in_dtype_of_result, unbroadcast
 
-_MOST_CONSTANT_INDICES = 1 << 16  # in a program; a parsed one may claim an axis of any length
+_MAX_CONSTANT_INDICES = 1 << 16  # in a program; a parsed one may claim an axis of any length
 NO_OPERAND = never("it has no floating operand")
 batching: Any = LateModule("letir.ops.shape.shape_batching")
 
@@ -383,6 +383,6 @@ def arange_beside(like: Value, n: Any, dtype: Any) -> Value:
 
 def indices_below(n: int, like: Any) -> Any:
     """The indices 0 to n - 1: an array, or recorded where ``like`` is if they are many."""
-    if n <= _MOST_CONSTANT_INDICES or not isinstance(like, Value):
+    if n <= _MAX_CONSTANT_INDICES or not isinstance(like, Value):
         return np.arange(n)
     return arange_beside(like, n, np.int64)

@@ -16,7 +16,7 @@ from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.transpose import normalize_axes
 
 # up to this many elements of a window, one slice for each is faster than one index array
-_FEW = 64
+_MAX_SLICES = 64
 
 
 def _window_axes(ndim: int, axis) -> list[int]:
@@ -45,7 +45,7 @@ def _windows_aval(x, *, window, axis):
 def _windows_vjp(ct, y, x, *, window, axis):
     """The cotangent of each window element added to the element that it views."""
     counts, axes = ct.shape[: x.ndim], _window_axes(x.ndim, axis)
-    if math.prod(window) > _FEW:
+    if math.prod(window) > _MAX_SLICES:
         arrays, item = item_with_places(_window_indices(counts, window, axes))
         return (assemble(x, ((item, ct, arrays),)),)
     if 0 in window:

@@ -14,11 +14,11 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.kernels.batches.item_binds import adds_to_operand, bind_kind, is_batch
-from letir.passes.fusion.clustering import LEAST_ITEMS
+from letir.passes.fusion.clustering import MIN_ITEMS
 from letir.passes.fusion.early_gathers import early_gathers
 
-_MOST_BATCHES = 3  # different numbers of items in a program
-_MOST_WORK = 1_200  # scalars that a cluster computes for an item
+_MAX_BATCHES = 3  # different numbers of items in a program
+_MAX_WORK = 1_200  # scalars that a cluster computes for an item
 _WORTH_OF_ONE = 8  # a fast NumPy call needs this many times the work of a group
 _EXPENSIVE = 10  # the work of an expensive operation, in units of a cheap one
 
@@ -35,7 +35,7 @@ class BatchCluster:
     work: int = 0
 
 
-def batch_sizes(fn: Lambda, least: int = LEAST_ITEMS) -> list[int]:
+def batch_sizes(fn: Lambda, least: int = MIN_ITEMS) -> list[int]:
     """The numbers of items for which ``fn`` may have clusters, the most frequent first."""
     counts: Counter[int] = Counter()
     for bind in fn.binds:
@@ -43,7 +43,7 @@ def batch_sizes(fn: Lambda, least: int = LEAST_ITEMS) -> list[int]:
             shape = getattr(binder.type, "shape", ())
             if shape and type(shape[0]) is int and shape[0] >= least:
                 counts[shape[0]] += is_batch(binder.type, shape[0])
-    return [n for n, count in counts.most_common(_MOST_BATCHES) if count]
+    return [n for n, count in counts.most_common(_MAX_BATCHES) if count]
 
 
 def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[BatchCluster]:
@@ -96,7 +96,7 @@ class _Search:
             # a table, or an array to which parts are added, must be in memory
             first = bind.args[0] if kind == "gather" or adds_to_operand(bind) else None
             is_late = not cluster.after.isdisjoint(read) or first in cluster.binders
-            if is_late or cluster.work + own > _MOST_WORK:
+            if is_late or cluster.work + own > _MAX_WORK:
                 cluster = self.open_cluster()
             cluster.members.append(position)
             cluster.work += own

@@ -19,10 +19,12 @@ from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
-FEWEST = 1 << 10  # elements: fewer are not worth a kernel on any computer
-LEAST_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
-MOST_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
-_SMALL = 1 << 16  # negligible bytes, for all values made between the binds of one cluster
+MIN_KERNEL_ELEMENTS = 1 << 10  # elements: fewer are not worth a kernel on any computer
+MIN_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
+MAX_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
+_NEGLIGIBLE_BYTES = (
+    1 << 16
+)  # negligible bytes, for all values made between the binds of one cluster
 
 
 def is_weightless(op: Primitive) -> bool:
@@ -65,12 +67,18 @@ def work_alone(bind: Bind) -> float:
     if not all(type(aval) is ArrayType and aval.dtype == np.float64 for aval in types):
         return 0
     size = math.inf if type(types[0].size) is Size else types[0].size
-    return size if size < FEWEST or LATE_BOUND["machine_costs"]().compiles_functions else 0
+    return (
+        size
+        if size < MIN_KERNEL_ELEMENTS or LATE_BOUND["machine_costs"]().compiles_functions
+        else 0
+    )
 
 
 def is_worth_kernel(elements: float) -> bool:
     """Whether a kernel pays that computes so many elements in one call."""
-    return elements >= FEWEST and elements >= LATE_BOUND["machine_costs"]().least_elements
+    return (
+        elements >= MIN_KERNEL_ELEMENTS and elements >= LATE_BOUND["machine_costs"]().least_elements
+    )
 
 
 def reduces_much(bind: Bind) -> bool:
@@ -276,7 +284,11 @@ class Grouping:
     def may_grow(self, cluster: Cluster) -> bool:
         """Whether a cluster may wait for another bind."""
         between = cluster.gaps + self.clock - cluster.clock
-        return between <= _SMALL or self.clock == cluster.clock or cluster.held <= cluster.saved
+        return (
+            between <= _NEGLIGIBLE_BYTES
+            or self.clock == cluster.clock
+            or cluster.held <= cluster.saved
+        )
 
     def merge(self, a: Cluster, b: Cluster) -> Cluster:
         """The union of two open clusters, merged into the longer one."""

@@ -11,8 +11,8 @@ from collections import Counter
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
 
-_FEW = 8  # the array has at least 8 times as many elements as are selected
-_DEEPEST = 4  # the longest chain of binds that is recomputed on selected elements
+_MIN_RATIO = 8  # the array has at least 8 times as many elements as are selected
+_MAX_DEPTH = 4  # the longest chain of binds that is recomputed on selected elements
 
 
 def with_early_gathers(fn: Lambda) -> Lambda:
@@ -28,7 +28,7 @@ def with_early_gathers(fn: Lambda) -> Lambda:
     binds: list[Bind] = []
     for bind in fn.binds:
         if _is_early(bind, makers):
-            _select_operands(bind, makers, binds, _DEEPEST)
+            _select_operands(bind, makers, binds, _MAX_DEPTH)
         else:
             binds.append(bind)
     return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
@@ -83,7 +83,7 @@ def _is_early(bind: Bind, makers: dict[Local, Bind]) -> bool:
     if any(arg.type.weak for arg in (*maker.args, *maker.binders) if type(arg) is Local):
         return False
     size = math.prod(result)
-    return type(size) is int and size * _FEW <= math.prod(shapes[-1])
+    return type(size) is int and size * _MIN_RATIO <= math.prod(shapes[-1])
 
 
 def _select_operands(bind: Bind, makers: dict[Local, Bind], binds: list[Bind], depth: int) -> None:

@@ -20,8 +20,8 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.passes.fusion.clustering import bytes_of, elements_of
 
 _LARGE = 1 << 16  # bytes of a value that may not stay in the cache until it is read
-_MOST_BINDS = 8  # the most binds that compute one value
-_MOST_ARRAYS = 24  # the most operands and results of a group
+_MAX_BINDS = 8  # the most binds that compute one value
+_MAX_ARRAYS = 24  # the most operands and results of a group
 _WRITTEN = 2  # the cost of writing a byte, which is first read into the cache, in bytes read
 _MARGIN = 1.5  # by which the memory traffic that is saved has to exceed the cost
 
@@ -63,7 +63,7 @@ class _Group:
             if type(arg) is not Local or arg not in makers or arg in chain:
                 continue
             bind = chain[arg] = makers[arg]
-            if len(chain) > _MOST_BINDS or not _is_cheap(bind):
+            if len(chain) > _MAX_BINDS or not _is_cheap(bind):
                 return None
             todo += bind.args
         return [bind for bind in self.binds if bind.binders[0] in chain]
@@ -200,7 +200,7 @@ class _Recomputation:
         if not chain:
             return False
         new = [x for x in source.operands_read(chain) if x not in group.operands.values()]
-        if len(group.operands) + len(group.results) + len(new) - 1 > _MOST_ARRAYS:
+        if len(group.operands) + len(group.results) + len(new) - 1 > _MAX_ARRAYS:
             return False
         if not self.pays(value, position, chain, new) or not self.chain_fits(group, source, chain):
             return False

@@ -22,13 +22,13 @@ from letir.kernels.row_products import (
 from letir.passes.fusion.cluster_fits import Split, all_splits, fit_into_cluster, least_split
 from letir.passes.fusion.clustering import enclosing_cluster
 
-_MOST_OPERANDS = 20
-_MOST_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
+_MAX_OPERANDS = 20
+_MAX_MEMBERS = 100  # binds: LLVM takes about a millisecond for each
 _LARGE = 1 << 18  # elements of a value that takes longer to write and read than to compute
-_MOST_OF_LARGE = 250  # binds on large values
+_MAX_OF_LARGE = 250  # binds on large values
 _SHORT, _TALL = 16, 64  # columns of short rows, and the least ratio of rows to columns
 _LEVEL_OF_PRODUCTS = 4
-_MOST_LATE = 1  # large operands that a cluster may keep alive from after its first bind on
+_MAX_LATE = 1  # large operands that a cluster may keep alive from after its first bind on
 
 
 @define(eq=False)
@@ -197,9 +197,9 @@ class _Search:
             if arg.type.shape == group[0].shape and self.positions.get(arg, -1) > start
         ]
         count = sum([len(cluster.members) for cluster in group])
-        most = _MOST_MEMBERS if math.prod(group[0].shape) < _LARGE else _MOST_OF_LARGE
-        is_small = count < most and len(operands) <= _MOST_OPERANDS
-        return is_small and len(late) <= _MOST_LATE
+        most = _MAX_MEMBERS if math.prod(group[0].shape) < _LARGE else _MAX_OF_LARGE
+        is_small = count < most and len(operands) <= _MAX_OPERANDS
+        return is_small and len(late) <= _MAX_LATE
 
     def cluster_beside(self, bind: Bind) -> RowCluster | None:
         """A cluster that reads the same operand, if no bind outside of clusters came in between."""

@@ -15,22 +15,22 @@ from letir.ast.liveness import has_effect
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.kernels.loop_language import count_accesses
-from letir.kernels.scalar_lowering import DTYPES, MOST_ARRAYS
+from letir.kernels.scalar_lowering import DTYPES, MAX_ARRAYS
 from letir.visitors.usedef import use_counts
 
-_MOST_READ = 1 << 14  # elements of an operand of the cluster
-_MOST_MADE = 64  # elements of a value that the cluster computes
-_MOST_MOVED = 1 << 12  # elements of a value that only rearranges other elements
-_MOST_STEP = 1_024  # scalars computed by one operation that is not elementwise
-_MOST_WORK = 4_000  # scalars computed by one cluster: LLVM takes about 50 us for each
-_MOST_TOTAL = 8_000  # scalars computed by different clusters; the rest is left to NumPy
-_MOST_STORED = 1_000  # elements of the results of one cluster: LLVM takes longest for stores
+_MAX_READ = 1 << 14  # elements of an operand of the cluster
+_MAX_MADE = 64  # elements of a value that the cluster computes
+_MAX_MOVED = 1 << 12  # elements of a value that only rearranges other elements
+_MAX_STEP = 1_024  # scalars computed by one operation that is not elementwise
+_MAX_WORK = 4_000  # scalars computed by one cluster: LLVM takes about 50 us for each
+_MAX_TOTAL = 8_000  # scalars computed by different clusters; the rest is left to NumPy
+_MAX_STORED = 1_000  # elements of the results of one cluster: LLVM takes longest for stores
 _WORK_OF_ACCESS = 4  # scalars whose compilation takes as long as that of a load or store
 _REPEATED = 1_000  # larger clusters end where their sequence of operations repeats
 _PHASE = 8  # operations that are compared to find a repetition
 _LONG_GROUP = 250  # operations: the most in one cluster
-_LEAST_NUMBERS, _NUMBERS_EACH = 50, 17  # operations on Python numbers that take as long as a call
-LEAST_WORK = 32  # scalars: a smaller kernel saves no time
+_MIN_NUMBERS, _NUMBERS_EACH = 50, 17  # operations on Python numbers that take as long as a call
+MIN_WORK = 32  # scalars: a smaller kernel saves no time
 
 
 @define(eq=False)
@@ -52,8 +52,8 @@ class UnrolledCluster:
     after: list[Bind] = field(factory=list)
     shared: Lambda | None = None
     kernel: Any = None
-    most_arrays: int = MOST_ARRAYS
-    most_stored: int = _MOST_STORED  # elements of the results
+    most_arrays: int = MAX_ARRAYS
+    most_stored: int = _MAX_STORED  # elements of the results
 
     @property
     def pays(self) -> bool:
@@ -63,7 +63,7 @@ class UnrolledCluster:
         calls += sum([bind.op.memory != "view" for bind in self.binds])
         arrays = len(self.operands) + len(self.outputs)
         if all(arg.type.weak for arg in self.operands):  # Python's operators are faster than calls
-            return calls >= _LEAST_NUMBERS + _NUMBERS_EACH * arrays
+            return calls >= _MIN_NUMBERS + _NUMBERS_EACH * arrays
         return 4 * calls >= 20 + arrays
 
     def add(self, bind: Bind, work: int) -> None:
@@ -184,9 +184,9 @@ class _Clustering:
         """All binds and clusters."""
         self.uses = use_counts(self.fn)
         for position, bind in enumerate(self.fn.binds):
-            is_full = self.total + self.cluster.work > _MOST_TOTAL
+            is_full = self.total + self.cluster.work > _MAX_TOTAL
             work = _work_of(bind) if not is_full and self.has_form(bind) else None
-            if work is None or work > _MOST_WORK:
+            if work is None or work > _MAX_WORK:
                 is_effect = bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
                 makers = self.cluster.producers
                 if is_effect or any(arg in makers for arg in bind.args if type(arg) is Local):
@@ -195,7 +195,7 @@ class _Clustering:
                 continue
             if self.cluster.work >= _REPEATED and self.repeats(position):
                 self.close_cluster(is_repeated=True)
-            elif self.cluster.work + work > _MOST_WORK:
+            elif self.cluster.work + work > _MAX_WORK:
                 self.close_cluster()
             if not self.cluster.binds:
                 self.start = position
@@ -220,7 +220,7 @@ class _Clustering:
         is_one = len(cluster.binds) == 1
         if (
             not cluster.binds
-            or cluster.work < LEAST_WORK
+            or cluster.work < MIN_WORK
             or (is_one and cluster.binds[0].op.role != "fused")
         ):
             self.units += cluster.binds
@@ -258,7 +258,7 @@ def has_long_group(fn: Lambda) -> bool:
     """Whether a group of small arrays is too long for one cluster."""
     groups = [bind for bind in fn.binds if bind.op.role == "fused"]
     long = [bind for bind in groups if len(bind.attrs["body"].binds) > _LONG_GROUP]
-    return any((_size_of(bind.binders[0].type) or _MOST_WORK) <= _MOST_MADE for bind in long)
+    return any((_size_of(bind.binders[0].type) or _MAX_WORK) <= _MAX_MADE for bind in long)
 
 
 def _looks_like(a: Bind, b: Bind) -> bool:
@@ -324,11 +324,11 @@ def _work_of(bind: Bind) -> int | None:
     """The number of scalars that a bind computes; None if its values are not small."""
     for arg in bind.args:
         size = _size_of(arg.type)
-        if size is None or size > _MOST_READ:
+        if size is None or size > _MAX_READ:
             return None
     sizes = [_size_of(binder.type) for binder in bind.binders]
     is_moved = bool(bind.op.moves_elements) or not bind.args
-    most = _MOST_MOVED if is_moved else _MOST_MADE
+    most = _MAX_MOVED if is_moved else _MAX_MADE
     if any(size is None or size > most for size in sizes):
         return None
     if bind.op.role == "fused":
@@ -340,7 +340,7 @@ def _work_of(bind: Bind) -> int | None:
     if bind.op.elementwise:
         return total
     work = 2 * max([total, *[_size_of(arg.type) or 0 for arg in bind.args]])
-    return work if work <= _MOST_STEP else None
+    return work if work <= _MAX_STEP else None
 
 
 def _size_of(aval: ArrayType | None) -> int | None:

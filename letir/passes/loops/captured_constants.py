@@ -4,7 +4,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, map_bodies
 from letir.ast.terms import Bind, Lambda, Local
 
-_LEAST = 64  # elements: smaller constants are part of a kernel's code
+_MIN_SIZE = 64  # elements: smaller constants are part of a kernel's code
 
 
 def with_captured_constants(fn: Lambda) -> Lambda:
@@ -38,7 +38,7 @@ def _constants_of(bind: Bind) -> list[Bind]:
 
 def _is_large(bind: Bind) -> bool:
     size = bind.binders[0].type.size
-    return type(size) is int and size >= _LEAST
+    return type(size) is int and size >= _MIN_SIZE
 
 
 def _with_captured(bind: Bind, constants: list[Bind], results: list[Local]) -> Bind:

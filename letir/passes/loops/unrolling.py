@@ -25,10 +25,10 @@ from letir.passes.fusion.clustering import bytes_of
 from letir.passes.loops.scan_unrolling import scan_steps
 from letir.visitors.usedef import use_counts
 
-_MOST_BINDS = 32  # binds of a body
+_MAX_BINDS = 32  # binds of a body
 _WHOLE = 64  # fewer steps than this are unrolled completely
 _BLOCK = 8
-_MOST_BYTES = 1 << 20  # bytes of stacked results
+_MAX_BYTES = 1 << 20  # bytes of stacked results
 _COUNT = ArrayType(np.int64)
 
 
@@ -211,7 +211,7 @@ def _block_body(body: Lambda, start: Arg, size: int) -> Lambda:
 
 def _may_unroll(body: Lambda, args: Sequence, returned: Sequence) -> bool:
     """Whether a body for operands of types ``args``, with these result types, may be unrolled."""
-    if len(body.binds) > _MOST_BINDS or len(args) != len(body.params):
+    if len(body.binds) > _MAX_BINDS or len(args) != len(body.params):
         return False
     pairs = [*zip(body.params, args, strict=True), *zip(body.ret.args, returned, strict=True)]
     return all(arg.type is kind for arg, kind in pairs)
@@ -223,7 +223,7 @@ def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None
     # the loop writes results to their final place; unrolled steps would need twice the memory
-    if steps.length * sum(map(bytes_of, steps.stacked_types)) > _MOST_BYTES:
+    if steps.length * sum(map(bytes_of, steps.stacked_types)) > _MAX_BYTES:
         return None
     return steps.unroll_results(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
 

@@ -23,7 +23,7 @@ from letir.tracing.entry import finish_trace, trace_for
 from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
-_MOST_SWAPS, _MOST_ATTRIBUTES = 6, 1000  # at most 2**6 orders of operands, and 1000 choices
+_MAX_SWAPS, _MAX_ATTRIBUTES = 6, 1000  # at most 2**6 orders of operands, and 1000 choices
 
 
 @frozen(eq=False)
@@ -272,8 +272,8 @@ def _attribute_choices(f: Lambda, names: list[str]) -> list[dict]:
         there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
         # 1 is not True or 1.0
         domains.append(list({token(value): value for value in there}.values()))
-    choices = list(itertools.islice(itertools.product(*domains), _MOST_ATTRIBUTES + 1))
-    if len(choices) > _MOST_ATTRIBUTES:
+    choices = list(itertools.islice(itertools.product(*domains), _MAX_ATTRIBUTES + 1))
+    if len(choices) > _MAX_ATTRIBUTES:
         raise LetirError(
             f"rewrite: the attributes {', '.join(names)} have too many values\n"
             "  write separate patterns for some of the values"
@@ -284,9 +284,9 @@ def _attribute_choices(f: Lambda, names: list[str]) -> list[dict]:
 def _operand_orders(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
     places = [i for i, b in enumerate(fn.binds) if b.op.commutative and b.args[0] is not b.args[1]]
-    if len(places) > _MOST_SWAPS:
+    if len(places) > _MAX_SWAPS:
         raise LetirError(
-            f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations\n"
+            f"rewrite: a pattern of more than {_MAX_SWAPS} commutative operations\n"
             "  write a shorter pattern, or two"
         )
     result = []

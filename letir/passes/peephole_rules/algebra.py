@@ -30,7 +30,7 @@ from letir.ops.elementwise.ufuncs import (
 )
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
-_MOST_EXPONENT = 14  # 2.0**-14 is the least normal float16: scaling by such powers is exact
+_MAX_EXPONENT = 14  # 2.0**-14 is the least normal float16: scaling by such powers is exact
 
 
 def replace_operation(bind: Bind, op: Primitive, *args: Arg) -> Bind:
@@ -236,7 +236,7 @@ def _division_by_power_of_two(bind: Bind, facts: ValueFacts) -> Bind | None:
     if type(n) is not Const or type(n.value) not in (int, float) or not n.value:
         return None
     mantissa, exponent = math.frexp(n.value)
-    if abs(mantissa) != 0.5 or abs(exponent - 1) > _MOST_EXPONENT or n.value == 1:
+    if abs(mantissa) != 0.5 or abs(exponent - 1) > _MAX_EXPONENT or n.value == 1:
         return None
     if type(x) is not Local or bind.binders[0].type.dtype.kind != "f":
         return None

@@ -16,7 +16,7 @@ from letir.passes.peephole_rules import algebra, movement, selection
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import map_fitting_bodies
 
-_MOST_REWRITES = 16  # per bind, as a safeguard: usually there are two or three at most
+_MAX_REWRITES = 16  # per bind, as a safeguard: usually there are two or three at most
 
 
 def merge_rules(*tables: dict) -> dict:
@@ -100,7 +100,7 @@ def apply_rules(fn: Lambda, rules: dict) -> Lambda:
 
 def _simplify_bind(bind: Bind, rules: dict, facts: ValueFacts) -> Bind | Local:
     """``bind`` after applying rules until none matches."""
-    for _ in range(_MOST_REWRITES):
+    for _ in range(_MAX_REWRITES):
         for rule in rules.get(bind.op.name, ()):
             result = rule(bind, facts)
             if result is not None and has_types_of(result, bind):

@@ -12,7 +12,7 @@ from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.shape_and_creation import constant
 from letir.visitors.usedef import use_counts
 
-_MOST_CONSTANTS = 16  # in a row
+_MAX_CONSTANTS = 16  # in a row
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64))
 
 
@@ -61,7 +61,7 @@ def _scalars_of(bind: Bind) -> tuple[Arg, ...]:
     if bind.op is not constant:
         return ()
     row = bind.attrs["value"]
-    is_short = row.ndim == 1 and row.size <= _MOST_CONSTANTS and row.dtype in _NUMBERS
+    is_short = row.ndim == 1 and row.size <= _MAX_CONSTANTS and row.dtype in _NUMBERS
     return tuple(map(Const, row.tolist())) if is_short and np.isfinite(row).all() else ()
 
 

@@ -18,7 +18,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import map_fitting_bodies
 from letir.visitors.usedef import use_counts
 
-_FEW = 2  # if at most one of two parts is used, the used parts become indices
+_MIN_RATIO = 2  # if at most one of two parts is used, the used parts become indices
 
 
 @entry_point
@@ -124,7 +124,7 @@ def _unpacked_split(
             names.update(pairs)
             return []
     used = [i for i, binder in enumerate(bind.binders) if binder in counts]
-    if len(used) * _FEW > len(bind.binders) or not is_static_shape((whole.type.shape[axis],)):
+    if len(used) * _MIN_RATIO > len(bind.binders) or not is_static_shape((whole.type.shape[axis],)):
         return [bind]
     ends = _part_ends(bind, whole.type.shape[axis])
     return [_part_as_index(bind, i, axis, *ends[i]) for i in used]

@@ -21,10 +21,10 @@ from letir.passes.peephole_rules.stacked_products import flatten_products
 from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.passes.type_propagation import map_fitting_bodies
 
-_LEAST = 4  # products: with fewer, concatenating the factors costs as much as is saved
-_LEAST_VECTORS = 16  # matrix-vector products, for which BLAS has a faster routine
-_MOST_ROWS = 256  # rows in total: for more rows one product is as fast as its parts
-_MOST_ROWS_OF_ONE = 64
+_MIN_PRODUCTS = 4  # products: with fewer, concatenating the factors costs as much as is saved
+_MIN_VECTORS = 16  # matrix-vector products, for which BLAS has a faster routine
+_MAX_ROWS = 256  # rows in total: for more rows one product is as fast as its parts
+_MAX_ROWS_OF_ONE = 64
 
 
 @entry_point
@@ -82,7 +82,7 @@ def _common_sides(fn: Lambda) -> dict[Local, int]:
     sides: dict[Local, int] = {}
     for bind in products:
         left, right = (counts[bind.args[side], side] for side in (0, 1))
-        if max(left, right) >= _LEAST:
+        if max(left, right) >= _MIN_PRODUCTS:
             sides[bind.binders[0]] = int(right >= left)
     return sides
 
@@ -95,7 +95,7 @@ def _is_thin_product(bind: Bind) -> bool:
     if avals[0].dtype != avals[1].dtype or avals[0].dtype.kind not in "fc":
         return False
     (m, k), n = avals[0].shape, avals[1].shape[1]
-    return is_static_shape((m, k, n)) and min(m, n) <= _MOST_ROWS_OF_ONE and k > 0
+    return is_static_shape((m, k, n)) and min(m, n) <= _MAX_ROWS_OF_ONE and k > 0
 
 
 @define(eq=False)
@@ -112,7 +112,7 @@ class _Batch:
     def is_worth(self) -> bool:
         """Whether one product is faster than all of these."""
         is_of_vectors = self.rows == len(self.members)
-        return len(self.members) >= (_LEAST_VECTORS if is_of_vectors else _LEAST)
+        return len(self.members) >= (_MIN_VECTORS if is_of_vectors else _MIN_PRODUCTS)
 
 
 @define(eq=False)
@@ -158,7 +158,7 @@ class _Batches:
         key = bind.args[side], side
         rows = own.type.shape[side == 0]
         batch = self.open.get(key)
-        if batch is None or rows > _MOST_ROWS_OF_ONE or batch.rows + rows > _MOST_ROWS:
+        if batch is None or rows > _MAX_ROWS_OF_ONE or batch.rows + rows > _MAX_ROWS:
             batch = None
         elif self.ready_position(own) >= batch.anchor:
             if batch.is_used:

@@ -14,7 +14,7 @@ from letir.ops.shape.concatenate_stack_split import split
 from letir.visitors.usedef import use_counts
 
 _LARGE = 1 << 14  # elements of a part: for smaller parts one operation on the whole is faster
-_MOST = 8  # parts
+_MAX_PARTS = 8  # parts
 
 
 def splits_first(fn: Lambda) -> Lambda:
@@ -65,7 +65,7 @@ class _Specs:
         """Whether a split makes few large parts that are read by elementwise operations."""
         avals = [binder.type for binder in bind.binders]
         return (
-            len(avals) <= _MOST
+            len(avals) <= _MAX_PARTS
             and all(map(has_static_shape, avals))
             and all(aval.size >= _LARGE for aval in avals)
             and self.whole.isdisjoint(bind.binders)

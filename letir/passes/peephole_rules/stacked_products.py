@@ -13,12 +13,12 @@ from letir.ops.linalg.contractions import tensordot
 from letir.ops.linalg.matmul_einsum import dot, matmul
 from letir.ops.shape.reshape_and_ravel import reshape
 from letir.ops.shape.transpose import transpose
-from letir.passes.fusion.clustering import LEAST_ITEMS
+from letir.passes.fusion.clustering import MIN_ITEMS
 
-_MOST_ROWS = 64  # of each matrix of the stack: products of more rows are as fast one by one
-_LEAST_ROWS = 32  # of the whole stack
-_LEAST_COLUMNS, _LEAST_FACTOR = 64, 1 << 14  # of the other factor: its sizes, and its elements
-_MOST_OF_ROW = 16  # rows and columns of another factor for which a kernel computes each row
+_MAX_ROWS = 64  # of each matrix of the stack: products of more rows are as fast one by one
+_MIN_ROWS = 32  # of the whole stack
+_MIN_COLUMNS, _MIN_FACTOR = 64, 1 << 14  # of the other factor: its sizes, and its elements
+_MAX_OF_ROW = 16  # rows and columns of another factor for which a kernel computes each row
 
 
 def flatten_products(fn: Lambda) -> Lambda:
@@ -64,15 +64,13 @@ def _is_worth_flattening(bind: Bind) -> bool:
         return False
     rows, each = math.prod(x.shape[:-1]), x.shape[-2]
     if bind.op is dot:  # NumPy does not call BLAS
-        return bool(rows >= _LEAST_ROWS and y.size)
+        return bool(rows >= _MIN_ROWS and y.size)
     largest = max(x.size, rows * y.shape[1])
-    is_of_rows = (
-        largest > _MOST_OF_ROW * x.shape[0]
-    )  # matrices of few elements are items themselves
-    if rows >= LEAST_ITEMS and y.size and max(y.shape) <= _MOST_OF_ROW and is_of_rows:
+    is_of_rows = largest > _MAX_OF_ROW * x.shape[0]  # matrices of few elements are items themselves
+    if rows >= MIN_ITEMS and y.size and max(y.shape) <= _MAX_OF_ROW and is_of_rows:
         return bind.op is matmul or _multiplies_rows(bind)
-    is_large = min(y.shape) >= _LEAST_COLUMNS and math.prod(y.shape) >= _LEAST_FACTOR
-    is_stack = each <= _MOST_ROWS and rows >= max(_LEAST_ROWS, each + 1)
+    is_large = min(y.shape) >= _MIN_COLUMNS and math.prod(y.shape) >= _MIN_FACTOR
+    is_stack = each <= _MAX_ROWS and rows >= max(_MIN_ROWS, each + 1)
     return bool(is_large and is_stack and bind.op is matmul)
 
 

@@ -24,8 +24,8 @@ from letir.ops.shape.transpose import transpose
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 from letir.visitors.usedef import use_counts
 
-_FEW = 4  # parts of at most a fourth of an array are added to it one after the other
-MOST = 4  # unmerged terms may hold as many elements as this many results
+_MIN_RATIO = 4  # parts of at most a fourth of an array are added to it one after the other
+MAX_WAITING = 4  # unmerged terms may hold as many elements as this many results
 
 
 @entry_point
@@ -34,7 +34,7 @@ def combine_sums(fn: Lambda) -> Lambda:
     """Merge sums of ``assemble``s into one, and sums of thin matrix products into one product.
 
     ``x0 @ y0 + x1 @ y1 = [x0 x1] @ [y0; y1]``, with the rounding of the single product. Merged
-    terms wait for the last one, in memory of at most ``MOST`` results. Linear in the number of
+    terms wait for the last one, in the memory of at most four results. Linear in the number of
     binds; keeps parameters, results and all other binds.
 
     >>> from letir.ast.text.parser import parse
@@ -274,7 +274,7 @@ class Sum:
         longer, shorter = (other, self) if is_longer else (self, other)
         if shorter.before is not None:
             longer.add_before(shorter.before, builder)
-        if type(size) is int and longer.terms.kept > MOST * size:
+        if type(size) is int and longer.terms.kept > MAX_WAITING * size:
             longer.add_before(longer.terms.emit_sum(builder), builder)
             longer.terms = shorter.terms
         else:
@@ -291,7 +291,7 @@ class Sum:
         if base is not None:
             self.add_before(base, builder)
         size = binder.type.size  # symbolic sizes cannot be compared
-        few = type(size) is not int or self.terms.kept * _FEW <= size
+        few = type(size) is not int or self.terms.kept * _MIN_RATIO <= size
         if base is not None and few:
             self.terms.add_to(self.before, builder)
         else:

@@ -24,8 +24,8 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims
 _UNIFORM = frozenset(
     ("broadcast_to", "constant", "expand_dims", "full", "ones", "reshape", "zeros")
 )
-_MOST_VIEWS = 8  # nested views that are followed
-_MOST_OPERANDS = 64  # binds that are visited to find a memory order
+_MAX_VIEWS = 8  # nested views that are followed
+_MAX_OPERANDS = 64  # binds that are visited to find a memory order
 
 
 @cache
@@ -120,7 +120,7 @@ class ValueFacts:
             x = pending.pop()
             if x in visited or self.contiguous.get(x):
                 continue
-            if len(visited) == _MOST_OPERANDS or x in self.contiguous:
+            if len(visited) == _MAX_OPERANDS or x in self.contiguous:
                 return False
             visited.add(x)
             above = self.operands_that_decide(self.producers.get(x))
@@ -167,7 +167,7 @@ class ValueFacts:
         if type(arg) is Const or (arg.type is not None and len(arg.type.shape) < 2):
             return True
         bind = self.producers.get(arg)
-        for _ in range(_MOST_VIEWS):
+        for _ in range(_MAX_VIEWS):
             if bind is None or not _is_view(bind.op) or bind.op.write_through == "read_only":
                 break
             bind = self.producers.get(bind.args[0])

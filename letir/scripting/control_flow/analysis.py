@@ -28,7 +28,7 @@ from letir.scripting.script_terms import (
     TextPosition,
 )
 
-_MOST_BLOCKS = 40  # levels of nested blocks: they use Python's stack
+_MAX_BLOCKS = 40  # levels of nested blocks: they use Python's stack
 _COUNTED = "a script counts: for i in range(n): a step may read x[i]"
 _ENDLESS = "a loop ends by its condition: write while i < n and not done, and set done"
 _LATE = "return is the last statement: give the result a name in every branch, and return it there"
@@ -96,7 +96,7 @@ class FlowReader(ExpressionReader):
     def nested(self, node: ast.AST) -> None:
         """Enter a nested block. Raises ParseError if the nesting is too deep."""
         self.blocks += 1
-        if self.blocks > _MOST_BLOCKS:
+        if self.blocks > _MAX_BLOCKS:
             raise self.error(node, "nested too deeply: make a function of the inner part")
 
     def inside(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:

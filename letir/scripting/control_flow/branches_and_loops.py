@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from letir.scripting.lowering.emission import ScriptLowering
 
 _COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
-_MOST_COUNTED = 1 << 63
+_MAX_COUNTED = 1 << 63
 _START = ".start"  # the start of a range among the values of its loop: user names have no dot
 
 
@@ -282,7 +282,7 @@ def _range_bound(emitter, term: Term) -> int | Value:
     """A bound of a range."""
     value = emitter.value(term)
     if type(value) in (int, bool):
-        if not -_MOST_COUNTED < value < _MOST_COUNTED:
+        if not -_MAX_COUNTED < value < _MAX_COUNTED:
             raise emitter.error(term, f"a range counts in 64 bits, {value} does not fit")
         return int(value)
     if isinstance(value, Value):

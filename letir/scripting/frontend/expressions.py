@@ -31,7 +31,7 @@ from letir.scripting.script_terms import (
 )
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
-_MOST_NESTED = 150  # levels of nested expressions, which use Python's stack
+_MAX_NESTED = 150  # levels of nested expressions, which use Python's stack
 _ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
 _REMEDIES: dict[type, str] = {
     ast.Lambda: "a function is written with def",
@@ -61,7 +61,7 @@ class ExpressionReader(NameReader):
                 node, remedy or f"a script cannot contain an expression of kind {kind}"
             )
         self.depth += 1
-        if self.depth > _MOST_NESTED:
+        if self.depth > _MAX_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
         result = read(self, node)  # an error ends reading, so ``blocks`` need not be restored
         self.depth -= 1

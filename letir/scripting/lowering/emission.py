@@ -37,7 +37,7 @@ from letir.scripting.script_terms import (
 )
 from letir.scripting.value_leaves import with_local_name
 
-_MOST_BITS = 1 << 10  # the bits of the largest integer that a script may compute
+_MAX_BITS = 1 << 10  # the bits of the largest integer that a script may compute
 
 
 class ScriptLowering:
@@ -211,10 +211,10 @@ def _apply_python_operator(meaning: Meaning, args: list) -> Any:
     # tested before it is computed: a script may come from an untrusted source
     most_bits, function = python.most_bits, python.of_numbers
     assert function is not None, "the caller has tested it"
-    if most_bits and all(type(arg) is int for arg in args) and most_bits(*args) > _MOST_BITS:
+    if most_bits and all(type(arg) is int for arg in args) and most_bits(*args) > _MAX_BITS:
         raise TypeError(f"{f' {python.symbol} '.join(map(str, args))} is too large")
     result = function(*args)
-    if type(result) is int and result.bit_length() > _MOST_BITS:
+    if type(result) is int and result.bit_length() > _MAX_BITS:
         raise TypeError(f"the result of {meaning.name} is too large")
     return result
 

@@ -2,7 +2,7 @@
 
 Common prefixes and suffixes first, then elements that occur once in both (Cohen's patience diff);
 the rest by the greedy algorithm of Myers (An O(ND) difference algorithm, Algorithmica, 1986), which
-restarts from the furthest point reached with ``MOST_EDITS`` edits.
+restarts from the furthest point reached with ``MAX_EDITS`` edits.
 """
 
 import bisect
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST_EDITS = 100  # the trace takes time and memory proportional to its square
+MAX_EDITS = 100  # the trace takes time and memory proportional to its square
 _Pairs = list[tuple[int, int]]
 
 
@@ -73,12 +73,12 @@ def _shortest_edit_path(
     a: Sequence, b: Sequence, i: int, j: int, k: int, m: int
 ) -> tuple[_Pairs, int, int]:
     """(pairs, end position) on the shortest edit path through these parts, or on the furthest path
-    of ``MOST_EDITS`` edits.
+    of ``MAX_EDITS`` edits.
 
     A diagonal is x - y, relative to the starts of the parts; ``furthest`` has its largest x.
     """
     furthest, trace = {1: 0}, []  # Myers' sentinel: the empty path comes down from diagonal 1
-    for edits in range(MOST_EDITS + 1):
+    for edits in range(MAX_EDITS + 1):
         trace.append(furthest.copy())
         for diagonal in range(-edits, edits + 1, 2):
             before = diagonal + _step_to_diagonal(furthest, diagonal, edits)
@@ -89,7 +89,7 @@ def _shortest_edit_path(
             furthest[diagonal] = x
             if i + x >= k and j + x - diagonal >= m:
                 return _pairs_on_path(trace, i, j, k - i, m - j), k, m
-    ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
+    ends = [(furthest[d], furthest[d] - d) for d in range(-MAX_EDITS, MAX_EDITS + 1, 2)]
     # paths may have left the parts
     x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
     return _pairs_on_path(trace, i, j, x, y), i + x, j + y

@@ -20,7 +20,7 @@ from letir.source.side_by_side.alignment import aligned_positions, unique_pairs
 
 _SAME, _CHANGED, _REMOVED, _ADDED = " ", "|", "<", ">"
 _CONTEXT = 3  # lines around a difference
-_MOST_LINES = 400  # what str shows
+_MAX_LINES = 400  # what str shows
 _WIDEST = 100  # the width of the left column
 
 
@@ -276,7 +276,7 @@ class _Table:
         """(lines of rows, number of rows left out); rows far from a difference are only counted."""
         shown = _near_differences([row.mark != _SAME for row in rows], _CONTEXT)
         for i, (row, is_shown) in enumerate(zip(rows, shown, strict=True)):
-            if len(self.lines) > _MOST_LINES:
+            if len(self.lines) > _MAX_LINES:
                 return len(rows) - i
             self.add(row, is_shown, indent)
         self.flush(indent)

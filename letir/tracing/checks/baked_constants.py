@@ -20,8 +20,8 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 
-_MOST_LEAVES = 16  # leaves that are perturbed one by one
-_MOST_LINES = 24  # lines of the two programs in a message
+_MAX_LEAVES = 16  # leaves that are perturbed one by one
+_MAX_LINES = 24  # lines of the two programs in a message
 _AT_SAME_VALUES = (
     "recorded a second time, at the same values, the function gives another program",
     "it reads what changes between calls: a counter, the clock, random numbers, the id of an "
@@ -96,7 +96,7 @@ def _perturbed_arguments(leaves: list) -> Iterator[list]:
     if places:
         yield new
     # if all perturbations together change a guard, a single one may not
-    for i in places[:_MOST_LEAVES] if len(places) > 1 else ():
+    for i in places[:_MAX_LEAVES] if len(places) > 1 else ():
         yield [*leaves[:i], new[i], *leaves[i + 1 :]]
 
 
@@ -182,8 +182,8 @@ def _baked_constant_error(
     problem, remedy = why
     at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""
     lines = str(LATE_BOUND["diff"](f, g)).splitlines()
-    shown = "\n".join([f"    {line}" for line in lines[:_MOST_LINES]])
-    more = f"\n    ... {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
+    shown = "\n".join([f"    {line}" for line in lines[:_MAX_LINES]])
+    more = f"\n    ... {len(lines) - _MAX_LINES} more lines" if len(lines) > _MAX_LINES else ""
     return TraceError(f"check: {problem}{at}\n{shown}{more}\n  {remedy}")
 
 

@@ -24,10 +24,10 @@ from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import LAZY, Trace
 
 _HANDLER = dis.opmap["PUSH_EXC_INFO"]  # the first instruction of an exception handler
-_MOST = 1 << 12
+_MAX_CODES = 1 << 12
 # id of code -> (the code, which stays alive for its id, instructions inside try or with)
 # and whether a handler keeps the exception
-_protected: dict[int, tuple[CodeType, list[range], bool]] = BoundedCache(_MOST)
+_protected: dict[int, tuple[CodeType, list[range], bool]] = BoundedCache(_MAX_CODES)
 _READ_ERRORS = frozenset(["exc_info", "exception", "format_exc", "print_exc"])
 
 

@@ -10,7 +10,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Source
 from letir.errors import TraceError
 from letir.tracing.checks.hidden_random_state import (
-    MOST_FUNCTIONS,
+    MAX_FUNCTIONS,
     closure_of,
     generator_types,
     plain_function,
@@ -79,7 +79,7 @@ def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
     """(source, method) of each call on a global or captured generator in the code of ``f``."""
     todo: list[Any] = [f]
     visited: set[FunctionType] = set()
-    while todo and len(visited) < MOST_FUNCTIONS:
+    while todo and len(visited) < MAX_FUNCTIONS:
         function = plain_function(todo.pop())
         if function is None or function in visited:
             continue

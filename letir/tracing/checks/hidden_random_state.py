@@ -27,8 +27,8 @@ from letir.tracing.trace_state import DRAW_AT_ONCE, LIFT_STATES
 _HEAD = object.__basicsize__  # the size of an object's header in CPython
 _BLOCK = 624  # words of the Mersenne twister; the position follows them
 _PLACE = 4 * _BLOCK
-MOST_FUNCTIONS = 32  # functions searched for generators
-_MOST_OBJECTS = 1 << 10  # containers and objects searched for them
+MAX_FUNCTIONS = 32  # functions searched for generators
+_MAX_OBJECTS = 1 << 10  # containers and objects searched for them
 _BOUND = (MethodType, BuiltinMethodType)
 _WITHOUT_GENERATORS = frozenset(["builtins", "numpy", "functools", "types"])
 
@@ -82,7 +82,7 @@ def _generators_of(f: Callable) -> list:
     generators: dict[int, Any] = {}
     todo: list[Any] = [f]
     visited: set[FunctionType] = set()
-    while todo and len(visited) < MOST_FUNCTIONS:
+    while todo and len(visited) < MAX_FUNCTIONS:
         called = todo.pop()
         function = plain_function(called)
         if function is None or function in visited:
@@ -107,7 +107,7 @@ def _nested_values(values: list) -> list:
     visited: set[int] = set()
     for value in values:  # the loop appends to the list
         kind = type(value)
-        if len(visited) >= _MOST_OBJECTS:
+        if len(visited) >= _MAX_OBJECTS:
             break
         if kind in (list, tuple, set, dict):
             inner: Any = value.values() if kind is dict else value
@@ -133,7 +133,7 @@ def generator_types() -> tuple[type, ...]:
 
 def plain_function(f: Any) -> FunctionType | None:
     """The Python function in a method, a partial or a wrapper; None if there is none."""
-    for _ in range(MOST_FUNCTIONS):
+    for _ in range(MAX_FUNCTIONS):
         if type(f) is FunctionType:
             return f
         f = f.__func__ if type(f) is MethodType else getattr(f, "func", None)

@@ -17,10 +17,10 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 
-_MOST = 32  # functions that are read
-_MOST_CODES = 1 << 10
+_MAX_FUNCTIONS = 32  # functions that are read
+_MAX_CODES = 1 << 10
 # by id of the code
-_named_by: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MOST_CODES)
+_named_by: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MAX_CODES)
 _WITHOUT_DRAWS = frozenset(
     [
         *(int, float, complex, bool, str, bytes, type(None), np.ndarray, ModuleType, type),
@@ -51,7 +51,7 @@ def reaches_draws(f: Callable) -> bool:
         visited.add(id(function))
         if kind is MethodType:
             function = function.__func__
-        if type(function) is not FunctionType or len(visited) > _MOST:
+        if type(function) is not FunctionType or len(visited) > _MAX_FUNCTIONS:
             return True
         space = function.__globals__
         for name in _unusual_names(function.__code__):

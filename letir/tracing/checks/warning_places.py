@@ -23,8 +23,8 @@ from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
-_MOST_FILES = 1 << 10
-_names: dict[str, dict] = BoundedCache(_MOST_FILES)  # globals by file
+_MAX_FILES = 1 << 10
+_names: dict[str, dict] = BoundedCache(_MAX_FILES)  # globals by file
 
 
 def warn_at_user(text: str, kind: type[Warning] = RuntimeWarning) -> None:
@@ -70,8 +70,8 @@ def _call_from_user(f: Callable, args: tuple, kwargs: dict) -> Any:
 __warningregistry__ = "see call_at_user"
 _NO_REGISTRY = ("'registry' must be a dict or None",)
 _CALL = compile("f(*args, **kwargs)", "call", "eval")
-_calls: Any = BoundedCache(_MOST_FILES)  # (file, line) -> ``_CALL`` at this line
-_is_users = lru_cache(_MOST_FILES)(is_user_file)  # asked for each frame of each such call
+_calls: Any = BoundedCache(_MAX_FILES)  # (file, line) -> ``_CALL`` at this line
+_is_users = lru_cache(_MAX_FILES)(is_user_file)  # asked for each frame of each such call
 
 
 def _user_place(frame: FrameType | None) -> tuple[str, int, dict] | None:

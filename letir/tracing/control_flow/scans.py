@@ -27,7 +27,7 @@ from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
 
-_MOST_ROUNDS = 4  # rounds of promoting Python numbers in the carry
+_MAX_ROUNDS = 4  # rounds of promoting Python numbers in the carry
 
 
 @entry_point
@@ -161,7 +161,7 @@ class _Step:
         init = [_initial_leaf(leaf, name, caller) for leaf, name in zip(leaves, names, strict=True)]
         avals = [type_of(leaf) for leaf in init]
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             checked = _Returned(f, carry_spec, spec, avals, caller)
             arguments = (*map(declare_argument, avals), *slices)
             recording = record(

@@ -33,7 +33,7 @@ from letir.tracing.control_flow.traced_bodies import (
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import error_at_user_line, user_place
 
-_MOST_TIMES = 5  # recordings of a body until the dtypes of the carried values are stable
+_MAX_TIMES = 5  # recordings of a body until the dtypes of the carried values are stable
 
 
 @entry_point
@@ -148,7 +148,7 @@ def _record_carried(caller: str, f: Callable, init, before: tuple) -> tuple[list
     leaves, spec = flatten(init)
     tree = Tree(spec)
     avals = [example_of(leaf, caller).type for leaf in leaves]
-    for _ in range(_MOST_TIMES):
+    for _ in range(_MAX_TIMES):
         examples = [ShapeDtype(aval.shape, aval.dtype, aval.weak) for aval in avals]
         body = record_body(f"{caller}: body", f, (*before, tree.unflatten(examples)))
         if body.tree != tree:

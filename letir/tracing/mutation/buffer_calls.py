@@ -20,7 +20,7 @@ from letir.tracing.mutation.buffers import (
     wrap_known,
 )
 from letir.tracing.mutation.views import (
-    SHORT,
+    MAX_INDEX_CHAIN,
     Memory,
     SharedView,
     in_one_memory,
@@ -122,7 +122,7 @@ def _known_result(
         attrs = Attrs(part_attrs)
     depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
     view = SharedView(parent, op, operands[1:], attrs, depth)
-    result.sharing = shorten_views(view) if depth > SHORT else view
+    result.sharing = shorten_views(view) if depth > MAX_INDEX_CHAIN else view
     base = view_base(parent)
     if base.sharing is None:
         base.sharing = Memory(None)

@@ -24,8 +24,8 @@ from letir.tracing.source_locations import at_user
 if TYPE_CHECKING:
     from letir.tracing.tracer import Tracer
 
-DEEPEST = 100  # nested views: a longer chain of objects could not be freed on a small stack
-SHORT = 20  # longer chains of indices are composed into one
+MAX_VIEW_DEPTH = 100  # nested views: a longer chain of objects could not be freed on a small stack
+MAX_INDEX_CHAIN = 20  # longer chains of indices are composed into one
 
 
 @define(eq=False)
@@ -129,7 +129,7 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
         return
     depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
     view = SharedView(parent, op, operands[1:], attrs, depth)
-    result.sharing = shorten_views(view) if depth > SHORT else view
+    result.sharing = shorten_views(view) if depth > MAX_INDEX_CHAIN else view
     base = view_base(result)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
@@ -210,7 +210,7 @@ def shorten_views(view: SharedView) -> SharedView:
         item = compose_items(above.parent.shape, above.attrs["item"], view.attrs["item"])
         if item is not None:
             return SharedView(above.parent, view.op, (), Attrs(item=item), above.depth)
-    if view.depth > DEEPEST:
+    if view.depth > MAX_VIEW_DEPTH:
         return SharedView(view_base(view.parent), None, (), view.attrs, above.depth)
     return view
 

@@ -16,7 +16,7 @@ from letir.eval.evaluator import compute
 from letir.ops.indexing.index_expressions import compose_items, item_with_places
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
-    DEEPEST,
+    MAX_VIEW_DEPTH,
     READ_ONLY,
     Memory,
     SharedView,
@@ -162,7 +162,7 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
     """(description, remedy) if a write to the memory of ``node`` cannot be recorded."""
     while type(node.sharing) is SharedView:
         if node.sharing.op is None:
-            aval = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
+            aval = f"{node.type}, a view of a view of a view (over {MAX_VIEW_DEPTH} of them),"
             return aval, "copy it first: y = y.copy()"
         node = node.sharing.parent
     if node.sharing is None:
@@ -171,7 +171,7 @@ def why_unwritable(node: "Tracer") -> tuple[str, str] | None:
         return node.sharing.reason
     deep = [v for ref in node.sharing.fresh if (v := ref()) is not None and v.sharing.op is None]
     if deep:
-        aval = f"{node.type}, of which a view of over {DEEPEST} views is in use,"
+        aval = f"{node.type}, of which a view of over {MAX_VIEW_DEPTH} views is in use,"
         return aval, "copy that view first: y = y.copy()"
     return None
 

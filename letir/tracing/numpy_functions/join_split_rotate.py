@@ -24,7 +24,7 @@ from letir.tracing.operands import (
 from letir.tracing.trace_state import ABSENT
 from letir.tracing.tracer import Tracer
 
-_FEW = 8  # runs of indices that are read as slices
+_MAX_SLICES = 8  # runs of indices that are read as slices
 
 # ---- axes ----
 
@@ -229,7 +229,7 @@ def _take_places(x, places: np.ndarray, axis: int):
     """``x`` at indices along an axis: as slices if there are few, whose derivatives are cheaper."""
     front: Any = (slice(None),) * axis
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
-    if not places.size or len(runs) > _FEW:
+    if not places.size or len(runs) > _MAX_SLICES:
         return x[(*front, places)]
     parts = [x[(*front, slice(int(run[0]), int(run[-1]) + 1))] for run in runs]
     return np.concatenate(parts, axis) if len(parts) > 1 else parts[0].copy()

@@ -37,8 +37,8 @@ from letir.tracing.stand_ins import (
 )
 from letir.tracing.trace_state import ACTIVE, Trace
 
-_MOST = 1 << 12
-_seen: dict[int, CodeType] = BoundedCache(_MOST)  # by id, as hashing code is slow
+_MAX_CODES = 1 << 12
+_seen: dict[int, CodeType] = BoundedCache(_MAX_CODES)  # by id, as hashing code is slow
 
 
 def watch_list_arguments(f: Callable, args: tuple) -> None:

@@ -33,9 +33,9 @@ _WRITERS = frozenset(
 _BARS = frozenset(["set_description", "set_description_str", "set_postfix", "set_postfix_str"])
 _CALLS = ("CALL", "CALL_KW", "CALL_FUNCTION_EX")
 _BUFFERS = frozenset(["StringIO", "getvalue", "redirect_stdout", "redirect_stderr"])
-_MOST = 1 << 12
+_MAX_CODES = 1 << 12
 # by id, as hashing code is slow
-_printed: dict[int, tuple[CodeType, list[tuple]]] = BoundedCache(_MOST)
+_printed: dict[int, tuple[CodeType, list[tuple]]] = BoundedCache(_MAX_CODES)
 _REMAINDER = [number for number, (_, sign) in enumerate(dis._nb_ops) if sign in ("%", "%=")]  # type: ignore[attr-defined]
 _BINARY_OP = dis.opmap["BINARY_OP"]
 _REMEDY = (

@@ -20,7 +20,7 @@ from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import add_methods, is_recording
 from letir.tracing.trace_state import ACTIVE
 
-_LEAST = 3  # characters of a text: "2" may stand anywhere
+_MIN_LENGTH = 3  # characters of a text: "2" may stand anywhere
 
 
 def note_float_text(x: Any, text: str) -> str:
@@ -84,7 +84,7 @@ def _noted_texts() -> list[str]:
     """The texts of traced numbers in the active trace and the traces around it."""
     trace, result = ACTIVE.get(), []
     while trace is not None:
-        result += [t for t in vars(trace).get("float_texts", ()) if len(t) >= _LEAST]
+        result += [t for t in vars(trace).get("float_texts", ()) if len(t) >= _MIN_LENGTH]
         trace = getattr(trace, "parent", None)
     return result
 

@@ -8,9 +8,9 @@ from letir.executor.compiled import compile as compile_program
 from letir.executor.compiled import kernels_setting
 from letir.executor.default_pipeline import has_compiler
 
-_MOST_BINDS = 5_000  # of a program that is compiled for its page
-_MOST_KERNELS = 60
-_MOST_TEXT = 20_000  # characters of a kernel
+_MAX_BINDS = 5_000  # of a program that is compiled for its page
+_MAX_KERNELS = 60
+_MAX_TEXT = 20_000  # characters of a kernel
 
 
 def kernel_content(fn: Lambda) -> dict[str, Any]:
@@ -24,14 +24,14 @@ def kernel_content(fn: Lambda) -> dict[str, Any]:
         return {"kernels": [], "reason": reason}
     if kernels_setting() == "off":
         return {"kernels": [], "reason": "Kernels are switched off by LETIR_KERNELS."}
-    if len(fn) > _MOST_BINDS:
+    if len(fn) > _MAX_BINDS:
         return {"kernels": [], "reason": f"Left out: the program has {len(fn):,} binds."}
     try:
         kernels = compile_program(fn, kernels="on").kernels
     except LetirError as error:
         return {"kernels": [], "reason": str(error).partition("\n")[0]}
     none = "The plan has no kernels: NumPy computes all operations, which is faster here."
-    omitted = len(kernels) - _MOST_KERNELS
+    omitted = len(kernels) - _MAX_KERNELS
     return {
         "kernels": [
             {
@@ -39,9 +39,9 @@ def kernel_content(fn: Lambda) -> dict[str, Any]:
                 "about": str(kernel),
                 "bytes": kernel.bytes,
                 "lines": list(kernel.lines[:20]),
-                "loops": kernel.source[:_MOST_TEXT],
+                "loops": kernel.source[:_MAX_TEXT],
             }
-            for kernel in kernels[:_MOST_KERNELS]
+            for kernel in kernels[:_MAX_KERNELS]
         ],
         "reason": "" if kernels else none,
         "left": max(omitted, 0),

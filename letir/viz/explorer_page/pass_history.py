@@ -12,7 +12,7 @@ from letir.executor.explanation import PassReport
 from letir.viz.explorer_page.row_pool import RowPool
 
 _SAME, _CHANGED, _ADDED, _REMOVED = range(4)  # the marks of rows, as passes.js knows them
-_MOST_ROWS = 60_000  # new rows of all steps, so that pages stay small
+_MAX_ROWS = 60_000  # new rows of all steps, so that pages stay small
 _Run = list[list[int]]
 
 
@@ -37,7 +37,7 @@ def pass_steps(fn: Lambda, pool: RowPool) -> dict[str, Any]:
         content["reason"] = str(error).partition("\n")[0]
     start, rows = len(pool.rows), pool.binds(fn.binds)
     for name, before, after, seconds in steps:
-        if len(pool.rows) - start > _MOST_ROWS:
+        if len(pool.rows) - start > _MAX_ROWS:
             content["reason"] = "The page leaves out later passes, which would make it too long."
             break
         runs, new = _runs_of_step(before, after, rows, pool)

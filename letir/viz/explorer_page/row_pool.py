@@ -16,10 +16,10 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.viz.picture import shorten_text
 
-_LONGEST = 200  # characters of an attribute, a type or a line
-_LONGEST_NAME = 40
-_MOST_OF_BODY = 200  # binds shown of one body
-_MOST_NESTED = 8  # bodies in bodies that are shown
+_MAX_LENGTH = 200  # characters of an attribute, a type or a line
+_MAX_NAME_LENGTH = 40
+_MAX_OF_BODY = 200  # binds shown of one body
+_MAX_NESTED = 8  # bodies in bodies that are shown
 
 
 @define(eq=False)
@@ -97,7 +97,7 @@ class RowPool:
         return [
             self.numbers.get(arg, -1)
             if type(arg) is Local
-            else shorten_text(self.printer.value(arg.value, ""), _LONGEST)
+            else shorten_text(self.printer.value(arg.value, ""), _MAX_LENGTH)
             for arg in args
         ]
 
@@ -111,7 +111,7 @@ class RowPool:
                 params = []
             else:
                 params = [self.new(param) for param in body.params]
-            most = _MOST_OF_BODY if depth < _MOST_NESTED else 0
+            most = _MAX_OF_BODY if depth < _MAX_NESTED else 0
             rows = []
             for inner in body.binds[:most]:
                 binders = [self.new(binder) for binder in inner.binders]
@@ -133,10 +133,12 @@ class RowPool:
         number = self.numbers[local] = len(self.types)
         aval = local.type
         self.types.append(
-            -1 if aval is None or aval is NO_TYPE else self.text(shorten_text(repr(aval), _LONGEST))
+            -1
+            if aval is None or aval is NO_TYPE
+            else self.text(shorten_text(repr(aval), _MAX_LENGTH))
         )
         if local.name:
-            self.names[number] = self.text(shorten_text(local.name, _LONGEST_NAME))
+            self.names[number] = self.text(shorten_text(local.name, _MAX_NAME_LENGTH))
         return number
 
     def text(self, text: Any) -> int:
@@ -159,8 +161,8 @@ class RowPool:
         """The tables, as JSON has them. A place is ``[line, code]``, positions of texts."""
         places = [
             [
-                self.text(shorten_text(source.short, _LONGEST)),
-                self.text(shorten_text(source.excerpt, _LONGEST)),
+                self.text(shorten_text(source.short, _MAX_LENGTH)),
+                self.text(shorten_text(source.excerpt, _MAX_LENGTH)),
             ]
             for source in self.sources.values()
         ]

@@ -22,7 +22,7 @@ from letir.errors import LetirError
 from letir.ops.control_flow.fori_as_while import is_weak
 from letir.ops.define.records import decomposition
 
-_MOST_ELEMENTS = 20_000  # of an array among the attributes
+_MAX_ELEMENTS = 20_000  # of an array among the attributes
 
 
 class NotShown(Exception):
@@ -91,7 +91,7 @@ class CodeWriter:
             return {"ellipsis": 1}
         if isinstance(value, np.dtype):
             return {"dtype": value.name}
-        if isinstance(value, np.ndarray) and value.size <= _MOST_ELEMENTS:
+        if isinstance(value, np.ndarray) and value.size <= _MAX_ELEMENTS:
             return {"array": array_json(value)}
         if isinstance(value, np.generic):
             return {"array": array_json(np.asarray(value))}

@@ -14,11 +14,11 @@ from letir.eval.evaluator import run_flat
 from letir.viz.explorer_page.run_code import CodeWriter, NotShown, array_json
 from letir.viz.explorer_page.subject import Subject
 
-_MOST_BINDS = 400
-_MOST_ARGUMENTS = 20_000  # elements of all arguments
-_MOST_COMPUTED = 3_000_000  # elements of all values
-_MOST_STORED = 20_000  # elements of all values that are stored
-_MOST_OF_ONE = 2_000  # elements of a value that is stored
+_MAX_BINDS = 400
+_MAX_ARGUMENTS = 20_000  # elements of all arguments
+_MAX_COMPUTED = 3_000_000  # elements of all values
+_MAX_STORED = 20_000  # elements of all values that are stored
+_MAX_OF_ONE = 2_000  # elements of a value that is stored
 _MADE_UP = "The arguments are made up: letir.viz.explorer(f, *args) takes yours."
 
 
@@ -48,17 +48,17 @@ def run_content(subject: Subject) -> dict[str, Any]:
 
 def _expect_small(fn: Lambda) -> None:
     """Raise NotShown for a program that is too large to run in a page."""
-    if len(fn) > _MOST_BINDS:
-        raise NotShown(f"The program has {len(fn):,} binds; up to {_MOST_BINDS} run in the page.")
+    if len(fn) > _MAX_BINDS:
+        raise NotShown(f"The program has {len(fn):,} binds; up to {_MAX_BINDS} run in the page.")
     locals_ = [*fn.params, *(binder for bind in fn.binds for binder in bind.binders)]
     if not all(has_static_shape(local.type) for local in locals_):
         raise NotShown("A type is not known, or a size has only a name.")
     count = sum([local.type.size for local in fn.params])
-    if count > _MOST_ARGUMENTS:
-        raise NotShown(f"The arguments have {count:,} elements, more than {_MOST_ARGUMENTS:,}.")
+    if count > _MAX_ARGUMENTS:
+        raise NotShown(f"The arguments have {count:,} elements, more than {_MAX_ARGUMENTS:,}.")
     count = sum([local.type.size for local in locals_])
-    if count > _MOST_COMPUTED:
-        raise NotShown(f"The values have {count:,} elements, more than {_MOST_COMPUTED:,}.")
+    if count > _MAX_COMPUTED:
+        raise NotShown(f"The values have {count:,} elements, more than {_MAX_COMPUTED:,}.")
 
 
 def _program_arguments(subject: Subject) -> list[np.ndarray]:
@@ -110,7 +110,7 @@ def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> di
         return {"values": None, "why": "Not run here: the arguments are made up."}
     places = {id(bind): i for i, bind in enumerate(fn.binds)}  # parts of composites run too
     stored: list[list[list] | None] = [None] * len(fn)
-    room = _MOST_STORED
+    room = _MAX_STORED
 
     def note(bind: Bind, results: tuple) -> None:
         nonlocal room
@@ -118,7 +118,7 @@ def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> di
             return
         arrays = [np.asarray(result) for result in results]
         count = sum([array.size for array in arrays])
-        is_stored = count <= min(room, _MOST_OF_ONE)
+        is_stored = count <= min(room, _MAX_OF_ONE)
         if is_stored:
             room -= count
             stored[places[id(bind)]] = [array_json(array) for array in arrays]

@@ -8,9 +8,9 @@ from letir.ast.source import Source
 from letir.viz.picture import shorten_text
 from letir.viz.shown_programs import functions_in
 
-_MOST_LINES = 3000  # of all files
+_MAX_LINES = 3000  # of all files
 _AROUND = 3  # lines around a line that stands in no function
-_LONGEST = 200  # characters of a line
+_MAX_LENGTH = 200  # characters of a line
 
 
 def source_files(sources: Iterable[Source]) -> tuple[list[dict[str, Any]], list[list[int]]]:
@@ -37,7 +37,7 @@ def source_files(sources: Iterable[Source]) -> tuple[list[dict[str, Any]], list[
     names: list[str] = [""] * len(lines_by_file)
     for source, (file, _, _) in zip(sources, spans, strict=True):
         names[file] = source.short_file
-    room, files = _MOST_LINES, []
+    room, files = _MAX_LINES, []
     for name, lines in zip(names, lines_by_file, strict=True):
         shown = dict(sorted(lines.items())[: max(room, 0)])
         room -= len(shown)
@@ -59,5 +59,5 @@ def _consecutive_pieces(lines: dict[int, str]) -> list[list]:
     for number, text in lines.items():
         if not pieces or pieces[-1][0] + len(pieces[-1][1]) != number:
             pieces.append([number, []])
-        pieces[-1][1].append(shorten_text(text, _LONGEST))
+        pieces[-1][1].append(shorten_text(text, _MAX_LENGTH))
     return pieces

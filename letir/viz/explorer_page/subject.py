@@ -15,7 +15,7 @@ from letir.executor.executor import Executor
 from letir.tracing.entry import trace
 from letir.viz.shown_programs import shown_plan
 
-_MOST_DIFFERENTIATED = 20_000  # binds of a program whose gradient is shown
+_MAX_DIFFERENTIATED = 20_000  # binds of a program whose gradient is shown
 
 
 @frozen(eq=False)
@@ -72,7 +72,7 @@ def _program_subject(
     reason = ""
     if not has_gradient:
         reason = "It was not asked for."
-    elif count > _MOST_DIFFERENTIATED:
+    elif count > _MAX_DIFFERENTIATED:
         reason = f"It is left out: the program has {count:,} binds."
     else:
         try:

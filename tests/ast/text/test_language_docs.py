@@ -9,7 +9,7 @@ import pytest
 
 import letir.ops  # noqa: F401  registers all operations
 from letir.ast.checker import check
-from letir.ast.text.lexer import MOST_DEPTH
+from letir.ast.text.lexer import MAX_DEPTH
 from letir.ast.text.literals import DTYPES
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
@@ -53,4 +53,4 @@ def test_the_grammar_lists_every_dtype_and_the_nesting_limit():
     dtypes = re.search(r"^dtype .*? ;$", GRAMMAR, re.MULTILINE | re.DOTALL)[0]
 
     assert set(re.findall(r'"(\w+)"', dtypes)) == set(DTYPES)
-    assert f"at most {MOST_DEPTH} levels" in PAGE
+    assert f"at most {MAX_DEPTH} levels" in PAGE

@@ -7,7 +7,7 @@ import pytest
 import letir.ops  # noqa: F401  registers all operations
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Const, Source
-from letir.ast.text.lexer import MOST_DEPTH
+from letir.ast.text.lexer import MAX_DEPTH
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size
@@ -352,17 +352,17 @@ def nest(kind: str, levels: int) -> str:
     return before + opening * levels + inside + closing * levels + after
 
 
-@pytest.mark.parametrize("levels", [MOST_DEPTH + 1, 100_000])
+@pytest.mark.parametrize("levels", [MAX_DEPTH + 1, 100_000])
 @pytest.mark.parametrize("kind", NESTS)
 def test_nesting_beyond_the_limit_is_a_parse_error(kind, levels):
     """[A3] RecursionError never escapes."""
-    assert f"nested more than {MOST_DEPTH} levels deep" in error(nest(kind, levels))
+    assert f"nested more than {MAX_DEPTH} levels deep" in error(nest(kind, levels))
 
 
 @pytest.mark.parametrize("kind", NESTS)
 def test_nesting_below_the_limit_parses_and_prints(kind):
     """[A5]"""
-    f = parse(nest(kind, MOST_DEPTH // 2))
+    f = parse(nest(kind, MAX_DEPTH // 2))
 
     assert parse(dumps(f)) == f
 

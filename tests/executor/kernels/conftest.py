@@ -26,9 +26,9 @@ def everything_pays(monkeypatch):
     from letir.executor import compiled
     from letir.passes.fusion import clustering, unrolled_clusters
 
-    monkeypatch.setattr(clustering, "FEWEST", 0)
+    monkeypatch.setattr(clustering, "MIN_KERNEL_ELEMENTS", 0)
     monkeypatch.setattr(compiled, "_LONG_CHAIN", 0)
-    monkeypatch.setattr(unrolled_clusters, "LEAST_WORK", 0)
+    monkeypatch.setattr(unrolled_clusters, "MIN_WORK", 0)
     with changed_costs(least_elements=0, least_loop_calls=0):
         yield
 
@@ -40,6 +40,6 @@ def tables_pay(monkeypatch):
     from letir.executor import compiled
     from letir.executor.kernels import table_kernels
 
-    monkeypatch.setattr(compiled, "_LEAST_IN_TABLE", 0)
-    monkeypatch.setattr(table_kernels, "_LEAST", 1)
+    monkeypatch.setattr(compiled, "_MIN_IN_TABLE", 0)
+    monkeypatch.setattr(table_kernels, "_MIN_BINDS", 1)
     monkeypatch.setattr(table_kernels, "_GAIN", float("inf"))

@@ -113,7 +113,7 @@ def test_idle_memory_is_given_back(monkeypatch):
 
 
 def test_no_more_than_the_bound_is_kept(monkeypatch):
-    monkeypatch.setattr(arena, "MOST", TEMPORARY // 2)
+    monkeypatch.setattr(arena, "MAX_BYTES", TEMPORARY // 2)
 
     assert np.allclose(layer(X, Y), lt.jit(layer)(X, Y), rtol=1e-12)
     assert 0 == arena.held_bytes()

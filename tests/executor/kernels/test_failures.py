@@ -61,11 +61,11 @@ def threads(request):
     """Threads for all large kernels."""
     from letir.kernels import threads
 
-    before, threads._MOST_RESTING = threads._MOST_RESTING, 0
+    before, threads._MAX_RESTING = threads._MAX_RESTING, 0
     threads._pool.resting = threads._pool.pause = 0
     lt.set_num_threads(request.param)
     yield request.param
-    threads._MOST_RESTING = before
+    threads._MAX_RESTING = before
     lt.set_num_threads(None)
 
 

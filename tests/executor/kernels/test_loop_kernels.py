@@ -263,8 +263,8 @@ def test_a_loop_without_steps_returns_its_operands():
 
 
 def test_a_long_loop_with_a_test_continues_where_the_kernel_stopped(monkeypatch):
-    monkeypatch.setattr(loop_kernels, "MOST_STEPS", 1000)
-    monkeypatch.setattr(loop_groups, "MOST_STEPS", 1000)
+    monkeypatch.setattr(loop_kernels, "MAX_STEPS", 1000)
+    monkeypatch.setattr(loop_groups, "MAX_STEPS", 1000)
 
     def count(n):
         return lt.while_loop(lambda i: i < n, lambda i: i + 1, n * 0)

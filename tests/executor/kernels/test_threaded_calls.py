@@ -35,17 +35,17 @@ X = np.random.default_rng(3).normal(size=(512, 512))
 @pytest.fixture(autouse=True)
 def _fresh_pool():
     """Helpers take part in all calls, also where other processes keep the cores busy."""
-    before, threads._MOST_RESTING = threads._MOST_RESTING, 0
+    before, threads._MAX_RESTING = threads._MAX_RESTING, 0
     threads._pool.resting = threads._pool.pause = 0
     yield
-    threads._MOST_RESTING = before
+    threads._MAX_RESTING = before
     lt.set_num_threads(None)
 
 
 @pytest.fixture
 def _small_chunks(monkeypatch):
     """Every kernel is cut, into chunks of single places."""
-    monkeypatch.setattr(threaded_calls, "_LEAST", 1)
+    monkeypatch.setattr(threaded_calls, "_MIN_CHUNK", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK", 1)
     monkeypatch.setattr(row_cuts, "_BLOCK_ROWS", 1)
     with changed_costs(least_thread_work=1):

@@ -79,7 +79,7 @@ def test_a_folder_that_cannot_be_made_is_not_an_error(monkeypatch, tmp_path):
 
 
 def test_the_number_of_files_is_bounded(folder, monkeypatch):
-    monkeypatch.setattr(object_cache, "_MOST_FILES", 10)
+    monkeypatch.setattr(object_cache, "_MAX_FILES", 10)
     for n in range(40):
         cached_code((str(n),), compiling())
 
@@ -87,7 +87,7 @@ def test_the_number_of_files_is_bounded(folder, monkeypatch):
 
 
 def test_files_that_are_used_stay(folder, monkeypatch):
-    monkeypatch.setattr(object_cache, "_MOST_FILES", 10)
+    monkeypatch.setattr(object_cache, "_MAX_FILES", 10)
     for n in range(10):
         cached_code((str(n),), compiling())
     for n, name in enumerate(sorted(os.listdir(folder))):
@@ -142,7 +142,7 @@ def test_a_disk_that_refuses_a_file_costs_another_compile(folder, monkeypatch, c
 
 
 def test_files_that_another_process_removes_meanwhile_are_no_error(folder, monkeypatch):
-    monkeypatch.setattr(object_cache, "_MOST_FILES", 4)
+    monkeypatch.setattr(object_cache, "_MAX_FILES", 4)
     listed = os.listdir
     monkeypatch.setattr(os, "listdir", lambda path: [*listed(path), "gone"])
     monkeypatch.setattr(os, "unlink", lambda path: (_ for _ in ()).throw(FileNotFoundError))

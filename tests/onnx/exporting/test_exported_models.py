@@ -10,7 +10,7 @@ import pytest
 
 import letir as lt
 from tests.onnx.running import assert_agrees, exported, kinds_of, results_of
-from tests.test_linear_time import LONG, MOST_GROWTH, SHORT, chain, counted_lines
+from tests.test_linear_time import LONG, MAX_GROWTH, SHORT, chain, counted_lines
 
 X = np.linspace(-1.0, 1.5, 6).reshape(2, 3)
 
@@ -280,4 +280,4 @@ def test_an_export_is_linear_in_the_number_of_binds():
         lines[length] = count[0] / length
         assert length <= len(model.graph.node)
 
-    assert lines[LONG] < MOST_GROWTH * lines[SHORT]
+    assert lines[LONG] < MAX_GROWTH * lines[SHORT]

@@ -8,7 +8,7 @@ import letir.numpy as lnp
 from letir import run_forward
 from letir.ast.text.parser import parse
 from letir.passes import combine_sums, dead_code
-from letir.passes.peephole_rules.sum_merging import MOST
+from letir.passes.peephole_rules.sum_merging import MAX_WAITING
 from letir.testing import assert_close, assert_same, check_grads, programs
 from tests.test_linear_time import counted_lines
 
@@ -129,8 +129,8 @@ def test_a_sum_keeps_no_more_than_a_few_results_unmerged():
     df = lt.grad(lt.trace(rnn, w, xs))
 
     widest = max(p.type.size for b in df.binds if b.op.name == "matmul" for p in b.args)
-    assert widest <= (MOST + 1) * w.size
-    assert ops(df).count("matmul") <= 1000 + 1000 * 7 // (MOST * w.size) + 2
+    assert widest <= (MAX_WAITING + 1) * w.size
+    assert ops(df).count("matmul") <= 1000 + 1000 * 7 // (MAX_WAITING * w.size) + 2
     assert_close(lt.grad(rnn)(w, xs), sum(np.outer(x, 1 - np.tanh(x @ w) ** 2) for x in xs))
 
 

@@ -42,11 +42,11 @@ def test_without_anchors_the_alignment_is_a_longest_common_subsequence(a, b):
 @settings(deadline=None)
 @given(WORDS, WORDS)
 def test_aligning_with_a_small_edit_limit_reaches_the_end(most, a, b):
-    before, alignment.MOST_EDITS = alignment.MOST_EDITS, most
+    before, alignment.MAX_EDITS = alignment.MAX_EDITS, most
     try:
         pairs = pairs_between(a, b, 0, 0, len(a), len(b))
     finally:
-        alignment.MOST_EDITS = before
+        alignment.MAX_EDITS = before
 
     assert all(a[i] == b[j] for i, j in pairs)
 

@@ -13,7 +13,7 @@ from letir.ast.types import Size
 from letir.errors import LetirError, ParseError, TraceError
 from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.importing.values import (
-    MOST_COMPUTED,
+    MAX_COMPUTED,
     NeedsConstant,
     as_array,
     as_traced,
@@ -29,7 +29,7 @@ from letir.tracing.control_flow.scans import scan
 from letir.tracing.control_flow.while_and_fori import while_loop
 from letir.tracing.trace_state import EAGER
 
-_MOST_WITH_EXAMPLES = 1_000_000  # iterations on example inputs
+_MAX_WITH_EXAMPLES = 1_000_000  # iterations on example inputs
 
 # ---- If ----
 
@@ -110,10 +110,10 @@ def _first_state(trips: Any, is_endless: bool, carried: tuple, body: Any) -> tup
     """
     state = (np.zeros((), np.int64), *map(as_array, carried))
     n = trips.item() if is_endless and is_known(trips) and trips is not None else None
-    is_short = n is not None and n <= MOST_COMPUTED and not body.has_bodies
-    if model_trace().mode is EAGER and n is not None and n > _MOST_WITH_EXAMPLES:
+    is_short = n is not None and n <= MAX_COMPUTED and not body.has_bodies
+    if model_trace().mode is EAGER and n is not None and n > _MAX_WITH_EXAMPLES:
         raise ParseError(
-            f"Loop: {n} iterations, at most {_MOST_WITH_EXAMPLES} are run on example inputs\n"
+            f"Loop: {n} iterations, at most {_MAX_WITH_EXAMPLES} are run on example inputs\n"
             "  load the model without args"
         )
     if is_short or not is_known(list(state)):
@@ -230,7 +230,7 @@ def _scan_rows(states: tuple, rows: list, body: Any) -> tuple[tuple, tuple]:
         return tuple(results[: len(states)]), tuple(results[len(states) :])
 
     if is_known([*states, *rows]):  # a long loop over constants is left to the program
-        is_long = body.has_bodies or any(len(row) > MOST_COMPUTED for row in rows[:1])
+        is_long = body.has_bodies or any(len(row) > MAX_COMPUTED for row in rows[:1])
         rows = [as_traced(row) for row in rows] if is_long else rows
     return scan(step, tuple(states), tuple(rows))
 

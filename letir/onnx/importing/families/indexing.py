@@ -18,7 +18,7 @@ from letir.onnx.importing.values import (
 )
 from letir.tracing.control_flow.scans import scan
 
-_MOST_COLUMNS = 1 << 16  # in an array of counts
+_MAX_COLUMNS = 1 << 16  # in an array of counts
 _SCATTER = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -172,13 +172,13 @@ def _ngram_counts(
     rows = x.reshape((1, -1)) if x.ndim < 2 else x
     known_size = [rows.shape[1]] if type(rows.shape[1]) is int else []
     in_pool = all(0 <= start <= len(pool_int64s) for start in ngram_counts)
-    if not in_pool or not all(0 <= i < _MOST_COLUMNS for i in ngram_indexes) or not known_size:
+    if not in_pool or not all(0 <= i < _MAX_COLUMNS for i in ngram_indexes) or not known_size:
         raise ShapeError(
             "TfIdfVectorizer: ngram_counts and ngram_indexes do not fit the pool or the input\n"
             "  correct the attributes of the node"
         )
     most_skips = min([max_skip_count, *known_size])
-    check_elements([len(pool_int64s), most_skips + 1, _MOST_COLUMNS // 8], "TfIdfVectorizer")
+    check_elements([len(pool_int64s), most_skips + 1, _MAX_COLUMNS // 8], "TfIdfVectorizer")
     columns: list[Any] = [np.zeros(rows.shape[:1])] * (max(ngram_indexes) + 1)
     for place, (length, words) in enumerate(_ngrams_in(pool_int64s, ngram_counts)):
         if min_gram_length <= length <= max_gram_length:

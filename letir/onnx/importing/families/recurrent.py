@@ -9,7 +9,7 @@ import letir.numpy as lnp
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.families import activations as families
 from letir.onnx.importing.values import (
-    MOST_COMPUTED,
+    MAX_COMPUTED,
     as_traced,
     is_known,
     number_like,
@@ -114,7 +114,7 @@ def _run_direction(
     step: Callable, x: Any, state: tuple, weights: dict, f: list, clip: Any, lengths: Any
 ) -> tuple[Any, tuple]:
     """(the states h of all times, the last state) of one direction."""
-    x = as_traced(x) if is_known(x) and len(x) > MOST_COMPUTED else x
+    x = as_traced(x) if is_known(x) and len(x) > MAX_COMPUTED else x
     drive = x @ transpose_matrix(weights["W"]) + weights["b"]  # of all times at once
     time = lnp.arange(x.shape[0]).astype(np.int64)
 

@@ -9,7 +9,7 @@ import numpy as np
 from letir.ast.types import Size
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.values import (
-    MOST_ELEMENTS,
+    MAX_ELEMENTS,
     axes_of,
     check_elements,
     known_array,
@@ -17,7 +17,7 @@ from letir.onnx.importing.values import (
     number_like,
 )
 
-_FEW_NEIGHBOURS = 4
+_MAX_SUMMED_NEIGHBOURS = 4
 
 
 def _source_places(mode: str, n: int, count: int, scale: float, roi: Sequence | None) -> np.ndarray:
@@ -88,7 +88,7 @@ def _neighbour_weights(
     shrink = min(scale, 1.0) if options["antialias"] else 1.0
     reach = (2 if is_cubic else 1) / shrink
     low = np.ceil(places - reach).astype(np.int64)
-    check_elements([len(places), min(math.floor(2 * reach), n + MOST_ELEMENTS) + 1], "Resize")
+    check_elements([len(places), min(math.floor(2 * reach), n + MAX_ELEMENTS) + 1], "Resize")
     steps = np.arange(math.floor(2 * reach) + 1)
     index = low[:, None] + steps
     distance = (index - places[:, None]) * shrink
@@ -122,7 +122,7 @@ def _resized_axis(x: Any, axis: int, count: int, scale: float, roi: Any, options
         index, weights = _neighbour_weights(places, n, scale, options)
         used = (weights != 0).any(axis=0)
         index, weights = index[:, used], weights[:, used].astype(x.dtype)
-        if weights.shape[1] <= _FEW_NEIGHBOURS:
+        if weights.shape[1] <= _MAX_SUMMED_NEIGHBOURS:
             terms = [
                 np.take(x, index[:, k], axis=axis) * weights[:, k].reshape(shape)
                 for k in range(weights.shape[1])

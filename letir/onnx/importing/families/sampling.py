@@ -19,8 +19,8 @@ from letir.onnx.importing.values import (
 )
 from letir.tracing.tracer import Tracer
 
-_MOST_REGIONS = 1000  # which are recorded one by one
-_MOST_AXES = 6  # each doubles the number of neighbours
+_MAX_REGIONS = 1000  # which are recorded one by one
+_MAX_AXES = 6  # each doubles the number of neighbours
 
 # ---- reading ----
 
@@ -122,7 +122,7 @@ def _grid_sample(
     """GridSample: x at places that are given by coordinates between -1 and 1, last axis first."""
     rank = x.ndim - 2
     fits = grid.shape[-1] == rank and is_same_size(grid.shape[0], x.shape[0])
-    if not 1 <= rank <= _MOST_AXES or not fits:
+    if not 1 <= rank <= _MAX_AXES or not fits:
         raise ShapeError(
             f"GridSample: x of shape {x.shape} and coordinates of shape {grid.shape} do not fit\n"
             "  for x of shape (N, C, H, W), the coordinates have shape (N, rows, columns, 2)"
@@ -191,9 +191,9 @@ def _roi_align(
 
 def _roi_align_each(x: Any, rois: Any, batch_indices: Any, *attrs: Any) -> Any:
     """RoiAlign region by region, for regions with different numbers of samples."""
-    if known_int([rois.shape[0]], "RoiAlign: the number of regions") > _MOST_REGIONS:
+    if known_int([rois.shape[0]], "RoiAlign: the number of regions") > _MAX_REGIONS:
         raise ShapeError(
-            f"RoiAlign: with sampling_ratio=0 at most {_MOST_REGIONS} regions are supported, "
+            f"RoiAlign: with sampling_ratio=0 at most {_MAX_REGIONS} regions are supported, "
             f"found {rois.shape[0]}\n  set sampling_ratio to a positive number"
         )
     rows = [

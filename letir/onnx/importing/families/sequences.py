@@ -8,7 +8,7 @@ from letir.errors import ParseError, ShapeError
 from letir.onnx.importing.values import as_array, axis_of, known_int, known_sizes, take_elements
 from letir.tracing.tracer import Tracer
 
-_MOST_PARTS = 10_000  # into which an array may be split
+_MAX_PARTS = 10_000  # into which an array may be split
 
 
 def _position(position: Any, count: int, most: int) -> int:
@@ -70,9 +70,9 @@ def _split_to_sequence(x: Any, lengths: Any = None, axis: int = 0, keepdims: int
     """SplitToSequence: parts of an array, of given lengths or of one length."""
     axis = axis_of(axis, x.ndim)
     n = known_int([x.shape[axis]], "SplitToSequence: the size of the axis")
-    if type(n) is int and n > _MOST_PARTS:
+    if type(n) is int and n > _MAX_PARTS:
         raise ShapeError(
-            f"SplitToSequence: an axis of {n} elements gives more than {_MOST_PARTS} parts\n"
+            f"SplitToSequence: an axis of {n} elements gives more than {_MAX_PARTS} parts\n"
             "  give the parts a length"
         )
     if lengths is None:

@@ -230,7 +230,7 @@ NORMS = {
         complex_step="it is not analytic",
     ),
 }
-LEAST = {
+LEAST_SQUARES = {
     "lstsq": exempt(
         [
             of(TALL, TALL[:, :2] ** 2, rcond=None, full_rank=True),
@@ -246,4 +246,4 @@ LEAST = {
         named_rows="the results depend on which size is the smaller one",
     ),
 }
-SAMPLES = {**SYSTEMS, **DECOMPOSED, **EIGEN, **NORMS, **LEAST}
+SAMPLES = {**SYSTEMS, **DECOMPOSED, **EIGEN, **NORMS, **LEAST_SQUARES}

@@ -15,9 +15,9 @@ from letir.onnx.importing.values import check_elements, number_like
 from letir.ops.nn.activations import sigmoid
 from letir.tracing.control_flow.scans import scan
 
-_MOST_CLASSES = 64  # of estimated probabilities, which take a step for each pair of classes
-_MOST_ROUNDS = 100  # of the estimation, as in libsvm
-_LEAST_SHARE = 1e-7  # the lowest probability of a class among two
+_MAX_CLASSES = 64  # of estimated probabilities, which take a step for each pair of classes
+_MAX_ROUNDS = 100  # of the estimation, as in libsvm
+_MIN_SHARE = 1e-7  # the lowest probability of a class among two
 
 
 def _kernel_of(x: Any, vectors: np.ndarray, kind: str, params: Any) -> Any:
@@ -86,10 +86,10 @@ def _votes(scores: Any, pairs: np.ndarray, count: int) -> Any:
 
 def _probabilities(scores: Any, attrs: dict[str, Any], pairs: np.ndarray, count: int) -> Any:
     """Class probabilities from pairwise probabilities (Wu, Lin and Weng, 2004), as in libsvm."""
-    if count > _MOST_CLASSES:
-        raise MissingRule(f"SVMClassifier: probabilities of {count} classes, over {_MOST_CLASSES}")
+    if count > _MAX_CLASSES:
+        raise MissingRule(f"SVMClassifier: probabilities of {count} classes, over {_MAX_CLASSES}")
     a, b = [np.array(attrs[name], scores.dtype)[: len(pairs)] for name in ("prob_a", "prob_b")]
-    least = number_like(_LEAST_SHARE, scores)
+    least = number_like(_MIN_SHARE, scores)
     wins = np.clip(
         number_like(1, scores) - sigmoid(scores * a + b), least, number_like(1, scores) - least
     )
@@ -129,7 +129,7 @@ def _balance_probabilities(q: Any, count: int) -> Any:
             new = (new + step * unit) / scale
         return np.where(runs, new, p), None
 
-    return scan(one_round, first, np.zeros(max(_MOST_ROUNDS, count), q.dtype))[0]
+    return scan(one_round, first, np.zeros(max(_MAX_ROUNDS, count), q.dtype))[0]
 
 
 def _support_vector_classifier(x: Any, **attrs: Any) -> tuple:
