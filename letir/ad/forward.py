@@ -47,13 +47,13 @@ class _Forward(ExprVisitor):
         if True in mask and not is_final(bind.op.jvp):
             if bind.op.with_tangent_residuals is not None and self.with_residuals is not None:
                 bind = self.with_residuals(bind, mask)
-            self.step(bind, mask, tangents)
+            self.emit_jvp(bind, mask, tangents)
         return TailCall(let.body, tangents)
 
     def visit_ret(self, ret: Ret, tangents: dict):
         return [tangents.get(arg) if type(arg) is Local else None for arg in ret.args]
 
-    def step(self, bind: Bind, mask: tuple, tangents: dict) -> None:
+    def emit_jvp(self, bind: Bind, mask: tuple, tangents: dict) -> None:
         """Emit the jvp of ``bind``; ``mask``: which operands have a tangent."""
         if not any(carries_derivative(binder) for binder in bind.binders):
             return

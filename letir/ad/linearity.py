@@ -35,7 +35,7 @@ class Linearity:
         self.linear: set[Local] = set(params)
         self.zero: set[Local] = set()
         for bind in self.fn.binds:
-            self.step(bind)
+            self.classify(bind)
         for arg in self.fn.ret.args:
             if not self.vanishes(arg):
                 same = "is the same for all arguments, but not zero"
@@ -47,7 +47,7 @@ class Linearity:
             return arg in self.linear or arg in self.zero
         return type(arg.value) in PYTHON_NUMBERS and arg.value == 0
 
-    def step(self, bind: Bind) -> None:
+    def classify(self, bind: Bind) -> None:
         """Classify the results of ``bind`` as linear, zero or neither."""
         if _always_zero(bind):
             self.zero.update(bind.binders)

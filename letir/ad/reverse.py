@@ -61,10 +61,10 @@ class Reverse(ExprVisitor):
             self.contribute(local, ct)
         # in reverse, so that all uses of a value are visited before the bind that defines it
         for bind in reversed(tape):
-            self.step(bind)
+            self.propagate(bind)
         return self.cotangents
 
-    def step(self, bind: Bind) -> None:
+    def propagate(self, bind: Bind) -> None:
         """Emit the vjp of ``bind`` and add its results to the cotangents of the operands."""
         if not self.has_cotangent(bind):
             return

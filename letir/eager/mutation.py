@@ -42,7 +42,7 @@ class _Shared:
     """Data of a Variable with views: the views, and the edges of all values in its memory."""
 
     views: _Refs = field(factory=_Refs)
-    origins: _Refs = field(factory=_Refs)
+    edges: _Refs = field(factory=_Refs)
 
 
 @define(eq=False)
@@ -65,9 +65,9 @@ def add_view(
     base, path = memory_root(operand), _path_of(operand)
     if base.sharing is None:
         base.sharing = _Shared()
-        base.sharing.origins.add(base.arg)
+        base.sharing.edges.add(base.arg)
     base.sharing.views.add(view)
-    base.sharing.origins.add(view.arg)
+    base.sharing.edges.add(view.arg)
     if detached:
         path = ()
     else:
@@ -107,15 +107,15 @@ def _may_share_result(array: Any, other: Any) -> bool:
 
 
 def share_with_operand(
-    result: "Variable", operands: Sequence[Any], form: "OpSpecialization"
+    result: "Variable", operands: Sequence[Any], spec: "OpSpecialization"
 ) -> None:
     """Remember the operand of which ``result`` is a view, if there is one."""
     for operand in operands:
         is_variable = getattr(operand, "__letir_variable__", False)
         if is_variable and _may_share_result(result.array, operand.array):
             # index arrays copy; a write into a plain item x[i] can be recorded for x
-            is_plain = form.op.role == "index" and len(form.bind.args) == 1
-            add_view(result, operand, form.attrs["item"] if is_plain else None)
+            is_plain = spec.op.role == "index" and len(spec.bind.args) == 1
+            add_view(result, operand, spec.attrs["item"] if is_plain else None)
             return
 
 
@@ -173,19 +173,19 @@ def _other_views(variable, base) -> list:
 def note_change(variable: "Variable", base: "Variable") -> None:
     """Mark every edge whose value may lie in the memory as changed."""
     source, _ = user_place(2)
-    origins = {variable.arg, base.arg}
+    edges = {variable.arg, base.arg}
     if base.sharing is not None:
         # also edges of Variables that no longer exist: nodes save arrays
-        origins.update(base.sharing.origins.live_items())
-    for origin in origins:
-        origin.note_change(source)
+        edges.update(base.sharing.edges.live_items())
+    for edge in edges:
+        edge.note_change(source)
 
 
 def _take_origin(variable, new, base) -> None:
     """Give ``variable`` the grad edge of ``new``."""
     variable.arg = new.arg
     if base.sharing is not None:
-        base.sharing.origins.add(new.arg)
+        base.sharing.edges.add(new.arg)
 
 
 def refuse_write(variable: "Variable", base: "Variable", is_view: bool) -> None:

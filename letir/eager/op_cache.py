@@ -27,12 +27,12 @@ from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import error_at_user_line
 
-forms = BoundedCache(1 << 14)
-known_form = forms.get  # bound once, like the others below: as fast as a dict's look-up
+specs = BoundedCache(1 << 14)
+known_spec = specs.get  # bound once, like the others below: as fast as a dict's look-up
 _array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 _known_type = _array_types.get
-_DEVICE = "device"  # a key of ``forms`` once no form in it computes with NumPy's own ufunc
-BY_VALUE = object()  # stands for forms that also depend on numbers among the operands
+_DEVICE = "device"  # a key of ``specs`` once none of them computes with NumPy's own ufunc
+BY_VALUE = object()  # a specialization depends on the numbers among the operands too
 
 
 @frozen(eq=False)
@@ -73,35 +73,35 @@ class OpSpecialization:
             return self.rule
         return rule_body("vjp", self.bind, mask, self.needed)
 
-    def read(self, rule: RuleBody, step: TapeNode) -> Sequence:
-        """The values that ``rule`` reads, from those that ``step`` saved.
+    def read(self, rule: RuleBody, node: TapeNode) -> Sequence:
+        """The values that ``rule`` reads, from those that ``node`` saved.
 
         Raises TraceError if one was freed, or changed in place.
         """
-        values, args = step.kept, step.args
+        values, args = node.kept, node.args
         if values is FREED:
-            raise freed_error(step)
+            raise freed_error(node)
         count = len(args)
         for place in rule.captured:
-            origin = args[place] if place < count else step
-            if origin is not None and origin.notes is not None:
-                check_unchanged(origin, step)
+            edge = args[place] if place < count else node
+            if edge is not None and edge.notes is not None:
+                check_unchanged(edge, node)
         if rule is self.rule:
             return self.unpack(values)
         # a rule for a subset of the cotangents
         return [values[self.kept.index(place)] for place in rule.captured]
 
-    def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
+    def edges(self, rule: RuleBody, node: TapeNode) -> list[GradEdge | None]:
         """The grad edges of the values that ``rule`` reads, None for constants."""
-        args, count = step.args, len(step.args)
+        args, count = node.args, len(node.args)
         result: list = []
         for place in rule.captured:
             if place < count:
                 result.append(args[place])
             elif self.type is not None:
-                result.append(step)
+                result.append(node)
             else:
-                result.append(ResultEdge.for_result(self.types[place - count], step, place - count))
+                result.append(ResultEdge.for_result(self.types[place - count], node, place - count))
         return result
 
     def pull(self, rule: RuleBody, emitter: Any, cts: list, captured: Sequence) -> tuple:
@@ -112,15 +112,14 @@ class OpSpecialization:
 
 
 def forget_kernels() -> None:
-    """Drop the forms that compute with NumPy's ufuncs, when the first device array appears.
+    """Drop the specializations that call NumPy's ufuncs, when the first device array appears.
 
-    Forms made from then on take the array module from their operands.
+    Specializations made from then on take the array module from their operands.
     """
-    if _DEVICE not in forms:
-        forms.clear()
-        forms[_DEVICE] = (
-            None  # only once: from now on ``compiled_kernel_of`` uses the operands' array module
-        )
+    if _DEVICE not in specs:
+        specs.clear()
+        # only once: from now on ``compiled_kernel_of`` uses the operands' array module
+        specs[_DEVICE] = None
 
 
 def array_type(array: Any) -> ArrayType:
@@ -146,12 +145,12 @@ def operand_key(operand: Any, by_value: bool = False) -> Hashable:
     """The part of a cache key for an operand that does not require grad: its type, or its value."""
     weak = WEAK.get(type(operand))
     if weak is not None:
-        # one form for all numbers, unless the rule reads them
+        # one specialization for all numbers, unless the rule reads them
         return Const(operand) if by_value else weak
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
-def find_form(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
+def cached_spec(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
     """The specialization of an operation for operands given as (kind, whether it requires grad).
 
     It is cached by ``key``, whose first item is the operation.
@@ -164,13 +163,13 @@ def find_form(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecializati
     except LetirError as error:
         raise error_at_user_line(error) from None
     bind = Bind(tuple([Local(aval) for aval in types]), op, args, attrs)
-    result = _make_specialization(bind, needed)
+    result = _make_spec(bind, needed)
     if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
-        forms[key] = result
+        specs[key] = result
     return result
 
 
-def _make_specialization(bind: Bind, needed: frozenset) -> OpSpecialization:
+def _make_spec(bind: Bind, needed: frozenset) -> OpSpecialization:
     op, args = bind.op, bind.args
     types = tuple([binder.type for binder in bind.binders])
     inexact = any(map(type_carries_derivative, types))

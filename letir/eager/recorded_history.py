@@ -41,21 +41,21 @@ def history(outputs: Any, inputs: Sequence | None = None) -> Lambda:
                 )
             )
     writer = _Writer(None if inputs is None else _flat_values(inputs))
-    for step in _steps_before([variable.arg for variable in results]):
-        writer.write(step)
+    for node in _nodes_before([variable.arg for variable in results]):
+        writer.write(node)
     return writer.builder.build([writer.output(variable) for variable in results])
 
 
-def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:
+def _nodes_before(edges: Sequence[GradEdge]) -> list[TapeNode]:
     """The nodes of a history, in the order in which they were computed."""
-    result, todo = set(), list(origins)
+    result, todo = set(), list(edges)
     while todo:
-        step = owning_node(todo.pop())
-        if isinstance(step, TapeNode) and step not in result:
-            result.add(step)
-            todo += [arg for arg in step.args if arg is not None]
+        node = owning_node(todo.pop())
+        if isinstance(node, TapeNode) and node not in result:
+            result.add(node)
+            todo += [arg for arg in node.args if arg is not None]
     # operands were computed before their users
-    return sorted(result, key=lambda step: step.order)
+    return sorted(result, key=lambda node: node.order)
 
 
 class _Writer:
@@ -64,7 +64,7 @@ class _Writer:
     def __init__(self, inputs: list | None):
         self.builder = LetBuilder()
         self.only_inputs = inputs is not None
-        self.names: dict = {}  # origin, (step, index) or id of an array -> local
+        self.names: dict = {}  # edge, (node, index) or id of an array -> local
         self.alive: list = []  # arrays whose ids are keys, and which must not be freed
         for variable in inputs or ():
             self.names[variable.arg] = self.param(variable.arg)
@@ -73,49 +73,47 @@ class _Writer:
         """A new parameter for a leaf."""
         return self.builder.param(leaf.type, getattr(leaf, "name", None)).arg
 
-    def write(self, step: TapeNode) -> None:
+    def write(self, node: TapeNode) -> None:
         """Append the bind of one node."""
-        form, builder = step.form, self.builder
-        if step.kept is FREED and form.kept:
+        spec, builder = node.spec, self.builder
+        if node.kept is FREED and spec.kept:
             raise TraceError(
-                f"history: the values of {form.op.name} were freed by backward{node_line(step)}\n"
+                f"history: the values of {spec.op.name} were freed by backward{node_line(node)}\n"
                 "  write backward(retain_graph=True), or call history before backward"
             )
-        builder.source = step.source
-        args = tuple([self.operand(step, i, arg) for i, arg in enumerate(step.args)])
-        types = None if None in form.types else form.types
-        binders = builder.emit(form.op, args, form.attrs, types)
-        if step.type is not None:
-            self.names[step] = binders[0]
+        builder.source = node.source
+        args = tuple([self.operand(node, i, arg) for i, arg in enumerate(node.args)])
+        types = None if None in spec.types else spec.types
+        binders = builder.emit(spec.op, args, spec.attrs, types)
+        if node.type is not None:
+            self.names[node] = binders[0]
         else:
-            self.names.update(((step, i), binder) for i, binder in enumerate(binders))
+            self.names.update(((node, i), binder) for i, binder in enumerate(binders))
 
-    def operand(self, step: TapeNode, place: int, origin: GradEdge | None) -> Arg:
+    def operand(self, node: TapeNode, place: int, edge: GradEdge | None) -> Arg:
         """The operand of a node at this position."""
-        if origin is not None:
-            result = self.origin(origin)
+        if edge is not None:
+            result = self.edge(edge)
             if result is not None:
                 return result
-            if origin.notes is not None:
-                check_unchanged(origin, step)
-        return self.value(step.kept[step.form.kept.index(place)])
+            if edge.notes is not None:
+                check_unchanged(edge, node)
+        return self.value(node.kept[node.spec.kept.index(place)])
 
-    def origin(self, origin: GradEdge) -> Local | None:
+    def edge(self, edge: GradEdge) -> Local | None:
         """The local of a value that requires grad or is an input; None for other values."""
         # each Variable has its own edge: node and index identify the result
-        result = self.names.get(
-            (origin.step, origin.index) if type(origin) is ResultEdge else origin
-        )
-        if result is None and type(origin) is Leaf:
+        result = self.names.get((edge.node, edge.index) if type(edge) is ResultEdge else edge)
+        if result is None and type(edge) is Leaf:
             if self.only_inputs:
                 raise error_at_user_line(
                     TraceError(
-                        f"history: a leaf of type {origin.type} requires grad and is not among "
+                        f"history: a leaf of type {edge.type} requires grad and is not among "
                         "the inputs\n"
                         "  add it to inputs, or detach it before it is used"
                     )
                 )
-            result = self.names[origin] = self.param(origin)
+            result = self.names[edge] = self.param(edge)
         return result
 
     def value(self, value) -> Arg:
@@ -130,5 +128,5 @@ class _Writer:
 
     def output(self, variable) -> Arg:
         """The local of a result."""
-        result = self.origin(variable.arg)
+        result = self.edge(variable.arg)
         return self.value(variable.array) if result is None else result

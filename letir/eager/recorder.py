@@ -19,11 +19,11 @@ from letir.eager.mutation import share_with_operand
 from letir.eager.op_cache import (
     BY_VALUE,
     OpSpecialization,
-    find_form,
-    forms,
-    known_form,
+    cached_spec,
+    known_spec,
     looks_at_numbers,
     operand_key,
+    specs,
 )
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, ResultEdge, TapeNode
 from letir.errors import DTypeError, ShapeError
@@ -86,36 +86,34 @@ class Recorder:
                 args.append(None)
                 key += (operand_key(values[-1]), None)
         key = tuple(key)
-        form = known_form(key)
-        if form is None or form is BY_VALUE:
-            form = self.find_specialization(key, args, values, attrs)
-        out = form.compute(*values)
-        if form.is_unknown:  # only the result shows its type
-            return self.wrap_results(form, operands, args, values, out)
+        spec = known_spec(key)
+        if spec is None or spec is BY_VALUE:
+            spec = self.find_spec(key, args, values, attrs)
+        out = spec.compute(*values)
+        if spec.is_unknown:  # only the result shows its type
+            return self.wrap_results(spec, operands, args, values, out)
         result = _new(variable)
         result.array, result.sharing = out, None
-        if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
+        if spec.requires_grad and (RECORDS.get() or is_grad_enabled()):
             values.append(out)
             result.arg = args  # TapeNode.set_fields inline, in half the time
-            args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
+            args.type, args.notes, args.spec, args.kept = spec.type, None, spec, spec.keep(values)
             args.order, args.source = order, self.source or user_place(3)[0]
         else:
-            result.arg = Constant(form.type)
-        if not form.is_plain and _is_shared(out, values):
-            share_with_operand(result, operands, form)
+            result.arg = Constant(spec.type)
+        if not spec.is_plain and _is_shared(out, values):
+            share_with_operand(result, operands, spec)
         return result
 
-    def find_specialization(
-        self, key: tuple, args: list, values: list, attrs: Attrs
-    ) -> OpSpecialization:
+    def find_spec(self, key: tuple, args: list, values: list, attrs: Attrs) -> OpSpecialization:
         """The specialization of the operation for these operands, made if it is new."""
         by_value = looks_at_numbers(key[0])
         if by_value:
             numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
             if numbers:
-                forms[key] = BY_VALUE  # from now on ``apply`` comes here for this key
+                specs[key] = BY_VALUE  # from now on ``apply`` comes here for this key
                 key = (*key, *[value or repr(value) for value in numbers])  # -0.0 == 0.0
-            result = known_form(key)
+            result = known_spec(key)
             if result is not None:
                 return result
         operands = [
@@ -123,7 +121,7 @@ class Recorder:
             for arg, value in zip(args, values, strict=True)
         ]
         try:
-            return find_form(key, attrs, operands)
+            return cached_spec(key, attrs, operands)
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error, within=True)
             raise
@@ -139,43 +137,43 @@ class Recorder:
 
     def wrap_results(
         self,
-        form: OpSpecialization,
+        spec: OpSpecialization,
         operands: Sequence[Any],
         args: TapeNode,
         values: list,
         out: Any,
     ) -> Any:
         """The results of an operation with several results, or with a result of unknown type."""
-        single = form.op.results is None
+        single = spec.op.results is None
         outs = (out,) if single else tuple(out)
-        step = None
-        if form.requires_grad and (RECORDS.get() or is_grad_enabled()):
-            saved = form.keep([*values, *outs])
-            step = args.set_fields(form, saved, ORDER(), self.source or user_place(4)[0])
-        result = tuple([self.wrap_result(step, single, i, array) for i, array in enumerate(outs)])
+        node = None
+        if spec.requires_grad and (RECORDS.get() or is_grad_enabled()):
+            saved = spec.keep([*values, *outs])
+            node = args.set_fields(spec, saved, ORDER(), self.source or user_place(4)[0])
+        result = tuple([self.wrap_result(node, single, i, array) for i, array in enumerate(outs)])
         for variable in result:
             if isinstance(variable, self.variable):
-                share_with_operand(variable, operands, form)
+                share_with_operand(variable, operands, spec)
         return result[0] if single else result
 
     def wrap_result(
-        self, step: TapeNode | None, single: bool, index: int, array: Any
+        self, node: TapeNode | None, single: bool, index: int, array: Any
     ) -> "Variable":
         """One result as a Variable.
 
         A result that is not an array is not wrapped unless a gradient flows to it: a Python number,
         the result of ``weaken``, must be promoted weakly.
         """
-        if array is Undef or array is None or (step is None and not is_array(array)):
+        if array is Undef or array is None or (node is None and not is_array(array)):
             return array
         aval = type_of(array)
         arg: GradEdge
-        if step is None or not aval.inexact:  # integer results have no gradient
+        if node is None or not aval.inexact:  # integer results have no gradient
             arg = Constant(aval)
         elif single:
-            arg, step.type = step, aval
+            arg, node.type = node, aval
         else:
-            arg = ResultEdge.for_result(aval, step, index)
+            arg = ResultEdge.for_result(aval, node, index)
         return self.new_variable(array, arg)
 
     def new_variable(self, array: Any, arg: Any) -> "Variable":

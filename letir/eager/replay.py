@@ -62,6 +62,6 @@ def run_bind(bind: Bind, operands: list) -> Any:
 def _relocate_node(out, bind) -> None:
     """Give the recorded node the source line of ``bind``."""
     first = out[0] if type(out) is tuple and out else out
-    step = getattr(getattr(first, "grad_fn", None), "form", None) and first.grad_fn
-    if step and bind.source is not None:
-        step.source = bind.source
+    node = getattr(getattr(first, "grad_fn", None), "spec", None) and first.grad_fn
+    if node and bind.source is not None:
+        node.source = bind.source

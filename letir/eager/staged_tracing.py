@@ -123,7 +123,7 @@ class StagedTrace:
         if self.is_complete:
             return False
         last = len(self._stages) - 1
-        return all(origin() is None for (n, _), (origin, _) in self._watched.items() if n == last)
+        return all(edge() is None for (n, _), (edge, _) in self._watched.items() if n == last)
 
     def watch(self, result: _Result, value: Any) -> Any:
         """``value``, a result of the last stage, with a new grad edge. Only users of the result
@@ -149,10 +149,10 @@ class StagedTrace:
                 self._pass = _BackwardPass(weakref.ref(engine))
             self._pass.arrived[result] = weakref.ref(ct.arg) if ct.requires_grad else None
             for place, reference in enumerate(self._inputs if is_first else ()):
-                origin = reference and reference()
-                if origin is not None:
+                edge = reference and reference()
+                if edge is not None:
                     hook = PassHook(partial(self._note_input_gradient, place))
-                    self._pass.handles.append(add_hook(origin.own_notes().hooks, hook))
+                    self._pass.handles.append(add_hook(edge.own_notes().hooks, hook))
 
     def _note_input_gradient(self, place: int, ct: Variable, engine: Any) -> Any:
         """Note the gradient of an input as a result of the current stage; returns it."""
@@ -181,7 +181,7 @@ class StagedTrace:
     def _write(self, ended: _BackwardPass) -> None:
         """Append the stage: the gradient program for the gradients that arrived."""
         whole = self._whole
-        requires = [origin is not None for origin in self._inputs]
+        requires = [edge is not None for edge in self._inputs]
         defined = [result in ended.arrived for result in self._results]
         pair = differentiate(whole, requires, defined=defined)
         params = pair.df.params[: len(pair.df_input_vjps)]

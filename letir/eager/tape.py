@@ -54,7 +54,7 @@ class _Notes:
 
 
 class GradEdge:
-    """The origin of a Variable's value: a node of the tape, one of its results, or a leaf."""
+    """Where a Variable's value comes from: a node of the tape, one of its results, or a leaf."""
 
     __slots__ = ()  # each subclass declares its slots, including these two
     type: ArrayType | None
@@ -115,24 +115,24 @@ class TapeNode(GradEdge, list):
 
     The node is itself the list of its operands' edges, None for arrays and numbers: a separate list
     would be one more object for the garbage collector to traverse. ``kept`` holds the values that
-    the derivative rule and the history read, in the order of ``form.kept``; FREED after backward.
+    the derivative rule and the history read, in the order of ``spec.kept``; FREED after backward.
     ``order`` grows with time.
     """
 
-    __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
+    __slots__ = ("__weakref__", "kept", "notes", "order", "parts", "source", "spec", "type")
     # by identity; lists have no hash
     __hash__ = object.__hash__  # type: ignore[assignment]
     __eq__, __ne__ = object.__eq__, object.__ne__
-    form: Any  # an OpSpecialization, or another form with its interface
+    spec: Any  # an OpSpecialization, or another class with its interface
     kept: Any
     order: int
     parts: "dict[int, weakref.ref[ResultEdge]]"
     source: Source | None
 
-    def set_fields(self, form: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
+    def set_fields(self, spec: Any, kept: Any, order: int, source: Source | None) -> "TapeNode":
         """This node, with its fields set."""
-        self.type, self.notes = form.type, None
-        self.form, self.kept, self.order, self.source = form, kept, order, source
+        self.type, self.notes = spec.type, None
+        self.spec, self.kept, self.order, self.source = spec, kept, order, source
         return self
 
     def __bool__(self):
@@ -161,10 +161,11 @@ class TapeNode(GradEdge, list):
     @property
     def op(self) -> Primitive:
         """The operation."""
-        return self.form.op
+        return self.spec.op
 
     def __repr__(self):
-        return f"Step({self.form.op.name}{'' if self.source is None else f', {self.source.short}'})"
+        place = "" if self.source is None else f", {self.source.short}"
+        return f"TapeNode({self.spec.op.name}{place})"
 
 
 class Cut(TapeNode):
@@ -196,54 +197,54 @@ def new_node(order: int, args: Sequence[Any] = ()) -> TapeNode:
 class ResultEdge(GradEdge):
     """The edge of one of several results of a node."""
 
-    __slots__ = ("__weakref__", "index", "notes", "step", "type")
+    __slots__ = ("__weakref__", "index", "node", "notes", "type")
 
-    def __init__(self, type: ArrayType, step: TapeNode, index: int):
-        self.type, self.notes, self.step, self.index = type, None, step, index
+    def __init__(self, type: ArrayType, node: TapeNode, index: int):
+        self.type, self.notes, self.node, self.index = type, None, node, index
 
     @classmethod
-    def for_result(cls, type: ArrayType, step: TapeNode, index: int) -> "ResultEdge":
+    def for_result(cls, type: ArrayType, node: TapeNode, index: int) -> "ResultEdge":
         """The existing part for this result, else a new one: all readers add to one gradient."""
-        parts = getattr(step, "parts", None)
+        parts = getattr(node, "parts", None)
         if parts is None:
-            parts = step.parts = {}  # weak references: a part refers to its node, else a cycle
+            parts = node.parts = {}  # weak references: a part refers to its node, else a cycle
         result = parts[index]() if index in parts else None
         if result is None:
-            result = cls(type, step, index)
+            result = cls(type, node, index)
             parts[index] = weakref.ref(result)
         return result
 
     def note_change(self, source: Source | None) -> None:
         """Note the change here and at the node, which may have saved its results."""
         super().note_change(source)
-        self.step.note_change(source)
+        self.node.note_change(source)
 
 
-def owning_node(origin: GradEdge) -> GradEdge:
+def owning_node(edge: GradEdge) -> GradEdge:
     """The node that made a value, or the leaf itself."""
-    return origin.step if type(origin) is ResultEdge else origin
+    return edge.node if type(edge) is ResultEdge else edge
 
 
-def node_line(step: TapeNode) -> str:
+def node_line(node: TapeNode) -> str:
     """The line of an error message that says where the user wrote the operation of a node."""
-    return source_line(step.source)
+    return source_line(node.source)
 
 
-def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
+def check_unchanged(edge: GradEdge, node: TapeNode) -> None:
     """Raise TraceError if the value was changed in place after the node saved it."""
-    change = origin.notes.changed
-    if change is not None and change.order > step.order:
+    change = edge.notes.changed
+    if change is not None and change.order > node.order:
         raise TraceError(
-            f"backward of {step.form.op.name} needs a value of type {origin.type} that was "
-            f"later changed in place, at {change.source}{node_line(step)}\n"
+            f"backward of {node.spec.op.name} needs a value of type {edge.type} that was "
+            f"later changed in place, at {change.source}{node_line(node)}\n"
             "  write x = x + y there, which makes a new array, or change a copy"
         )
 
 
-def freed_error(step: TapeNode) -> TraceError:
+def freed_error(node: TapeNode) -> TraceError:
     """The error for a second backward pass over a node whose saved values were freed."""
     return TraceError(
-        f"backward of {step.form.op.name} for the second time: "
+        f"backward of {node.spec.op.name} for the second time: "
         f"the first backward pass freed the values that it needs"
-        f"{node_line(step)}\n  call backward(retain_graph=True) the first time"
+        f"{node_line(node)}\n  call backward(retain_graph=True) the first time"
     )

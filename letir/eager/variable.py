@@ -127,7 +127,7 @@ class Variable(ArrayValue):
     @property
     def grad_fn(self) -> GradEdge | None:
         """The recorded operation that made this Variable, None for a leaf."""
-        return None if self.arg.is_leaf else getattr(self.arg, "step", self.arg)
+        return None if self.arg.is_leaf else getattr(self.arg, "node", self.arg)
 
     @property
     def data(self) -> Any:

@@ -94,7 +94,7 @@ class _Batching(ExprVisitor):
         bind = let.bind
         there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
         if True in there:
-            self.step(bind, there, names, mapped)
+            self.emit_batched(bind, there, names, mapped)
         elif bind.op.random and is_final(bind.op.batch):  # all examples would get the same numbers
             raise error_at_bind(MissingRule(bind.op.batch.reason), bind)
         else:  # all examples share the results
@@ -104,7 +104,7 @@ class _Batching(ExprVisitor):
     def visit_ret(self, ret: Ret, names: dict, mapped: set):
         return ret.args
 
-    def step(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
+    def emit_batched(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
         """Emit the batch rule of ``bind``; ``there``: which operands are mapped."""
         args = substitute_args(bind.args, names)
         try:

@@ -32,8 +32,8 @@ from letir.eval.nan_checks import has_nan
 from letir.ops.elementwise.ufuncs import add
 
 # nodes and edges of the tape, where ``Direct`` has binds and locals
-_Node = Any
-_Edge = Any
+_TapeNode = Any
+_TapeEdge = Any
 _SUM = compiled_kernel_of(add, NO_ATTRS)  # called for every further use of a value
 
 
@@ -71,123 +71,123 @@ class Backward(Direct):
 
     def run(self, seeds: Iterable[tuple[GradEdge, Any]]) -> dict[GradEdge, object]:
         """Propagate the gradients ``seeds``, pairs (edge, gradient), to the leaves."""
-        for origin, ct in seeds:
-            self.contribute(origin, ct)
+        for edge, ct in seeds:
+            self.contribute(edge, ct)
         queue = self.queue
         while queue:
-            self.step(heappop(queue)[1])
+            self.propagate(heappop(queue)[1])
         # only leaves have cotangents left: nodes have consumed the others
         for leaf in tuple(self.cotangents):
             self.finish_cotangent(leaf)
         return self.gradients
 
-    def step(self, step: _Node) -> None:
+    def propagate(self, node: _TapeNode) -> None:
         """Run one node; an exception gets a note that names it.
 
         Most nodes take the short path, which has no calls for hooks, several results or a recorded
         history: see benchmarks, row "eager".
         """
         try:
-            form, saved = step.form, step.kept
+            spec, saved = node.spec, node.kept
             # notes: hooks, changes, .grad
-            if not (form.is_short and self.is_short) or step.notes is not None:
-                super().step(step)
+            if not (spec.is_short and self.is_short) or node.notes is not None:
+                super().propagate(node)
                 return
-            ct = self.cotangents.pop(step)
-            if step in self.wanted:
-                self.gradients[step] = ct
-            for position in form.watched:
-                if step[position] is not None and step[position].notes is not None:
-                    check_unchanged(step[position], step)
-            if saved is FREED and form.rule.captured:
-                raise freed_error(step)
+            ct = self.cotangents.pop(node)
+            if node in self.wanted:
+                self.gradients[node] = ct
+            for position in spec.watched:
+                if node[position] is not None and node[position].notes is not None:
+                    check_unchanged(node[position], node)
+            if saved is FREED and spec.rule.captured:
+                raise freed_error(node)
             # the rule, compiled to straight-line code
-            cotangents = form.backward(ct, *(form.unpack(saved) if saved else ()))
+            cotangents = spec.backward(ct, *(spec.unpack(saved) if saved else ()))
             if not self.keeps:
-                step.kept = FREED
-            for place, ct in zip(form.rule.results, cotangents):  # noqa: B905  ``strict`` is slower
-                if self.needs_all or step[place] in self.needed:
-                    self.contribute(step[place], ct)
+                node.kept = FREED
+            for place, ct in zip(spec.rule.results, cotangents):  # noqa: B905  ``strict`` is slower
+                if self.needs_all or node[place] in self.needed:
+                    self.contribute(node[place], ct)
         except Exception as error:
-            error.add_note(f"letir: in the backward of {step.form.op.name}{node_line(step)}")
+            error.add_note(f"letir: in the backward of {node.spec.op.name}{node_line(node)}")
             raise
 
-    def contribute(self, origin: _Edge, ct: Any) -> None:
+    def contribute(self, edge: _TapeEdge, ct: Any) -> None:
         """Add ``ct`` to the gradient of a value, and queue the node that made it."""
         if ct is None:
             return
         cts = self.cotangents
-        if origin in cts:
-            cts[origin] = self.sum_gradients(cts[origin], ct)
+        if edge in cts:
+            cts[edge] = self.sum_gradients(cts[edge], ct)
             return
-        cts[origin] = ct
-        if isinstance(origin, TapeNode):
+        cts[edge] = ct
+        if isinstance(edge, TapeNode):
             # orders are unique, so the heap never compares nodes
-            heappush(self.queue, (-origin.order, origin))
-        elif type(origin) is ResultEdge:
-            self.contribute_part(origin)
+            heappush(self.queue, (-edge.order, edge))
+        elif type(edge) is ResultEdge:
+            self.contribute_part(edge)
 
     def sum_gradients(self, x: Any, y: Any) -> Any:
         """The sum of two gradients."""
         return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else _SUM(x, y)
 
-    def contribute_part(self, origin: ResultEdge) -> None:
+    def contribute_part(self, edge: ResultEdge) -> None:
         """Note that one of several results has a gradient."""
-        step = origin.step
-        if step not in self.parts:
-            self.parts[step] = [None] * len(step.form.types)
-            heappush(self.queue, (-step.order, step))
-        self.parts[step][origin.index] = origin
+        node = edge.node
+        if node not in self.parts:
+            self.parts[node] = [None] * len(node.spec.types)
+            heappush(self.queue, (-node.order, node))
+        self.parts[node][edge.index] = edge
 
-    def has_cotangent(self, step: _Node) -> bool:
+    def has_cotangent(self, node: _TapeNode) -> bool:
         """Always true: a queued node has a cotangent."""
         return True
 
-    def rule(self, step: _Node) -> Any:
+    def rule(self, node: _TapeNode) -> Any:
         """The rule for the set of results that have a gradient."""
-        parts = self.parts.get(step)
+        parts = self.parts.get(node)
         mask = None if parts is None else tuple([part is not None for part in parts])
-        return step.form.rule_for(mask)
+        return node.spec.rule_for(mask)
 
-    def captured(self, rule: Any, step: _Node) -> Any:
+    def captured(self, rule: Any, node: _TapeNode) -> Any:
         """The saved values that the rule reads, as Variables if the backward pass is recorded."""
         if not rule.captured:
             return ()
-        values = step.form.read(rule, step)
+        values = node.spec.read(rule, node)
         if not self.records:
             return values
-        origins = step.form.origins(rule, step)
-        return [self.variable(*pair) for pair in zip(values, origins, strict=True)]
+        edges = node.spec.edges(rule, node)
+        return [self.variable(*pair) for pair in zip(values, edges, strict=True)]
 
-    def variable(self, value: Any, origin: GradEdge | None) -> Any:
+    def variable(self, value: Any, edge: GradEdge | None) -> Any:
         """A saved value as a Variable with its grad edge."""
-        constant = origin is None or type(origin) is Constant
-        return value if constant else self.emitter.new_variable(value, origin)
+        constant = edge is None or type(edge) is Constant
+        return value if constant else self.emitter.new_variable(value, edge)
 
-    def emit(self, rule: Any, step: _Node, captured: Any) -> tuple:
+    def emit(self, rule: Any, node: _TapeNode, captured: Any) -> tuple:
         """The results of the rule, with hooks run before and after; then saved values are freed."""
-        parts = self.parts.pop(step, None)  # None: one result, whose edge is the node itself
+        parts = self.parts.pop(node, None)  # None: one result, whose edge is the node itself
         if parts is None:
-            cts = [self.finish_cotangent(step)]
+            cts = [self.finish_cotangent(node)]
         else:
             cts = [None if part is None else self.finish_cotangent(part) for part in parts]
-        notes = step.notes
+        notes = node.notes
         if notes is not None and notes.before:
             cts = self.run_node_hooks(notes.before, cts)
         # pre-hooks see the results' gradients, post-hooks also the operands' gradients
-        result = step.form.pull(rule, self.emitter, cts, captured)
+        result = node.spec.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
-            result = self.run_post_hooks(notes.after, rule, step, result, cts)
+            result = self.run_post_hooks(notes.after, rule, node, result, cts)
         if not self.keeps:
-            step.kept = FREED
+            node.kept = FREED
         if self.finds_nan:
-            _check_nan(step, result)
+            _check_nan(node, result)
         return result
 
-    def finish_cotangent(self, origin: GradEdge) -> Any:
+    def finish_cotangent(self, edge: GradEdge) -> Any:
         """The complete gradient of a value, after its hooks."""
-        ct = self.cotangents.pop(origin)
-        notes = origin.notes
+        ct = self.cotangents.pop(edge)
+        notes = edge.notes
         if notes is not None:
             if notes.hooks:
                 ct = self.from_hook_argument(
@@ -195,8 +195,8 @@ class Backward(Direct):
                 )
             if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on
                 notes.grad = add_gradient(notes.grad, ct)
-        if type(origin) is Leaf or origin in self.wanted:
-            self.gradients[origin] = ct
+        if type(edge) is Leaf or edge in self.wanted:
+            self.gradients[edge] = ct
         return ct
 
     # ---- hooks ----
@@ -215,10 +215,10 @@ class Backward(Direct):
         return list(map(self.from_hook_argument, replaced))
 
     def run_post_hooks(
-        self, hooks: dict, rule: Any, step: TapeNode, operand_cts: tuple, cts: Any
+        self, hooks: dict, rule: Any, node: TapeNode, operand_cts: tuple, cts: Any
     ) -> tuple:
         """The gradients of the operands after the post-hooks, which see ``cts`` as well."""
-        inputs: list = [None] * len(step.args)
+        inputs: list = [None] * len(node.args)
         for position, ct in zip(rule.results, operand_cts, strict=True):
             inputs[position] = ct
         inputs = self.run_node_hooks(hooks, inputs, tuple(map(self.as_hook_argument, cts)))
@@ -231,9 +231,9 @@ def add_gradient(previous: Any, ct: Any) -> Any:
     return ct if previous is None else previous + ct
 
 
-def _check_nan(step: TapeNode, cotangents: tuple) -> None:
+def _check_nan(node: TapeNode, cotangents: tuple) -> None:
     """Raise FloatingPointError that names the operation if its derivative made a nan."""
     for ct in cotangents:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
-            name = step.form.op.name
-            raise FloatingPointError(f"backward of {name} produced the first nan{node_line(step)}")
+            name = node.spec.op.name
+            raise FloatingPointError(f"backward of {name} produced the first nan{node_line(node)}")

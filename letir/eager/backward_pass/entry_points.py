@@ -47,10 +47,10 @@ def backward(
     run = make_engine(workers, create_graph, keeps)
     with recording_set(create_graph):
         owned = _GradientCopies(cotangents)
-        for origin, ct in run.run(cotangents).items():
-            if type(origin) is Leaf:
+        for edge, ct in run.run(cotangents).items():
+            if type(edge) is Leaf:
                 with _ACCUMULATING:
-                    origin.grad = add_gradient(origin.grad, owned(ct))
+                    edge.grad = add_gradient(edge.grad, owned(ct))
 
 
 @entry_point
@@ -86,12 +86,12 @@ def gradients(
                     "  make it with letir.Variable(array, requires_grad=True)"
                 )
             )
-    origins = [variable.arg for variable in variables]
-    needed = _edges_between([origin for origin, _ in cotangents], origins)
+    edges = [variable.arg for variable in variables]
+    needed = _edges_between([edge for edge, _ in cotangents], edges)
     keeps = create_graph if retain_graph is None else retain_graph
-    run = make_engine(workers, create_graph, keeps, origins, needed)
+    run = make_engine(workers, create_graph, keeps, edges, needed)
     with recording_set(create_graph):
-        by_edge = run.run([(origin, ct) for origin, ct in cotangents if origin in needed])
+        by_edge = run.run([(edge, ct) for edge, ct in cotangents if edge in needed])
     owned = _GradientCopies(cotangents)
     results = tuple(
         [
@@ -203,22 +203,22 @@ def _edges_between(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradE
 
     An input on which no output depends is on no path.
     """
-    reached, steps, todo = set(outputs), [], [*outputs]
+    reached, nodes, todo = set(outputs), [], [*outputs]
     while todo:
-        step = owning_node(todo.pop())
-        if isinstance(step, TapeNode):
-            steps.append(step)
-            for arg in step.args:
+        node = owning_node(todo.pop())
+        if isinstance(node, TapeNode):
+            nodes.append(node)
+            for arg in node.args:
                 if arg is not None and arg.requires_grad and arg not in reached:
                     reached.add(arg)
                     todo.append(arg)
     needed = reached.intersection(inputs)
     # operands come before users, so one pass is enough
-    for step in sorted(steps, key=attrgetter("order")):
-        for arg in step.args:
+    for node in sorted(nodes, key=attrgetter("order")):
+        for arg in node.args:
             if arg in needed:
-                needed.add(step)
-            elif type(arg) is ResultEdge and arg.step in needed:
-                needed.update((arg, step))
+                needed.add(node)
+            elif type(arg) is ResultEdge and arg.node in needed:
+                needed.update((arg, node))
     needed.update([output for output in outputs if owning_node(output) in needed])
     return needed

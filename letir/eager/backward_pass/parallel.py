@@ -29,7 +29,7 @@ class _ParallelBackward(Backward):
     def __init__(self, workers: int, *args):
         super().__init__(*args)
         self.workers = workers
-        self.of_thread = threading.local()  # .by_step: contributions of the node that it runs
+        self.of_thread = threading.local()  # .of_node: contributions of the node that it runs
         self.contributions: dict[GradEdge, list] = defaultdict(list)  # (position, gradient) pairs
 
     def run(self, seeds) -> dict[GradEdge, object]:
@@ -37,17 +37,17 @@ class _ParallelBackward(Backward):
 
         The first exception in tape order is raised once the running nodes have ended.
         """
-        for origin, ct in seeds:
-            self.add_contribution(origin, _FIRST, ct)
-        waits_for = self.count_contributors([owning_node(origin) for origin, _ in seeds])
-        ready = [step for step, count in waits_for.items() if count == 0]
+        for edge, ct in seeds:
+            self.add_contribution(edge, _FIRST, ct)
+        waits_for = self.count_contributors([owning_node(edge) for edge, _ in seeds])
+        ready = [node for node, count in waits_for.items() if count == 0]
         running: dict[Future, TapeNode] = {}
         with ThreadPoolExecutor(self.workers, "letir-backward") as pool:
             try:
                 while ready or running:
-                    for step in ready:
+                    for node in ready:
                         # a context for each node: two threads cannot enter one context at once
-                        running[pool.submit(copy_context().run, self.run_node, step)] = step
+                        running[pool.submit(copy_context().run, self.run_node, node)] = node
                     ready = self.collect_ended(running, waits_for)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -64,10 +64,10 @@ class _ParallelBackward(Backward):
         ready = []
         # in tape order, so that the same error is raised in every run
         for future in sorted(done, key=lambda future: -running[future].order):
-            step = running.pop(future)
-            for place, (origin, ct) in enumerate(future.result()):
-                self.add_contribution(origin, (-step.order, place), ct)
-            ready += self.nodes_made_ready(step, waits_for)
+            node = running.pop(future)
+            for place, (edge, ct) in enumerate(future.result()):
+                self.add_contribution(edge, (-node.order, place), ct)
+            ready += self.nodes_made_ready(node, waits_for)
         return ready
 
     def count_contributors(self, starts: list[GradEdge]) -> dict[TapeNode, int]:
@@ -75,71 +75,71 @@ class _ParallelBackward(Backward):
         count: dict[TapeNode, int] = {}
         todo = [start for start in starts if isinstance(start, TapeNode)]
         while todo:
-            step = todo.pop()
-            if step not in count:  # visit each node once; the second loop counts its uses
-                count[step] = 0
-                todo += self.operand_nodes(step)
-        for step in tuple(count):
-            for user_of in self.operand_nodes(step):
+            node = todo.pop()
+            if node not in count:  # visit each node once; the second loop counts its uses
+                count[node] = 0
+                todo += self.operand_nodes(node)
+        for node in tuple(count):
+            for user_of in self.operand_nodes(node):
                 count[user_of] += 1
         return count
 
-    def operand_nodes(self, step: TapeNode) -> list[TapeNode]:
-        """The nodes to whose results ``step`` contributes a gradient, once for each use."""
-        args = [a for a in step.args if a is not None and type(a) is not Constant]
-        nodes = [owning_node(arg) for arg in args if arg in self.needed]
-        return [node for node in nodes if isinstance(node, TapeNode)]
+    def operand_nodes(self, node: TapeNode) -> list[TapeNode]:
+        """The nodes to whose results ``node`` contributes a gradient, once for each use."""
+        args = [a for a in node.args if a is not None and type(a) is not Constant]
+        owners = [owning_node(arg) for arg in args if arg in self.needed]
+        return [owner for owner in owners if isinstance(owner, TapeNode)]
 
-    def nodes_made_ready(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
-        """The nodes that become ready after ``step``: they were waiting for nothing else."""
+    def nodes_made_ready(self, node: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
+        """The nodes that become ready after ``node``: they were waiting for nothing else."""
         result = []
-        for node in self.operand_nodes(step):
-            waits_for[node] -= 1
-            if waits_for[node] == 0:
-                result.append(node)
+        for operand in self.operand_nodes(node):
+            waits_for[operand] -= 1
+            if waits_for[operand] == 0:
+                result.append(operand)
         return result
 
-    def add_contribution(self, origin: GradEdge, place: tuple, ct) -> None:
+    def add_contribution(self, edge: GradEdge, place: tuple, ct) -> None:
         """Collect a contribution to the gradient of a value."""
-        self.contributions[origin].append((place, ct))
-        if type(origin) is ResultEdge:
-            parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
-            parts[origin.index] = origin
+        self.contributions[edge].append((place, ct))
+        if type(edge) is ResultEdge:
+            parts = self.parts.setdefault(edge.node, [None] * len(edge.node.spec.types))
+            parts[edge.index] = edge
 
-    def run_node(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
+    def run_node(self, node: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one node in a worker thread, and return its contributions."""
         contributions: list[tuple[GradEdge, object]] = []
-        self.of_thread.by_step = contributions
-        results = [part for part in self.parts.get(step, [step]) if part is not None]
+        self.of_thread.of_node = contributions
+        results = [part for part in self.parts.get(node, [node]) if part is not None]
         # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
             for result in results:
                 self.sum_contributions(result)
-            self.step(step)
+            self.propagate(node)
         return contributions
 
-    def contribute(self, origin: Any, ct: Any) -> None:
+    def contribute(self, edge: Any, ct: Any) -> None:
         """Collect a contribution of this thread's current node."""
         if ct is not None:
-            self.of_thread.by_step.append((origin, ct))
+            self.of_thread.of_node.append((edge, ct))
 
-    def sum_contributions(self, origin: GradEdge) -> None:
+    def sum_contributions(self, edge: GradEdge) -> None:
         """Sum the contributions to a value in the order of a single-threaded pass."""
-        (_, ct), *others = sorted(self.contributions.pop(origin), key=lambda pair: pair[0])
+        (_, ct), *others = sorted(self.contributions.pop(edge), key=lambda pair: pair[0])
         for _, other in others:
             ct = self.emitter.apply(add, (ct, other), NO_ATTRS)
-        self.cotangents[origin] = ct
+        self.cotangents[edge] = ct
 
-    def first_place(self, origin: GradEdge) -> tuple:
+    def first_place(self, edge: GradEdge) -> tuple:
         """The position of the first contribution to a value."""
-        return min(place for place, _ in self.contributions[origin])
+        return min(place for place, _ in self.contributions[edge])
 
     def finish_leaves(self) -> dict[GradEdge, object]:
         """The gradients of the leaves and of the wanted edges."""
-        for origin in sorted(self.contributions, key=self.first_place):
-            self.sum_contributions(origin)
-        for origin in tuple(self.cotangents):
-            self.finish_cotangent(origin)
+        for edge in sorted(self.contributions, key=self.first_place):
+            self.sum_contributions(edge)
+        for edge in tuple(self.cotangents):
+            self.finish_cotangent(edge)
         return self.gradients
 
 

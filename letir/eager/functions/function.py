@@ -7,7 +7,7 @@ from typing import Any
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.primitive import Primitive
 from letir.eager.functions.context import Context, is_among, place_among
-from letir.eager.functions.function_cache import FunctionForm, Saved
+from letir.eager.functions.function_cache import FunctionSpecialization, Saved
 from letir.eager.functions.operation import call_traced, make_operation
 from letir.eager.grad_mode import is_grad_enabled, no_grad
 from letir.eager.mutation import add_view, memory_root, note_change, refuse_write
@@ -83,7 +83,7 @@ class Function:
             return call_traced(cls, args)
         needs = tuple([isinstance(arg, Variable) and arg.requires_grad for arg in args])
         # before forward, which may change arguments in place and so give them new edges
-        origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
+        edges = [arg.arg if isinstance(arg, Variable) else None for arg in args]
         ctx = Context(cls.__name__, needs)
         with no_grad():
             returned = LATE_BOUND["call_rule"](f"{cls.__name__}.forward", cls.forward, ctx, *args)
@@ -91,36 +91,36 @@ class Function:
         outs = [_output_variable(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)
         if any(needs) and is_grad_enabled():  # the caller's mode: forward ran under no_grad
-            _record_call(cls, ctx, args, origins, outs, single=not isinstance(returned, tuple))
+            _record_call(cls, ctx, args, edges, outs, single=not isinstance(returned, tuple))
         # the node has copies of all it needs; a ctx with results would keep them alive
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(returned, tuple) else outs[0]
 
 
 def _record_call(
-    function, ctx: Context, args: tuple, origins: list, outs: list, single: bool
+    function, ctx: Context, args: tuple, edges: list, outs: list, single: bool
 ) -> None:
     """Give the results of a call their grad edges: a node with the saved values."""
-    saved = [Saved.from_value(value, args, origins, outs) for value in ctx.saved_tensors]
-    form = FunctionForm(function, ctx, args, saved, outs)
-    form.type = form.types[0] if single else None
+    saved = [Saved.from_value(value, args, edges, outs) for value in ctx.saved_tensors]
+    spec = FunctionSpecialization(function, ctx, args, saved, outs)
+    spec.type = spec.types[0] if single else None
     values_kept = [
-        getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept
+        getattr(args[spec.operands[k]], "array", args[spec.operands[k]]) for k in spec.kept
     ]
     values_kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
-    links = [origins[i] for i in form.operands]
+    links = [edges[i] for i in spec.operands]
     order = ORDER()
     # 3: the frame that called ``apply``
-    step = new_node(order, links).set_fields(form, tuple(values_kept), order, user_place(3)[0])
+    node = new_node(order, links).set_fields(spec, tuple(values_kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
             continue
         if is_among(out, ctx._without_gradient) or not out.type.inexact:
             out.arg = Constant(out.type)
         else:
-            out.arg = step if single else ResultEdge.for_result(out.type, step, i)
+            out.arg = node if single else ResultEdge.for_result(out.type, node, i)
         if memory_root(out).sharing is not None:
-            memory_root(out).sharing.origins.add(out.arg)
+            memory_root(out).sharing.edges.add(out.arg)
 
 
 def _output_variable(result, args: tuple, ctx: Context):

@@ -1,4 +1,4 @@
-"""``FunctionForm``: the specialization of one call of a ``Function``, stored in its tape node."""
+"""``FunctionSpecialization``: how one call of a ``Function`` is differentiated."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,11 +35,11 @@ class Saved:
     """
 
     is_variable: bool
-    origin: GradEdge | None = None
+    edge: GradEdge | None = None
     result: int | None = None
 
     @classmethod
-    def from_value(cls, value: Any, args: tuple, origins: list, outs: list) -> "Saved":
+    def from_value(cls, value: Any, args: tuple, edges: list, outs: list) -> "Saved":
         """The provenance of a value passed to ``save_for_backward``."""
         if value is None or isinstance(value, np.ndarray | np.generic):
             return cls(False)
@@ -52,15 +52,15 @@ class Saved:
         if result is not None:
             return cls(True, None, result)
         place = place_among(value, args)
-        return cls(True, value.arg if place is None else origins[place])
+        return cls(True, value.arg if place is None else edges[place])
 
-    def origin_in(self, step: TapeNode) -> GradEdge | None:
-        """The grad edge of the value; for a result, the edge from the node ``step``."""
+    def edge_in(self, node: TapeNode) -> GradEdge | None:
+        """The grad edge of the value; for a result, the edge from ``node``."""
         if self.result is None:
-            return self.origin
-        if step.type is not None:
-            return step
-        return ResultEdge.for_result(step.form.types[self.result], step, self.result)
+            return self.edge
+        if node.type is not None:
+            return node
+        return ResultEdge.for_result(node.spec.types[self.result], node, self.result)
 
 
 @frozen
@@ -72,7 +72,7 @@ class _FunctionRule:
     missing: tuple = ()
 
 
-class FunctionForm:
+class FunctionSpecialization:
     """The interface of ``OpSpecialization``, for one call of a Function.
 
     ``operands``: the positions of the arrays among the arguments. ``kept``: the positions among the
@@ -104,19 +104,19 @@ class FunctionForm:
         """One rule for every mask: missing cotangents reach backward as zeros."""
         return self.rule
 
-    def read(self, rule: _FunctionRule, step: TapeNode) -> Sequence:
+    def read(self, rule: _FunctionRule, node: TapeNode) -> Sequence:
         """The saved values. Raises TraceError if they were freed, or one was changed in place."""
-        if step.kept is FREED:
-            raise freed_error(step)
+        if node.kept is FREED:
+            raise freed_error(node)
         for saved in self.saved:
-            origin = step if saved.result is not None else saved.origin
-            if origin is not None and origin.notes is not None:
-                check_unchanged(origin, step)
-        return step.kept[len(self.kept) :]
+            edge = node if saved.result is not None else saved.edge
+            if edge is not None and edge.notes is not None:
+                check_unchanged(edge, node)
+        return node.kept[len(self.kept) :]
 
-    def origins(self, rule: _FunctionRule, step: TapeNode) -> list[GradEdge | None]:
+    def edges(self, rule: _FunctionRule, node: TapeNode) -> list[GradEdge | None]:
         """The grad edges of the saved values, None for plain arrays."""
-        return [saved.origin_in(step) for saved in self.saved]
+        return [saved.edge_in(node) for saved in self.saved]
 
     def pull(self, rule: _FunctionRule, emitter: Any, cts: list, captured: Sequence) -> tuple:
         """Run backward; returns the gradients of the operands that require grad."""
@@ -151,11 +151,11 @@ def _is_operand(arg) -> bool:
     return isinstance(arg, Value) or is_array(arg)
 
 
-def _check_gradients(form: FunctionForm, cts: Sequence) -> list:
+def _check_gradients(spec: FunctionSpecialization, cts: Sequence) -> list:
     """The gradients of the operands that require grad. Raises unless there is one for each
     argument, of its type.
     """
-    name, cts, count = form.function.__name__, list(cts), len(form.arguments)
+    name, cts, count = spec.function.__name__, list(cts), len(spec.arguments)
     while len(cts) > count and cts[-1] is None:  # trailing Nones are allowed [semantics.md E1]
         cts.pop()
     if len(cts) != count:
@@ -164,19 +164,19 @@ def _check_gradients(form: FunctionForm, cts: Sequence) -> list:
             "\n  return None for arguments that are not arrays"
         )
     for i, ct in enumerate(cts):
-        if ct is not None and form.arguments[i] is not HERE:
+        if ct is not None and spec.arguments[i] is not HERE:
             raise DTypeError(
                 f"{name}: backward returned a gradient for argument {i}, which is not an array\n"
                 "  return None for it"
             )
-    needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
-    return [_check_gradient(form, i, cts[i], kind) for i, kind in needed]
+    needed = [(spec.operands[k], spec.operand_types[k]) for k in spec.rule.results]
+    return [_check_gradient(spec, i, cts[i], kind) for i, kind in needed]
 
 
-def _check_gradient(form: FunctionForm, position: int, ct, aval: ArrayType):
+def _check_gradient(spec: FunctionSpecialization, position: int, ct, aval: ArrayType):
     """A gradient returned by backward as a Variable: None means zeros [semantics.md D9]."""
     if ct is None:
-        return Recorder.variable(form.xp.zeros(aval.shape, aval.dtype))
+        return Recorder.variable(spec.xp.zeros(aval.shape, aval.dtype))
     if isinstance(ct, Recorder.variable):
         result = ct
     elif type(ct) in PYTHON_NUMBERS:
@@ -186,7 +186,7 @@ def _check_gradient(form: FunctionForm, position: int, ct, aval: ArrayType):
     if result.type is not aval:
         error = ShapeError if result.dtype == aval.dtype else DTypeError
         raise error(
-            f"{form.function.__name__}: backward returned a gradient of type {result.type} for "
+            f"{spec.function.__name__}: backward returned a gradient of type {result.type} for "
             f"argument {position}, expected {aval}\n"
             "  a gradient has the type of its argument: sum over axes that were broadcast"
         )
@@ -194,12 +194,12 @@ def _check_gradient(form: FunctionForm, position: int, ct, aval: ArrayType):
 
 
 class _NoRule:
-    """The form of gradients returned by a ``once_differentiable`` backward: it has no rule."""
+    """The specialization of gradients from a ``once_differentiable`` backward: it has no rule."""
 
     kept, is_short = (), False
 
-    def __init__(self, form: FunctionForm, type_: ArrayType):
-        self.op, self.type, self.types, self.name = form.op, type_, (type_,), form.function.__name__
+    def __init__(self, spec: FunctionSpecialization, type_: ArrayType):
+        self.op, self.type, self.types, self.name = spec.op, type_, (type_,), spec.function.__name__
 
     def rule_for(self, mask):
         """Raise, because the derivative must not be taken."""
@@ -209,8 +209,8 @@ class _NoRule:
         )
 
 
-def _refuse_derivative(form: FunctionForm, ct, through: list[GradEdge]):
+def _refuse_derivative(spec: FunctionSpecialization, ct, through: list[GradEdge]):
     """``ct`` as the result of a node without a derivative rule."""
     source, _ = user_place(2)
-    step = TapeNode(through).set_fields(_NoRule(form, ct.type), (), ORDER(), source)
-    return RECORDER.new_variable(ct.array, step)
+    node = TapeNode(through).set_fields(_NoRule(spec, ct.type), (), ORDER(), source)
+    return RECORDER.new_variable(ct.array, node)

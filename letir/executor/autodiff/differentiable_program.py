@@ -24,7 +24,7 @@ from letir.eval.evaluator import Environment
 from letir.eval.memory_checks import check_writable
 from letir.executor.autodiff.gradient_plans import DifferentiableGraph, GraphCompiler
 from letir.executor.autodiff.subgraphs import requiring_grad
-from letir.executor.autodiff.tape_node import GraphStep
+from letir.executor.autodiff.tape_node import GraphRunner
 from letir.executor.default_pipeline import optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.plan.plan import Plan, plan_of
@@ -124,7 +124,7 @@ def _single_part(bind: Bind, making: GraphCompiler) -> _Part:
     """The part for one bind with an operand that requires grad."""
     if bind.op.role == "subgraph":
         graph = DifferentiableGraph(bind, making)
-        return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
+        return _Part(bind.args, bind.binders[: graph.count], GraphRunner(graph).run, graph)
     if function_behind(bind.op) is not None:
         return _Part(bind.args, bind.binders, partial(_apply_function, bind))
     return _Part(bind.args, bind.binders, partial(_record_bind, bind))

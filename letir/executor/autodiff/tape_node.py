@@ -1,6 +1,7 @@
-"""``GraphStep``: a differentiable graph as one node of the eager tape.
+"""``GraphRunner``: a differentiable graph as one node of the eager tape.
 
-Its forward runs as a plan on arrays; ``_GraphForm`` is its form for the backward engine.
+Its forward runs as a plan on arrays; ``_GraphSpecialization`` tells the backward engine how to
+differentiate it.
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from letir.plan.plan import plan_of
 
 
 @frozen(eq=False)
-class _GraphForm(OpSpecialization):
+class _GraphSpecialization(OpSpecialization):
     """The interface of ``OpSpecialization``, for one graph."""
 
     graph: DifferentiableGraph
@@ -44,33 +45,33 @@ class _GraphForm(OpSpecialization):
         mask = (True,) * len(self.types) if mask is None else mask
         return self.graph.backward(mask, self.requires)
 
-    def read(self, rule: Any, step: TapeNode) -> Sequence:
+    def read(self, rule: Any, node: TapeNode) -> Sequence:
         """The values that the gradient program reads.
 
         Raises TraceError if one was freed, or changed in place.
         """
-        values, count, places = step.kept, len(step), self.places
+        values, count, places = node.kept, len(node), self.places
         if values is FREED:
-            raise freed_error(step)
-        exposed = step.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
+            raise freed_error(node)
+        exposed = node.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
         if exposed:  # the user changed a result that shares memory with a value to be read
-            check_unchanged(step, step)
+            check_unchanged(node, node)
         for place in rule.captured:
-            origin = step[place] if place < count else None
-            if origin is not None and origin.notes is not None:
-                check_unchanged(origin, step)
+            edge = node[place] if place < count else None
+            if edge is not None and edge.notes is not None:
+                check_unchanged(edge, node)
         return [values[places[place]] for place in rule.captured]
 
-    def origins(self, rule: Any, step: TapeNode) -> list[GradEdge | None]:
+    def edges(self, rule: Any, node: TapeNode) -> list[GradEdge | None]:
         """The grad edges of these values; None for constants, even if the graph returns them."""
-        count, flows = len(step), self.graph.flows
+        count, flows = len(node), self.graph.flows
         result: list = []
         for place in rule.captured:
             n = place - count
             if n < 0:
-                result.append(step[place])
+                result.append(node[place])
             else:
-                result.append(ResultEdge.for_result(self.types[n], step, n) if n in flows else None)
+                result.append(ResultEdge.for_result(self.types[n], node, n) if n in flows else None)
         return result
 
     def pull(self, rule: Any, emitter: Any, cts: list, captured: Sequence) -> tuple:
@@ -80,14 +81,14 @@ class _GraphForm(OpSpecialization):
 
 
 @define(eq=False)
-class GraphStep:
+class GraphRunner:
     """Runs a graph on Variables.
 
-    Forms are cached here, not on the graph: they refer to the graph, which would be a cycle.
+    Specializations are cached here, not on the graph: they refer to it, which would be a cycle.
     """
 
     graph: DifferentiableGraph
-    forms: dict = field(factory=dict)
+    specs: dict = field(factory=dict)
     types: tuple | None = field(init=False)  # of all results; None if sizes are symbolic
 
     def __attrs_post_init__(self):
@@ -97,11 +98,11 @@ class GraphStep:
     @property
     def plain_program(self) -> Lambda:
         """The forward program without temporaries, for calls that are not recorded."""
-        if self.forms.get("plain") is None:
+        if self.specs.get("plain") is None:
             f = self.graph.f
             primal = Lambda(f.params, f.binds, Ret(f.ret.args[: self.graph.count]))
-            self.forms["plain"] = dead_code(primal)
-        return self.forms["plain"]
+            self.specs["plain"] = dead_code(primal)
+        return self.specs["plain"]
 
     def run(self, operands: list, records: bool) -> tuple:
         """The real results for Variables, arrays and numbers; ``operands`` is emptied.
@@ -117,49 +118,51 @@ class GraphStep:
             return plan_of(self.plain_program).run(arrays, xp)
         values = arrays[:]
         outs = plan_of(self.graph.f).run(arrays, xp)
-        form = self.find_form(requires, outs)
+        spec = self.cached_spec(requires, outs)
         order = ORDER()
-        step = new_node(order, [getattr(x, "arg", None) for x in operands])
-        step.set_fields(form, form.keep([*values, *outs]), order, self.graph.bind.source)
+        node = new_node(order, [getattr(x, "arg", None) for x in operands])
+        node.set_fields(spec, spec.keep([*values, *outs]), order, self.graph.bind.source)
         del values
-        result = self.wrap_results(step, form, outs[: self.graph.count], operands)
+        result = self.wrap_results(node, spec, outs[: self.graph.count], operands)
         operands.clear()
         return result
 
-    def wrap_results(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
+    def wrap_results(
+        self, node: TapeNode, spec: _GraphSpecialization, outs: tuple, operands: list
+    ) -> tuple:
         """The real results as Variables."""
         result, operand_ids = [], {id(x.array) for x in operands if isinstance(x, Variable)}
         for i, out in enumerate(outs):
             if not is_array(out):
                 result.append(out)
                 continue
-            aval = form.types[i]
-            arg = ResultEdge.for_result(aval, step, i) if i in self.graph.flows else Constant(aval)
+            aval = spec.types[i]
+            arg = ResultEdge.for_result(aval, node, i) if i in self.graph.flows else Constant(aval)
             result.append(RECORDER.new_variable(out, arg))
             # a result may be an operand, another result, or a view of one
             if id(out) in operand_ids or getattr(out, "base", None) is not None:
-                share_with_operand(result[-1], [*operands, *result[:-1]], form)
+                share_with_operand(result[-1], [*operands, *result[:-1]], spec)
             operand_ids.add(id(out))
         return tuple(result)
 
-    def find_form(self, requires: tuple, outs: tuple) -> _GraphForm:
-        """The form for operands with these ``requires_grad`` flags."""
+    def cached_spec(self, requires: tuple, outs: tuple) -> _GraphSpecialization:
+        """The specialization for operands with these ``requires_grad`` flags."""
         types = self.types
         if types is None:  # sizes are symbolic: take the types of this call
             types = tuple([array_type(out) for out in outs])
-        result = self.forms.get((requires, types))
+        result = self.specs.get((requires, types))
         if result is None:
-            result = self.forms[requires, types] = self.new_form(requires, types)
+            result = self.specs[requires, types] = self.new_spec(requires, types)
         return result
 
-    def new_form(self, requires: tuple, types: tuple) -> _GraphForm:
-        """A new form for operands with these ``requires_grad`` flags."""
+    def new_spec(self, requires: tuple, types: tuple) -> _GraphSpecialization:
+        """A new specialization for operands with these ``requires_grad`` flags."""
         attrs, args = self.graph.bind.attrs, self.graph.bind.args
         count = len(args)
         constants = [i for i in range(count) if not requires[i]]  # for ``history``
         captured = [count + i for i in attrs["df_input_captured_outputs"]]
         positions = tuple(sorted({*constants, *attrs["df_input_captured_inputs"], *captured}))
-        return _GraphForm(
+        return _GraphSpecialization(
             op=self.graph.bind.op,
             attrs=attrs,
             bind=self.graph.bind,
