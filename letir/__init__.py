@@ -194,8 +194,8 @@ _LATE_BOUND = {
     "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
     "numpy.power_series": ("polynomial_function",),
     "tracing.numpy_functions.polynomial_objects": ("coefficients_of", "horner", "of_polynomials"),
-    "numpy.sized": ("sized_function",),
-    "plan.generator_draws": ("unchecked_runner", "run_own_draws"),
+    "numpy.functions_of_sizes": ("sized_function",),
+    "plan.generator_draws": ("unchecked_runner", "run_with_generators"),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
@@ -203,7 +203,7 @@ _LATE_BOUND = {
     "ops.random.captured_generators": ("traced_class",),
     "ops.random.vector_draws": ("vector_draw",),
     "ops.random.numpy_generator": ("generator_node",),
-    "ops.random.own_draws": ("with_own_draws",),
+    "ops.random.generator_arguments": ("with_generator_arguments",),
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
@@ -255,7 +255,7 @@ _LATE_BOUND = {
     ),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
-    "executor.outside.changes": (
+    "executor.external_state.changes": (
         *(
             "call_as_python",
             "call_once_as_python",
@@ -266,10 +266,14 @@ _LATE_BOUND = {
         ),
         "require_same_state",
     ),
-    "executor.outside.library_objects": ("values_of_library_object",),
-    "executor.outside.earlier_changes": ("call_noting_changes",),
-    "executor.outside.iterators": ("call_watching", "run_watching_iterators", "watch_iterators"),
-    "executor.frequent_calls.outside_values": (
+    "executor.external_state.library_objects": ("values_of_library_object",),
+    "executor.external_state.earlier_changes": ("call_noting_changes",),
+    "executor.external_state.iterators": (
+        "call_watching",
+        "run_watching_iterators",
+        "watch_iterators",
+    ),
+    "executor.frequent_calls.external_values": (
         *("calls_letir", "is_faster_in_scipy", "values_read"),
     ),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from letir.cli import main
-from letir.demo import story
-from letir.demo.measuring import peak_bytes, time_interleaved
+from letir.demo import walkthrough
+from letir.demo.measurement import peak_bytes, time_interleaved
 from letir.demo.models import loss, loss_and_slopes, new_layers
-from letir.demo.story import QUICK, print_progress, tell_story
 from letir.demo.training import BATCH, Model, split_digits
+from letir.demo.walkthrough import QUICK, print_progress, run_demo
 
 UNSTABLE = ("    by hand", "    jit", "    replayed", "Saved as", "To ")
 
@@ -31,7 +31,7 @@ def test_the_demo_command_reaches_its_accuracy_and_is_reproducible(capsys, tmp_p
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
     first, second = capsys.readouterr().out, io.StringIO()
-    reached = tell_story(QUICK, None, second)
+    reached = run_demo(QUICK, None, second)
 
     assert code == 0
     assert reached
@@ -122,4 +122,4 @@ def test_commands_can_be_copied_also_without_activating_the_environment(
     monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python3"))
     monkeypatch.setenv("PATH", path and str(tmp_path / path))
 
-    assert expected == story._command_name()
+    assert expected == walkthrough._command_name()

@@ -219,8 +219,8 @@ class Primitive:
     # ---- Python's operators, source and export ----
     python: PythonOperator = NO_OPERATOR  # what its operator does with Python numbers
     # the NumPy source of a bind: a template such as "{0} * {axis}", or a function
-    # source(write, *operands, **attrs), see letir.source.steps. The default is `symbol`, else a
-    # call of the first function of `numpy` with the attributes as keywords.
+    # source(write, *operands, **attrs), see letir.source.bind_writer. The default is `symbol`, else
+    # a call of the first function of `numpy` with the attributes as keywords.
     source: Callable | str | None = None
     symbol: str | None = None  # Python's operator, such as "+"; the default is that of `python`
     # the name of an ONNX node without attributes, or a function onnx(graph, bind) that appends

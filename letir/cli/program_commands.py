@@ -31,7 +31,7 @@ from letir.cli.command_arguments import (
     traced_arguments,
 )
 from letir.cli.machine_report import machine_report, report_text
-from letir.demo.story import FULL, QUICK, tell_story
+from letir.demo.walkthrough import FULL, QUICK, run_demo
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.explanation import PassReport
@@ -48,7 +48,7 @@ def demo_command(options: argparse.Namespace) -> int:
     """Train a classifier written in plain NumPy."""
     if options.save and not Path(options.save).absolute().parent.is_dir():  # before it trains
         raise FileNotFoundError(2, os.strerror(2), options.save)
-    return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
+    return 0 if run_demo(QUICK if options.quick else FULL, options.save) else 1
 
 
 def doctor_command(options: argparse.Namespace) -> int:

@@ -1,5 +1,5 @@
 """``letir demo``: classifiers in plain NumPy, recorded, differentiated and trained on real data.
 
 ``models`` is the NumPy code, which knows nothing of letir; ``training`` records and replays it;
-``measuring`` times it; ``story`` prints what happens.
+``measurement`` times it; ``walkthrough`` prints what happens.
 """

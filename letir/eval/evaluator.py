@@ -137,7 +137,7 @@ def run_forward(
         raise
 
 
-def run_fitting(f: Lambda, leaves: list) -> tuple:
+def run_unchecked(f: Lambda, leaves: list) -> tuple:
     """``run_flat`` without checks, for a program recorded at these arguments that mutates none."""
     for leaf in leaves:
         if hasattr(type(leaf), "__letir_run__"):

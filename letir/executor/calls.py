@@ -128,7 +128,7 @@ def add_quick_call(
             executor.try_first((quick, *executor.quick)[:_PLANS_QUICK])
 
 
-def promote_quick(executor: Any, quick: Any) -> None:
+def promote_quick_call(executor: Any, quick: Any) -> None:
     """Try ``quick`` first from now on, if it is also the last quick call that took a later place.
 
     In a series of calls like this one the others would fail at their guards before it.

@@ -67,7 +67,7 @@ class Compiled:
         self.changed = changed_params(program)
         self.drawing: tuple[int, ...] = ()  # positions of generators that draw without state copies
         if self.changed and any(bind.op.random for bind in optimized.binds):
-            run, self.drawing = LATE_BOUND["with_own_draws"](optimized)
+            run, self.drawing = LATE_BOUND["with_generator_arguments"](optimized)
         if kernels == "on" and any(bind.op.product == "subscripts" for bind in run.binds):
             run = LATE_BOUND["with_einsum_products"](run)
         later = later and kernels != "off" and has_compiler()
@@ -167,7 +167,7 @@ class Compiled:
     def run(self, leaves: list, *, tries: bool = False, log: EffectLog | None = None) -> tuple:
         """``run_flat`` without checks of the arguments; ``tries`` and ``log`` as in ``Plan``."""
         if self.drawing:
-            return LATE_BOUND["run_own_draws"](self, leaves, tries, log)
+            return LATE_BOUND["run_with_generators"](self, leaves, tries, log)
         if self.changed:
             self._prepare_changes(leaves)
         xp = array_module(leaves, self.program.params)

@@ -32,7 +32,7 @@ from letir.executor.calls import (
     may_run_again,
     needs_log,
     promote_plan,
-    promote_quick,
+    promote_quick_call,
     run_first_valid_plan,
     run_python_function,
     spec_or_error,
@@ -79,7 +79,7 @@ class Executor(Generic[P, R]):
         self.keys = BoundedCache(_MAX_KEYS)  # plans by the short keys of calls
         self.known_call = self.keys.get  # bound once, which makes it as fast as ``dict.get``
         self.as_python: tuple = ()  # argument types for which the Python function is called
-        self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick``
+        self.quick_made, self.later_quick = 0, None  # later_quick: see ``promote_quick_call``
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.runs_python = False  # whether calls without a plan by key run the function
@@ -122,7 +122,7 @@ class Executor(Generic[P, R]):
             else:
                 if result is not Miss:
                     if quick is not self.quick[0]:
-                        promote_quick(self, quick)
+                        promote_quick_call(self, quick)
                     quick.entry.used = next(self.calls)
                     LATEST.graph = quick.executed
                     return result

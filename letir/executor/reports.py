@@ -22,7 +22,12 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
-from letir.executor.outside.changes import StateMatters, is_final, is_restorable, restore_state
+from letir.executor.external_state.changes import (
+    ReadsOwnChanges,
+    is_final,
+    is_restorable,
+    restore_state,
+)
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of
@@ -145,13 +150,13 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
         is_changed = not all(map(is_unchanged, holders, before))
         if is_changed and all(map(is_restorable, holders, before)):
             restore_state(holders, before, generators=True)
-            raise StateMatters
+            raise ReadsOwnChanges
     elif code.co_filename.startswith(_PACKAGE):
         ask_python(executor, holders, before, error)
     elif all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
-        raise StateMatters
+        raise ReadsOwnChanges
 
 
 def ask_python(executor: Any, holders: list, before: list, error: Exception) -> None:
@@ -164,7 +169,7 @@ def ask_python(executor: Any, holders: list, before: list, error: Exception) -> 
     if not is_final(executor.f, error) and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = error
-        raise StateMatters
+        raise ReadsOwnChanges
 
 
 def state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:

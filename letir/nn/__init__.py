@@ -11,8 +11,8 @@ keys (``letir.random``), running statistics are arguments and results [semantics
 """
 
 from letir.nn import initializers, optim
-from letir.nn.attending import multi_head_attention
-from letir.nn.lookup import embedding
+from letir.nn.embeddings import embedding
+from letir.nn.multi_head import multi_head_attention
 from letir.nn.recurrent import gru, gru_cell, lstm, lstm_cell, rnn, rnn_cell
 from letir.nn.spatial import (
     avg_pool1d,

@@ -7,6 +7,6 @@ array([3.+0.j, 0.+2.j])
 
 import numpy as np
 
-from letir.numpy.recorded import forward_names
+from letir.numpy.wrapped_functions import forward_names
 
 __getattr__, __dir__ = forward_names(np.emath)

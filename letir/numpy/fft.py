@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.numpy.recorded import forward_names
+from letir.numpy.wrapped_functions import forward_names
 
 
 def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:

@@ -23,7 +23,7 @@ _ON_USE = {  # name -> its module
     "inline_bodies": "inlining",
     "is_differentiable": "differentiability",
     "join_error_regions": "error_regions",
-    "keep_raising": "raising",
+    "keep_raising": "error_preservation",
     "loop_invariants": "loops.invariant_motion",
     "lower_for_derivatives": "lowering",
     "lower_tuples": "peephole_rules.list_lowering",

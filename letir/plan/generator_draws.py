@@ -18,7 +18,9 @@ from letir.plan.effect_log import EffectLog
 from letir.plan.plan import plan_of
 
 
-def run_own_draws(version: Any, leaves: list, tries: bool, log: EffectLog | None = None) -> tuple:
+def run_with_generators(
+    version: Any, leaves: list, tries: bool, log: EffectLog | None = None
+) -> tuple:
     """The results of a plan whose arguments are generators.
 
     If an argument is a state, an array of words without a generator, the recorded program runs.
@@ -79,4 +81,4 @@ def _run_restoring_states(
         raise
 
 
-LATE_BOUND.update(unchecked_runner=unchecked_runner, run_own_draws=run_own_draws)
+LATE_BOUND.update(unchecked_runner=unchecked_runner, run_with_generators=run_with_generators)

@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.numpy.making import as_traced_constant
+from letir.numpy.array_creation import as_traced_constant
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user

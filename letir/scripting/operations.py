@@ -20,8 +20,8 @@ from letir.ops.autodiff.scripted import emit_backward, mapped_scripted
 from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
-from letir.scripting.lowering.closing import Rule, operands_of
 from letir.scripting.lowering.emission import ScriptLowering
+from letir.scripting.lowering.lambda_lifting import Rule, operands_of
 from letir.scripting.script_terms import GROUP, STATIC, Group
 from letir.scripting.scripts import Script, constant_of
 from letir.scripting.units import script

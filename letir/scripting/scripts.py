@@ -24,8 +24,15 @@ from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.scripted import scripted
 from letir.scripting.frontend.source_text import ScriptText, function_definition, script_text_of
 from letir.scripting.frontend.statements import FunctionReader
-from letir.scripting.lowering import closing
-from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, operands_of
+from letir.scripting.lowering.lambda_lifting import (
+    MISSING,
+    Closed,
+    Rule,
+    Spec,
+    close_function,
+    operands_of,
+    rule_of_function,
+)
 from letir.scripting.script_printer import lifted_text, source_of_function
 from letir.scripting.script_terms import (
     GROUP,
@@ -86,18 +93,11 @@ class Script:
     @property
     def __signature__(self) -> inspect.Signature:
         """The parameters of the function, or of the first overload."""
-        return inspect.Signature(
-            [
-                inspect.Parameter(
-                    param.name,
-                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=inspect.Parameter.empty
-                    if param.default is None
-                    else constant_of(param.default),
-                )
-                for param in self.overloads[0].params
-            ]
-        )
+        params, kind = [], inspect.Parameter.POSITIONAL_OR_KEYWORD
+        for param in self.overloads[0].params:
+            default = {} if param.default is None else {"default": constant_of(param.default)}
+            params.append(inspect.Parameter(param.name, kind, **default))
+        return inspect.Signature(params)
 
     @entry_point
     def overload(self, source: str | Callable) -> "Script":
@@ -158,7 +158,7 @@ class Script:
         result = self._rules.get(function)  # the function alone is the key without types
         if result is None:
             spec = Spec(tuple(map(self._untyped_kind, function.params)))
-            result = self._rules[function] = closing.close_function(function, spec, self.scripts)
+            result = self._rules[function] = close_function(function, spec, self.scripts)
         return result
 
     def _arguments_needed_error(self, needed: str) -> LetirError:
@@ -181,7 +181,7 @@ class Script:
     def at(self, *args: Any, **kwargs: Any) -> Closed:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
-        return closing.close_function(bound.function, _spec_of(bound), self.scripts)
+        return close_function(bound.function, _spec_of(bound), self.scripts)
 
     # ---- calls ----
 
@@ -219,7 +219,7 @@ class Script:
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         result = self._rules.get(key)
         if result is None:
-            result = self._rules[key] = closing.rule_of_function(bound.function, spec, self.scripts)
+            result = self._rules[key] = rule_of_function(bound.function, spec, self.scripts)
         return result
 
     def pick(self, args: Sequence, kwargs: Mapping) -> _Bound:

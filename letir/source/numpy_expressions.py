@@ -9,8 +9,8 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import ExportError
 from letir.ops.define.records import decomposition
 from letir.ops.shape.size_numbers import filled_attrs
+from letir.source.bind_writer import BindWriter
 from letir.source.numpy_literals import SourceText
-from letir.source.steps import BindWriter
 
 
 def source_form(write: BindWriter, operands: list[str]) -> Any:

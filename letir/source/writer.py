@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from letir.ast.source import error_in_let, error_of_rule
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError, LetirError
+from letir.source.bind_writer import BindWriter
 from letir.source.module import Module
 from letir.source.names import Names
 from letir.source.numpy_expressions import source_form
 from letir.source.numpy_literals import WIDTH, literal_text, printable_line, wrapped_items
-from letir.source.steps import BindWriter
 from letir.visitors.usedef import use_counts
 
 

@@ -20,7 +20,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.eval.array_modules import ARRAY_CLASSES
-from letir.eval.evaluator import compute, run_fitting
+from letir.eval.evaluator import compute, run_unchecked
 from letir.plan.plan import Plan
 from letir.transforms.program_call import ProgramCall, tree_of_results
 
@@ -68,14 +68,14 @@ def transformed_run(
         if key is None or _is_new(key):
             transformed = transform(call)
             tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
-            return partial(run_fitting, transformed, leaves), tree
+            return partial(run_unchecked, transformed, leaves), tree
         try:
             transformed = transform(ProgramCall(_constants_as_params(fn), call.tree, leaves))
             program = _keep_plan(key, transformed, fn)
         except LetirError:  # impossible with constants as arguments, whose values are unknown
             transformed = transform(call)
             tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
-            return partial(run_fitting, transformed, leaves), tree
+            return partial(run_unchecked, transformed, leaves), tree
     return partial(program.plan.run, [*leaves, *constants]), program.tree
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from letir import jit
-from letir.executor.outside.changes import restore_state
+from letir.executor.external_state.changes import restore_state
 from letir.executor.plan_making import captured_state
 
 LATE_MODULE = """

@@ -21,7 +21,7 @@ from letir.executor.calls import LATEST
 from letir.executor.compiled import Compiled
 from letir.executor.frequent_calls.argument_tests import NotPlain, TestWriter, tests_of_kind
 from letir.executor.frequent_calls.quick_calls import QuickCall, call_of_plan, nested_text
-from letir.plan.whole_calls import WholeCall, call_of_function
+from letir.plan.generated_calls import GeneratedCall, call_of_function
 
 _ROOT = "self"
 _TIME_OF_SEARCH = 100_000  # nanoseconds in which the parts of an object are found and compared
@@ -155,7 +155,7 @@ def object_call(
 
 def _call_of_plan_on_object(
     version: Compiled, args: tuple, kwargs: dict, static: Set[int | str]
-) -> WholeCall | None:
+) -> GeneratedCall | None:
     """The call of a plan on an object, ``args[0]``; None if it cannot be made."""
     if version.plan.straight is None or version.drawing:
         return None
@@ -170,7 +170,7 @@ def _call_of_plan_on_object(
 
 def _call_of_python(
     version: Compiled, f: Callable, args: tuple, kwargs: dict, static: Set[int | str]
-) -> WholeCall | None:
+) -> GeneratedCall | None:
     """The call of the Python function; None if its plan may save more than the search takes.
 
     The decision depends on the recorded program and its sizes alone.

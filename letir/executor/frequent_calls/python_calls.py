@@ -20,10 +20,10 @@ from letir.executor.calls import executor_by_reference
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.frequent_calls.argument_tests import NotPlain, tests_of_kind
-from letir.executor.frequent_calls.outside_values import OutsideValues
+from letir.executor.frequent_calls.external_values import ExternalValues
 from letir.passes.pipeline import registered_passes
 from letir.plan.effect_log import is_guard
-from letir.plan.whole_calls import WholeCall, call_of_function, shortest_time
+from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest_time
 
 _MAX_AS_PYTHON = 4
 _MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
@@ -33,10 +33,10 @@ _MAX_WORK = 1 << 22  # elements of results: timing runs the function several tim
 def call_of_python(
     executor: Any,
     version: Compiled,
-    of_plan: WholeCall | Callable,
+    of_plan: GeneratedCall | Callable,
     call: tuple[tuple, dict],
     branches: bool,
-) -> WholeCall | None:
+) -> GeneratedCall | None:
     """The call of the Python function, if it takes less time than the plan; else None.
 
     ``of_plan``: the call of the plan, or a function of (args, kwargs) that makes it; ``call``: the
@@ -51,7 +51,7 @@ def call_of_python(
     """
     args, kwargs = call
     raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
-    numbers = isinstance(of_plan, WholeCall) and of_plan.gives_numbers and not version.changed
+    numbers = isinstance(of_plan, GeneratedCall) and of_plan.gives_numbers and not version.changed
     if not raises and not numbers and not _may_be_timed(version):
         return None
     outside = LATE_BOUND["values_read"](executor.f)
@@ -80,14 +80,14 @@ def call_of_python(
     return result if _is_faster(result, of_plan, call) else None
 
 
-def _is_faster(of_python: WholeCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
+def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
     """Whether calling the Python function takes less time than the plan."""
     try:
         with np.errstate(all="ignore"):  # timing must not repeat the warnings of the call
             time = of_python.shortest_time(*call)
     except Exception:
         return False
-    is_whole = isinstance(of_plan, WholeCall)
+    is_whole = isinstance(of_plan, GeneratedCall)
     time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
     try:
         return time < time_plan(*call)
@@ -133,7 +133,7 @@ def _has_same_bits(version: Compiled) -> bool:
     return exact == version.optimized
 
 
-def _is_decomposed(outside: OutsideValues) -> bool:
+def _is_decomposed(outside: ExternalValues) -> bool:
     """Whether functions of SciPy may be computed by operations that are not SciPy's."""
     if not outside.uses_scipy:
         return False

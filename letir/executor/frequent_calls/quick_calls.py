@@ -29,8 +29,8 @@ from letir.executor.frequent_calls.argument_tests import (
 )
 from letir.executor.frequent_calls.python_calls import call_of_python
 from letir.executor.plan_cache import Entry
+from letir.plan.generated_calls import GeneratedCall, generated_call, tests_of_writes
 from letir.plan.plan import RUNS_BY_STEPS, Miss
-from letir.plan.whole_calls import WholeCall, tests_of_writes, whole_call
 from letir.tracing.trace_state import ACTIVE
 
 _MAX_FAILURES = 8
@@ -180,7 +180,7 @@ def quick_call(
     return QuickCall(whole.run, entry, executed, texts, in_parts, own_call, is_python)
 
 
-def _call_with_counts(whole: WholeCall, executor: Any, entry: Any, executed: Any) -> Callable:
+def _call_with_counts(whole: GeneratedCall, executor: Any, entry: Any, executed: Any) -> Callable:
     """The function of a whole call that also counts the call and notes its program."""
     return whole.function(
         EXECUTOR=executor_by_reference(executor),
@@ -219,7 +219,7 @@ def _line_of_results(tree: Tree | None, texts: list[str], names: dict[str, Any])
 
 def call_of_plan(
     version: Compiled, tests: TestWriter, results: Callable[..., list[str]]
-) -> WholeCall | None:
+) -> GeneratedCall | None:
     """The function of arguments that tests, runs and nests at once; None if it cannot be made.
 
     ``results(texts, names)``: the lines that set ``expressions``, from the texts of flat results.
@@ -243,7 +243,9 @@ def call_of_plan(
         conditions.append(f"type({expressions[-1]}._bit_generator) is {bits}")
     drawing = [(n, expressions[n], values[n]) for n in version.drawing]
     try:
-        return whole_call(version.plan, conditions, expressions, names, nest, drawing, tests.count)
+        return generated_call(
+            version.plan, conditions, expressions, names, nest, drawing, tests.count
+        )
     except NotPlain:
         return None
 

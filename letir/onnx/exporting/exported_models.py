@@ -21,7 +21,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import (
     complex_output,
     real_pairs,
 )
-from letir.onnx.exporting.finishing import name_results
+from letir.onnx.exporting.graph_cleanup import name_results
 from letir.onnx.exporting.node_emission import Emission
 from letir.onnx.exporting.node_graph import Graph, value_info
 from letir.onnx.exporting.value_names import input_names_of, names_of_joined, output_names_of

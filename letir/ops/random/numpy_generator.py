@@ -27,9 +27,9 @@ from letir.ops import LateModule
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
 from letir.ops.random import generator_states
+from letir.ops.random.cached_generators import generator_of, state_of
 from letir.ops.random.distributions import parameter_type
 from letir.ops.random.generator_states import state_array
-from letir.ops.random.ready_generators import generator_of, state_of
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose import normalize_axes
 from letir.ops.special.gamma_gradient import gamma_slope

@@ -9,18 +9,23 @@ import scipy.special
 
 import letir as lt
 from letir.executor.frequent_calls import python_calls
-from letir.executor.frequent_calls.outside_values import values_read
-from letir.plan.whole_calls import WholeCall
+from letir.executor.frequent_calls.external_values import values_read
+from letir.plan.generated_calls import GeneratedCall
 from letir.testing import assert_same
 
 X = np.linspace(0.5, 2.0, 6)
 SHIFT = 0.25
 
 
+def plans_take_longer(call, *_):
+    """A time of 0 for the call of a function, of 1 for the call of a plan."""
+    return "FUNCTION" not in call.names
+
+
 @pytest.fixture(autouse=True)
 def functions_are_fastest(monkeypatch):
     """Plans take more time than functions."""
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", plans_take_longer)
     monkeypatch.setattr(python_calls, "shortest_time", lambda *_: 1)
 
 

@@ -17,18 +17,23 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError
 from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
-from letir.executor.frequent_calls.outside_values import values_read
+from letir.executor.frequent_calls.external_values import values_read
+from letir.plan.generated_calls import GeneratedCall
 from letir.plan.plan import Miss
-from letir.plan.whole_calls import WholeCall
 from letir.testing import assert_same
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
 
 
+def plans_take_longer(call, *_):
+    """A time of 0 for the call of a function, of 1 for the call of a plan."""
+    return "FUNCTION" not in call.names
+
+
 @pytest.fixture(autouse=True)
 def plans_are_fastest(monkeypatch):
     """Functions that give the same bits as their plans are not called instead."""
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda *_: 0)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", lambda *_: 0)
 
 
 def warmed(f, *args, **kwargs):
@@ -447,7 +452,7 @@ def of_numbers(a, b):
 @pytest.mark.parametrize("is_faster", [False, True])
 def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeypatch, is_faster):
     monkeypatch.setattr(
-        WholeCall, "shortest_time", lambda call, *_: ("FUNCTION" in call.names) != is_faster
+        GeneratedCall, "shortest_time", lambda call, *_: ("FUNCTION" in call.names) != is_faster
     )
     fast = warmed(of_numbers, 5, 2.0)
 
@@ -461,7 +466,7 @@ def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeyp
 
 
 def test_a_function_of_numbers_that_branches_is_called_as_python(monkeypatch):
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" in call.names)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", lambda call, *_: "FUNCTION" in call.names)
 
     def sign(x):
         return 1 if x > 0 else -1
@@ -493,7 +498,7 @@ def test_a_function_that_runs_as_python_becomes_one_call_of_it():
 
 
 def test_one_item_of_a_sequence_decides_that_the_function_is_called_as_python(monkeypatch):
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", plans_take_longer)
 
     def total(xs):
         return sum(xs) / len(xs)
@@ -516,7 +521,7 @@ def test_a_plan_without_steps_is_one_call_too():
 
 
 def test_results_of_many_steps_on_pythons_numbers_count_as_numbers(monkeypatch):
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", plans_take_longer)
 
     def congruential(seed):
         found = []
@@ -540,7 +545,7 @@ def test_results_of_many_steps_on_pythons_numbers_count_as_numbers(monkeypatch):
 @pytest.mark.parametrize("is_faster", [False, True])
 def test_functions_that_give_numpys_values_are_called_if_that_is_faster(monkeypatch, f, is_faster):
     monkeypatch.setattr(
-        WholeCall, "shortest_time", lambda call, *_: ("FUNCTION" in call.names) != is_faster
+        GeneratedCall, "shortest_time", lambda call, *_: ("FUNCTION" in call.names) != is_faster
     )
     fast = warmed(f, 0.7)
 
@@ -732,7 +737,7 @@ def test_effects_of_a_function_of_numbers_happen_once(capsys):
 
 
 def test_a_changed_global_counts_as_it_was_recorded(monkeypatch):
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda call, *_: "FUNCTION" not in call.names)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", plans_take_longer)
     fast = warmed(scaled, 1.5)
     monkeypatch.setitem(globals(), "SCALE", 7.0)
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
 
 
-class StateMatters(Exception):  # a message inside the executor
+class ReadsOwnChanges(Exception):  # a message inside the executor
     """Raised for a function whose results depend on state that it changes: it runs as Python."""
 
     letir_runs_python = True
@@ -44,7 +44,7 @@ def watch_iterators(executor: Any, iterators: list) -> None:
     iterators: values that a recording has taken could not be put back if it fails.
     """
     executor.iterators = iterators
-    raise StateMatters
+    raise ReadsOwnChanges
 
 
 def call_watching(executor: Any, args: tuple, kwargs: dict) -> Any:

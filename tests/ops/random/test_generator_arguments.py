@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.ops.random.own_draws import with_own_draws
+from letir.ops.random.generator_arguments import with_generator_arguments
 
 DRAW = "generator_draw({}, method='random', shape=(2,), dtype=float64)"
 
@@ -24,7 +24,7 @@ def test_states_disappear_from_a_chain_of_draws():
         result="%6",
     )
 
-    found, places = with_own_draws(fn)
+    found, places = with_generator_arguments(fn)
 
     assert places == (0,)
     assert [bind.op.name for bind in found.binds] == ["own_draw", "own_draw", "add"]
@@ -39,7 +39,7 @@ def test_a_seed_sets_the_state_of_the_generator():
         result="%4",
     )
 
-    found, places = with_own_draws(fn)
+    found, places = with_generator_arguments(fn)
 
     assert places == (0,)
     assert [bind.op.name for bind in found.binds] == ["constant", "own_seed", "own_draw"]
@@ -53,7 +53,7 @@ def test_an_array_that_gets_other_words_is_not_a_generator():
         result="%9",
     )
 
-    assert with_own_draws(fn) == (fn, ())
+    assert with_generator_arguments(fn) == (fn, ())
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_states_stay_where_they_are_needed(second, last, result):
         result=result,
     )
 
-    assert with_own_draws(fn) == (fn, ())
+    assert with_generator_arguments(fn) == (fn, ())
 
 
 def test_arrays_that_are_written_to_are_not_generators():
@@ -84,4 +84,4 @@ def test_arrays_that_are_written_to_are_not_generators():
 
     fn = lt.trace(f, np.ones(3, np.uint64))
 
-    assert with_own_draws(fn) == (fn, ())
+    assert with_generator_arguments(fn) == (fn, ())

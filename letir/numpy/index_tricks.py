@@ -7,7 +7,7 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.errors import TraceError
-from letir.numpy.making import arange, as_traced_constant
+from letir.numpy.array_creation import arange, as_traced_constant
 from letir.tracing.mutation.buffers import unwrap_buffers
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.source_locations import at_user

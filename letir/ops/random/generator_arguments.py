@@ -115,7 +115,7 @@ class _States:
         }
 
 
-def with_own_draws(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
+def with_generator_arguments(fn: Lambda) -> tuple[Lambda, tuple[int, ...]]:
     """(``fn`` with generators as parameters instead of states, the positions of these parameters).
 
     ``fn`` itself if there are none. Linear time.
@@ -150,4 +150,4 @@ def _is_seed(bind: Bind, states: dict) -> bool:
     return bind.op is index_set and not (type(bind.args[1]) is Local and bind.args[1] in states)
 
 
-LATE_BOUND["with_own_draws"] = with_own_draws
+LATE_BOUND["with_generator_arguments"] = with_generator_arguments

@@ -1,5 +1,5 @@
-"""``whole_call``: the tests of the arguments, the steps of a plan and the nesting of its results as
-one Python function.
+"""``generated_call``: one Python function that tests the arguments of a call, runs the steps of a
+plan, and nests the results.
 
 A call of a small function spends most of its time calling other functions. The function made here
 is for plans whose only effects are writes to arguments after all other steps: if it raises, the
@@ -43,7 +43,7 @@ _UNNOTED = {"ENTRY": _UNUSED, "LATEST": _UNUSED, "PROGRAM": None}  # calls of no
 
 
 @frozen(eq=False)
-class WholeCall:
+class GeneratedCall:
     """The code of a function ``call(a0, a1, ...)`` of the arguments of an executor."""
 
     code: CodeType
@@ -52,7 +52,7 @@ class WholeCall:
     gives_numbers: bool  # whether the steps compute with Python's numbers alone
 
     @classmethod
-    def from_text(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "WholeCall":
+    def from_text(cls, text: str, names: dict[str, Any], gives_numbers: bool) -> "GeneratedCall":
         """The call whose ``run(args, kwargs)`` gives results or ``Miss``."""
         code = compile(text, _FILE, "exec")
         function = _function_of(code, {**names, **_UNNOTED, "CALLS": repeat(0), "EXECUTOR": None})
@@ -85,7 +85,7 @@ def _function_of(code: CodeType, names: dict[str, Any]) -> Callable:
     return result
 
 
-def whole_call(
+def generated_call(
     plan: Any,
     tests: Sequence[str],
     leaves: Sequence[str],
@@ -93,7 +93,7 @@ def whole_call(
     nest: Callable,
     drawing: Sequence[tuple[int, str, Any]],
     count: int,
-) -> WholeCall | None:
+) -> GeneratedCall | None:
     """The function of ``count`` arguments a0, a1, ... that gives the nested results.
 
     ``tests``: conditions on the arguments; ``leaves``: the texts of the plan's arguments;
@@ -127,12 +127,12 @@ def whole_call(
     names = {**names, **text.names, "STATES": KERNEL_STATES, "SHARED": np.may_share_memory}
     names |= {"STRICT": STRICT, "ERROR_STATE": ERROR_STATE, "current_state": current_state}
     names |= {"MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return WholeCall.from_text(_as_function(lines, count), names, text.gives_numbers())
+    return GeneratedCall.from_text(_as_function(lines, count), names, text.gives_numbers())
 
 
 def call_of_function(
     f: Callable, tests: Sequence[str], names: dict, count: int, named: bool
-) -> WholeCall:
+) -> GeneratedCall:
     """The call of the Python function ``f`` for arguments that fulfil the tests.
 
     ``named``: whether there are keyword arguments. A call without ``**`` takes less time. No
@@ -142,7 +142,7 @@ def call_of_function(
     lines = [f" if not ({test}): return Miss" for test in tests]
     lines.append(f" found = FUNCTION({positional}{'**kwargs' if named else ''})")
     names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return WholeCall.from_text(_as_function(lines, count, of_plan=False), names, True)
+    return GeneratedCall.from_text(_as_function(lines, count, of_plan=False), names, True)
 
 
 def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
@@ -252,4 +252,4 @@ def _is_once(bind: Bind) -> bool:
     return is_effect or (op.holds_lambdas and has_effect(bind))
 
 
-LATE_BOUND["whole_call"] = whole_call
+LATE_BOUND["generated_call"] = generated_call

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.numpy.making import as_traced_constant
+from letir.numpy.array_creation import as_traced_constant
 from letir.tracing.numpy_functions.registry import CALLING_BACK, PLAIN
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 from letir.tracing.operands import array_of_object, first_traced, stack_traced

@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import TraceError, mark_unrecorded_code
-from letir.numpy.making import as_traced_constant
+from letir.numpy.array_creation import as_traced_constant
 from letir.tracing.operands import traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user

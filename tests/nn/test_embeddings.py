@@ -21,7 +21,7 @@ def test_a_padding_row_counted_from_the_end_gets_no_gradient():
 
 
 def test_arguments_in_the_order_of_letirs_operation_are_an_error():
-    with pytest.raises(lt.DTypeError, match=r"must be integers, found float64\n.*test_lookup"):
+    with pytest.raises(lt.DTypeError, match=r"must be integers, found float64\n.*test_embeddings"):
         nn.embedding(WEIGHT, np.array([1]))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from letir import Lambda, load, run_forward, save
-from letir.demo.measuring import peak_bytes, time_interleaved
+from letir.demo.measurement import peak_bytes, time_interleaved
 from letir.demo.models import descent_step, loss_and_slopes, scores
 from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
 
@@ -35,7 +35,7 @@ class Effort:
 FULL, QUICK = Effort(epochs=40, rounds=100), Effort(epochs=10, rounds=40)
 
 
-def tell_story(
+def run_demo(
     effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None
 ) -> bool:
     """Run the demo and print it to ``out``; return whether the network reaches its accuracy.

@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.errors import ShapeError
-from letir.numpy.making import arange
+from letir.numpy.array_creation import arange
 
 
 def _tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.numpy.making import array
+from letir.numpy.array_creation import array
 from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.stand_ins import stand_in_of
 

@@ -19,8 +19,8 @@ from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
-from letir.executor.outside.earlier_changes import items_of, new_changes
-from letir.executor.outside.iterators import StateMatters, is_same, run_watching_iterators
+from letir.executor.external_state.earlier_changes import items_of, new_changes
+from letir.executor.external_state.iterators import ReadsOwnChanges, is_same, run_watching_iterators
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.plan_making import (
     PLAIN_TYPES,
@@ -67,13 +67,13 @@ def _has_position(holder: Any, earlier: Any) -> bool:
 # ---- variables, attributes and containers ----
 
 
-class ReadStateChanged(StateMatters):
+class ReadStateChanged(ReadsOwnChanges):
     """Raised for a function that changes what it reads: its other plans have read it, too."""
 
     letir_drops_plans = True
 
 
-class OtherPlansRead(StateMatters):
+class OtherPlansRead(ReadsOwnChanges):
     """Raised for a function that changes what its other plans may read: they are made again."""
 
     letir_drops_plans = True
@@ -293,7 +293,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
         executor.why_python = str(error)
     message = str(error).partition("\n")[0]
     _LOG.info("%s: called as Python from now on: %s", executor_name(executor.f), message)
-    raise StateMatters
+    raise ReadsOwnChanges
 
 
 def is_final(f: Any, error: Exception) -> bool:

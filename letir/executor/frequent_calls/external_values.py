@@ -47,7 +47,7 @@ _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 
 @frozen(eq=False)
-class OutsideValues:
+class ExternalValues:
     """The values that a function without effects reads from outside.
 
     ``places``: (namespace, name, value) of each global number or text, and (cell, None, value) of
@@ -62,7 +62,7 @@ class OutsideValues:
     uses_scipy: bool
 
 
-def values_read(f: Any) -> OutsideValues | None:
+def values_read(f: Any) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
@@ -100,7 +100,7 @@ def values_read(f: Any) -> OutsideValues | None:
             return None
     read = [value for code in (codes if uses_scipy else ()) for value in _values_in_code(*code)]
     is_complete = not any(isinstance(value, ModuleType) for value in read)
-    return OutsideValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
+    return ExternalValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
 
 
 def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.plan.generated_calls import GeneratedCall, shortest_time
 from letir.plan.plan import Miss
-from letir.plan.whole_calls import WholeCall, shortest_time
 from letir.testing import assert_same
 
 X = np.array([0.5, 1.5, 2.5])
@@ -19,7 +19,7 @@ POSITIVE = np.array([[2.0, 0.5, 0.25], [0.5, 3.0, 0.0], [0.25, 0.0, 1.0]])
 @pytest.fixture(autouse=True)
 def plans_are_fastest(monkeypatch):
     """Functions of Python's numbers, which are as fast as their plans, are not called as Python."""
-    monkeypatch.setattr(WholeCall, "shortest_time", lambda *_: 0)
+    monkeypatch.setattr(GeneratedCall, "shortest_time", lambda *_: 0)
 
 
 def warmed(f, *args):
@@ -423,6 +423,6 @@ def test_a_call_without_arguments_is_one_function():
 
 def test_a_call_during_which_another_process_runs_is_not_the_only_one_timed(monkeypatch):
     moments = accumulate([0, 5_000_000, *[100] * 20])  # nanoseconds; the first call is interrupted
-    monkeypatch.setattr("letir.plan.whole_calls.time.perf_counter_ns", lambda: next(moments))
+    monkeypatch.setattr("letir.plan.generated_calls.time.perf_counter_ns", lambda: next(moments))
 
     assert shortest_time(lambda args, kwargs: None, (), {}) == 100
