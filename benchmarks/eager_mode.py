@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.harness import Effort, across_sizes, unit
+from benchmarks.harness import DemoSettings, across_sizes, unit
 from benchmarks.peers import installed
 from benchmarks.workloads import arrays, chain_sum
 from letir import Variable
@@ -23,7 +23,7 @@ def value_and_gradient(n: int, x: np.ndarray, y: np.ndarray) -> tuple:
     return out.data, x.grad.data
 
 
-def tiny(effort: Effort) -> str:
+def tiny(effort: DemoSettings) -> str:
     """The cost of value and gradient for each of 1,000 operations."""
     return f"{alternating([letir_tiny])[0]:.0f} u"
 
@@ -36,7 +36,7 @@ def letir_tiny() -> tuple:
 def tiny_compared_with(peer: str):
     """A figure: the cost of a peer, and the ratio of letir's cost to it."""
 
-    def figure(effort: Effort) -> str:
+    def figure(effort: DemoSettings) -> str:
         ours, cost = alternating([letir_tiny, PEERS[peer]()])
         return f"{cost:.0f} u, letir / {peer} = {ours / cost:.2f}"
 
@@ -84,7 +84,7 @@ def torch_tiny():
 PEERS = {"autograd": autograd_tiny, "torch": torch_tiny}
 
 
-def long_history(effort: Effort) -> str:
+def long_history(effort: DemoSettings) -> str:
     """The cost of backward per node of a history, at each length."""
 
     def prepare(n, size):
@@ -94,7 +94,7 @@ def long_history(effort: Effort) -> str:
     return across_sizes(effort, Variable.backward, prepare)
 
 
-def long_record(effort: Effort) -> str:
+def long_record(effort: DemoSettings) -> str:
     """The cost of recording per node of a history, at each length, beyond NumPy's."""
 
     def prepare(n, size):

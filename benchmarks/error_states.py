@@ -6,7 +6,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks import numpy_programs
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from tests.programs.table import Program
 
 
@@ -56,7 +56,7 @@ FUNCTIONS: tuple[tuple[Callable, Callable], ...] = (
 )
 
 
-def compared_with_numpy(effort: Effort) -> str:
+def compared_with_numpy(effort: DemoSettings) -> str:
     """The ratio of each function, in the order of ``FUNCTIONS``."""
     rounds = effort.sizes[0][1]
     programs = [Program(f, arguments, None, False, "") for f, arguments in FUNCTIONS]

@@ -10,7 +10,7 @@ import numpy
 from attrs import define, field
 
 from benchmarks import processes
-from benchmarks.harness import Effort, Skipped, across_sizes, unit
+from benchmarks.harness import DemoSettings, Skipped, across_sizes, unit
 from benchmarks.peers import installed
 from benchmarks.programs import program
 from benchmarks.workloads import arrays, chain_sum, plain
@@ -39,12 +39,12 @@ def differentiated(n: int, size: int) -> tuple[Lambda]:
     return (value_and_grad(program(n, size, chain_sum)),)
 
 
-def pipeline(effort: Effort) -> str:
+def pipeline(effort: DemoSettings) -> str:
     """The cost of all passes, per bind of the input program."""
     return across_sizes(effort, optimize_program, lambda n, size: (program(n, size, chain_sum),))
 
 
-def slowest_pass(effort: Effort) -> str:
+def slowest_pass(effort: DemoSettings) -> str:
     """The cost of the slowest pass, per bind of its input, for a program of value and gradient."""
     (n, rounds), costs = effort.sizes[0], {}
     for size in range(5, 5 + rounds):
@@ -73,7 +73,7 @@ class Passes:
 # ---- plans ----
 
 
-def slots(effort: Effort) -> str:
+def slots(effort: DemoSettings) -> str:
     """The cost of running a plan, per bind, beyond the NumPy call."""
 
     def prepare(n, size):
@@ -84,13 +84,13 @@ def slots(effort: Effort) -> str:
     return across_sizes(effort, lambda plan, leaves: plan.run(leaves), prepare, floor=plain)
 
 
-def warm_call(effort: Effort) -> str:
+def warm_call(effort: DemoSettings) -> str:
     """The cost of calling a compiled function of one operation, beyond the operation itself."""
     fast, x = jit(numpy.sin), numpy.ones(4)
     return f"{call_cost(fast, x, numpy.sin, x):.1f} u"
 
 
-def jax_warm_call(effort: Effort) -> str:
+def jax_warm_call(effort: DemoSettings) -> str:
     jax, jnp = installed("jax"), installed("jax.numpy")
     x = jnp.ones(4)
     # nothing is subtracted: an operation of JAX is itself such a call
@@ -140,7 +140,7 @@ def start() -> tuple:
     return numpy.linspace(-1.0, 1.0, 4), numpy.linspace(-0.5, 1.0, 16).reshape(4, 4), 1.5, 0.25
 
 
-def first_call(effort: Effort) -> str:
+def first_call(effort: DemoSettings) -> str:
     """The first call of value and gradient of a long Python loop: record, compile, run."""
     fast = jit(value_and_grad(partial(rk4, numpy, RK4_STEPS), argnums=(0, 1, 2, 3)))
     return f"{cpu_seconds(lambda: fast(*start())):.1f} s"
@@ -156,7 +156,7 @@ jax.block_until_ready(fast(*start()))
 """
 
 
-def jax_first_call(effort: Effort) -> str:
+def jax_first_call(effort: DemoSettings) -> str:
     return f"{processes.seconds(JAX_FIRST_CALL, 'import numpy', 1):.0f} s"
 
 
@@ -197,7 +197,7 @@ def hand_written_rnn(w, u, b, xs) -> tuple:
     return total, (dw, du, db, dxs)
 
 
-def scan_per_step(effort: Effort) -> str:
+def scan_per_step(effort: DemoSettings) -> str:
     """Value and gradient of a scan under jit, per step, beyond the NumPy calls."""
     from_letir = installed("letir")
     rnn = partial(scanned_rnn, numpy, from_letir.scan)
@@ -211,7 +211,7 @@ def scan_per_step(effort: Effort) -> str:
     return f"{median(found):.1f} u"
 
 
-def jax_scan_per_step(effort: Effort) -> str:
+def jax_scan_per_step(effort: DemoSettings) -> str:
     """The full time per step in JAX, which calls no NumPy functions to be subtracted."""
     jax, jnp = installed("jax"), installed("jax.numpy")
     jax.config.update("jax_enable_x64", True)
@@ -230,7 +230,7 @@ def jax_scan_per_step(effort: Effort) -> str:
     return f"{median(found):.1f} u"
 
 
-def loop_sizes(effort: Effort) -> str:
+def loop_sizes(effort: DemoSettings) -> str:
     """The binds of value and gradient of a scan and of a fori_loop, for any trip count."""
     lt, found = installed("letir"), []
     for trips in TRIPS:

@@ -26,14 +26,14 @@ class Skipped(Exception):
 
 
 @frozen
-class Effort:
+class DemoSettings:
     """Program sizes, and the number of rounds at each."""
 
     sizes: tuple[tuple[int, int], ...]  # (operations, rounds)
 
 
-FULL = Effort(((10_000, 15), (100_000, 5), (1_000_000, 3)))
-SHORT = Effort(((10_000, 7),))
+FULL = DemoSettings(((10_000, 15), (100_000, 5), (1_000_000, 3)))
+SHORT = DemoSettings(((10_000, 7),))
 
 
 def unit() -> float:
@@ -76,7 +76,7 @@ def per_op(
 
 
 def across_sizes(
-    effort: Effort, run: Callable, prepare: Callable, floor: Callable | None = None
+    effort: DemoSettings, run: Callable, prepare: Callable, floor: Callable | None = None
 ) -> str:
     """The cost per operation in u at each size, and the drift from the first size to the last."""
     found = [(n, per_op(run, prepare, n, rounds, floor)) for n, rounds in effort.sizes]

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy
 
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
 from letir import run_forward, to_source, trace, value_and_grad
 
@@ -44,7 +44,7 @@ def functional_updates(x, v):
     return x
 
 
-def letir_updates(effort: Effort) -> str:
+def letir_updates(effort: DemoSettings) -> str:
     x, v = numpy.zeros(SIZE), numpy.float64(3.0)
     program = trace(updates, x, v, abstract=True)
     copying = seconds(partial(functional_updates, x, v), 1)
@@ -52,7 +52,7 @@ def letir_updates(effort: Effort) -> str:
     return f"{replayed / copying:.3f} x"
 
 
-def numpy_updates(effort: Effort) -> str:
+def numpy_updates(effort: DemoSettings) -> str:
     x, v = numpy.zeros(SIZE), numpy.float64(3.0)
     copying = seconds(partial(functional_updates, x, v), 1)
     return f"{seconds(partial(updates, x, v), 7) / copying:.3f} x"
@@ -80,18 +80,18 @@ def rnn_program():
     return trace(value_and_grad(partial(rnn, numpy), (0, 1, 2, 3)), *rnn_arguments())
 
 
-def letir_rnn(effort: Effort) -> str:
+def letir_rnn(effort: DemoSettings) -> str:
     program, args = rnn_program(), rnn_arguments()
     return f"{seconds(partial(run_forward, program, *args), 7) * 1e3:.0f} ms"
 
 
-def generated_rnn(effort: Effort) -> str:
+def generated_rnn(effort: DemoSettings) -> str:
     made: dict = {}
     exec(compile(to_source(rnn_program()), "rnn", "exec"), made)
     return f"{seconds(partial(made['f'], *rnn_arguments()), 7) * 1e3:.0f} ms"
 
 
-def autograd_rnn(effort: Effort) -> str:
+def autograd_rnn(effort: DemoSettings) -> str:
     autograd, np = installed("autograd"), installed("autograd.numpy")
     gradient = autograd.value_and_grad(partial(rnn, np), (0, 1, 2, 3))
     return f"{seconds(partial(gradient, *rnn_arguments()), 3) * 1e3:.0f} ms"

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.harness import Effort, Skipped
+from benchmarks.harness import DemoSettings, Skipped
 from benchmarks.peers import installed
 from letir import jacrev
 
@@ -47,7 +47,7 @@ def seconds(call: Callable) -> float:
     return time.perf_counter() - start
 
 
-def letir_jacobian(effort: Effort, size: int = SIZE) -> str:
+def letir_jacobian(effort: DemoSettings, size: int = SIZE) -> str:
     """letir's median time as a multiple of JAX's, in alternating calls, and in milliseconds."""
     own, rounds = letir_call(size), effort.sizes[0][1]
     own()
@@ -61,7 +61,7 @@ def letir_jacobian(effort: Effort, size: int = SIZE) -> str:
     return f"{ratio:.2f} x JAX; {median([a for a, _ in pairs]) * 1e3:.0f} ms"
 
 
-def jax_jacobian(effort: Effort, size: int = SIZE) -> str:
+def jax_jacobian(effort: DemoSettings, size: int = SIZE) -> str:
     """The median of JAX's time in milliseconds."""
     call = jax_call(size)
     call()

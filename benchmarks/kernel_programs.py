@@ -17,7 +17,7 @@ import numpy
 from attrs import frozen
 
 import letir
-from benchmarks.harness import Effort, Skipped, pin_to_one_core
+from benchmarks.harness import DemoSettings, Skipped, pin_to_one_core
 from benchmarks.kernel_workloads import WORKLOADS, Workload
 from benchmarks.peers import installed
 
@@ -185,10 +185,10 @@ def targets(workload: Workload) -> str:
     return str(Figures(*workload.targets))
 
 
-def figure(workload: Workload, name: str) -> Callable[[Effort], str]:
+def figure(workload: Workload, name: str) -> Callable[[DemoSettings], str]:
     """The figures of one side, measured with all others."""
 
-    def measure(effort: Effort) -> str:
+    def measure(effort: DemoSettings) -> str:
         return str(measured(workload, effort.sizes[0][1], tuple(SIDES))[name])
 
     return measure

@@ -15,7 +15,7 @@ from statistics import median
 import numpy
 from attrs import frozen
 
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
 from letir import run_forward, trace, value_and_grad
 
@@ -215,10 +215,10 @@ def torch_ratio(model: Model, rounds: int) -> float:
     return ratio(forward, gradient, rounds)
 
 
-def figure(of: Callable, models: dict[str, Callable]) -> Callable[[Effort], str]:
+def figure(of: Callable, models: dict[str, Callable]) -> Callable[[DemoSettings], str]:
     """A figure: the ratio of each model, labelled by its key."""
 
-    def measure(effort: Effort) -> str:
+    def measure(effort: DemoSettings) -> str:
         rounds = effort.sizes[0][1]
         found = {name: of(model(), rounds) for name, model in models.items()}
         return ", ".join(f"{value:.1f}{name}" for name, value in found.items())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
 from letir import nn, trace, value_and_grad
 
@@ -30,12 +30,12 @@ def milliseconds(run: Callable, rounds: int) -> float:
     return min(found)
 
 
-def both(forward: Callable, gradient: Callable, effort: Effort) -> str:
+def both(forward: Callable, gradient: Callable, effort: DemoSettings) -> str:
     rounds = 8 * effort.sizes[0][1] + 1
     return f"{milliseconds(forward, rounds):.1f}, {milliseconds(gradient, rounds):.1f} ms"
 
 
-def convolution(effort: Effort) -> str:
+def convolution(effort: DemoSettings) -> str:
     x, w = operands()
     forward = trace(lambda x, w: nn.conv2d(x, w, padding=1), x, w)
     gradient = value_and_grad(
@@ -44,7 +44,7 @@ def convolution(effort: Effort) -> str:
     return both(lambda: forward(x, w), lambda: gradient(x, w), effort)
 
 
-def torch_convolution(effort: Effort) -> str:
+def torch_convolution(effort: DemoSettings) -> str:
     torch = installed("torch")
     conv2d = torch.nn.functional.conv2d
     x, w = (torch.from_numpy(a).requires_grad_() for a in operands())

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 from attrs import frozen
 
-from benchmarks.harness import ROOT, Effort, pin_to_one_core
+from benchmarks.harness import ROOT, DemoSettings, pin_to_one_core
 from letir import jit
 from tests.programs.table import PROGRAMS, Program
 
@@ -38,7 +38,7 @@ class Ratio:
         return f"{self.ratio:6.2f}  {times}  {self.name}"
 
 
-def compared_with_numpy(effort: Effort) -> str:
+def compared_with_numpy(effort: DemoSettings) -> str:
     """The median of the ratios, the share of the programs slower than NumPy, and the worst."""
     found = ratios(rounds=effort.sizes[0][1])
     worst = ", ".join(f"{r.ratio:.1f} {r.name}" for r in found[-3:][::-1])

@@ -3,7 +3,7 @@
 import importlib
 from functools import partial
 
-from benchmarks.harness import Effort, Skipped, per_op
+from benchmarks.harness import DemoSettings, Skipped, per_op
 from benchmarks.workloads import arrays, chain, chain_sum
 
 OPERATIONS, ROUNDS = 1000, 5  # fewer than for letir: peers are slow and not linear
@@ -30,7 +30,7 @@ def jaxpr(n: int, size: int, function=chain):
     return jax.make_jaxpr(partial(function, jnp, n))(*arrays(size))
 
 
-def jax_tracing(effort: Effort) -> str:
+def jax_tracing(effort: DemoSettings) -> str:
     jax, jnp = installed("jax"), installed("jax.numpy")
 
     def run(f, *args):
@@ -39,7 +39,7 @@ def jax_tracing(effort: Effort) -> str:
     return cost(run, lambda n, size: (partial(chain, jnp, n), *arrays(size)))
 
 
-def jax_differentiating(effort: Effort) -> str:
+def jax_differentiating(effort: DemoSettings) -> str:
     jax, core = installed("jax"), installed("jax.extend.core")
 
     def run(program, *args):
@@ -48,7 +48,7 @@ def jax_differentiating(effort: Effort) -> str:
     return cost(run, lambda n, size: (jaxpr(n, size, chain_sum), *arrays(size)))
 
 
-def jax_printing(effort: Effort) -> str:
+def jax_printing(effort: DemoSettings) -> str:
     return cost(str, lambda n, size: (jaxpr(n, size),))
 
 
@@ -67,12 +67,12 @@ def fixed(torch, n: int):
     return lambda x, y: chain(torch, n, x, y)
 
 
-def fx_tracing(effort: Effort) -> str:
+def fx_tracing(effort: DemoSettings) -> str:
     torch, fx = installed("torch"), installed("torch.fx")
     return cost(fx.symbolic_trace, lambda n, size: (fixed(torch, n),))
 
 
-def fx_replaying(effort: Effort) -> str:
+def fx_replaying(effort: DemoSettings) -> str:
     torch, fx = installed("torch"), installed("torch.fx")
 
     def floor(n, size):
@@ -84,9 +84,9 @@ def fx_replaying(effort: Effort) -> str:
     return cost(run, fx_module, floor)
 
 
-def fx_printing(effort: Effort) -> str:
+def fx_printing(effort: DemoSettings) -> str:
     return cost(lambda program, *_: str(program.graph), fx_module)
 
 
-def fx_checking(effort: Effort) -> str:
+def fx_checking(effort: DemoSettings) -> str:
     return cost(lambda program, *_: program.graph.lint(), fx_module)

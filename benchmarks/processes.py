@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from benchmarks.harness import ROOT, Effort, fresh_process
+from benchmarks.harness import ROOT, DemoSettings, fresh_process
 
 REPEATS = 7
 TIMER = """
@@ -47,7 +47,7 @@ def readme_example() -> str:
     return text.split("```python\n")[1].split("```")[0]
 
 
-def first_gradient(effort: Effort) -> str:
+def first_gradient(effort: DemoSettings) -> str:
     example = readme_example()
     code = f"with contextlib.redirect_stdout(io.StringIO()):\n    exec({example!r}, {{}})"
     return f"{seconds(code, 'import contextlib, io, numpy') * 1e3:.0f} ms"
@@ -66,7 +66,7 @@ jax.grad(loss)(w, x, y).block_until_ready()
 """
 
 
-def jax_first_gradient(effort: Effort) -> str:
+def jax_first_gradient(effort: DemoSettings) -> str:
     return f"{seconds(JAX_EXAMPLE, repeats=3) * 1e3:.0f} ms"
 
 
@@ -98,7 +98,7 @@ torch.exp(torch.tanh(x[:9]))
 """
 
 
-def program_memory(effort: Effort) -> str:
+def program_memory(effort: DemoSettings) -> str:
     return f"{fresh_process(MEMORY + PROGRAM_MEMORY):.0f} bytes"
 
 
@@ -132,7 +132,7 @@ jax.jit(jax.grad(partial(chain_sum, jax.numpy, 100_000)))(*arrays(4)).block_unti
 
 
 def long_gradient(package: str, code: str):
-    def figure(effort: Effort) -> str:
+    def figure(effort: DemoSettings) -> str:
         return f"{seconds(code, LONG.format(package=package), repeats=1):.1f} s"
 
     return figure

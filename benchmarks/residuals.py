@@ -13,7 +13,7 @@ from functools import partial
 import numpy
 from attrs import frozen
 
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
 from letir import differentiate, explain_residuals, trace
 
@@ -172,7 +172,7 @@ def torch_bytes(name: str) -> tuple[int, int]:
 def figure(measure: Callable[..., tuple[int, int]], *args):
     """A figure: the results of ``measure`` on every model, in KiB."""
 
-    def taken(effort: Effort) -> str:
+    def taken(effort: DemoSettings) -> str:
         return ", ".join(f"{name} {kib(*measure(name, *args))}" for name in MODELS)
 
     return taken

@@ -20,7 +20,7 @@ from benchmarks import (
     residuals,
     small_functions,
 )
-from benchmarks.harness import Effort, Skipped
+from benchmarks.harness import DemoSettings, Skipped
 from benchmarks.kernel_workloads import WORKLOADS
 
 
@@ -31,10 +31,10 @@ class Row:
     name: str
     title: str
     target: str
-    measure: Callable[[Effort], str]
-    peer_figures: dict[str, Callable[[Effort], str]] = field(factory=dict)
+    measure: Callable[[DemoSettings], str]
+    peer_figures: dict[str, Callable[[DemoSettings], str]] = field(factory=dict)
 
-    def cells(self, effort: Effort) -> tuple[str, str, str, str]:
+    def cells(self, effort: DemoSettings) -> tuple[str, str, str, str]:
         """Title, target, letir's figure and the peers' figures, measured now."""
         others = [f"{name} {taken(measure, effort)}" for name, measure in self.peer_figures.items()]
         return (self.title, self.target, taken(self.measure, effort), ", ".join(others))
@@ -45,7 +45,7 @@ def markdown(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
+def taken(measure: Callable[[DemoSettings], str], effort: DemoSettings) -> str:
     """A figure, or the reason why it cannot be measured."""
     try:
         return measure(effort)

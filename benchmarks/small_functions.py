@@ -12,7 +12,7 @@ from types import ModuleType
 
 import numpy as np
 
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
 from letir import grad
 
@@ -101,12 +101,12 @@ FUNCTIONS: dict[Callable, object] = {
 }
 
 
-def small_gradients(effort: Effort) -> str:
+def small_gradients(effort: DemoSettings) -> str:
     """The times of a call, the shortest and the longest."""
     return _range([cost for (cost,) in costs([(np, grad)])])
 
 
-def compared_with_autograd(effort: Effort) -> str:
+def compared_with_autograd(effort: DemoSettings) -> str:
     """autograd's times, and letir's relative to them."""
     peer = installed("autograd.numpy"), installed("autograd").grad
     found = costs([(np, grad), peer])

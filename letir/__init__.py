@@ -162,7 +162,7 @@ _LATE_BOUND = {
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),
-        *("ask_python", "call_once_as_python", "state_kept_by"),
+        *("retry_as_python", "retry_once_as_python", "replay_and_compare_state"),
         *("warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
@@ -179,7 +179,7 @@ _LATE_BOUND = {
         *("bound_executor", "call_of_objects", "call_on_first", "holds_attributes_only"),
     ),
     "executor.kernels.plan_kernels": ("kernel_lines", "plan_kernels"),
-    "executor.plan_limits": ("limits_plans",),
+    "executor.plan_limits": ("exceeds_plan_limit",),
     "executor.plan_memory": ("plan_memory",),
     "executor.plan_profile": ("plan_profile",),
     "executor.profiling": ("profiled_plan",),
@@ -258,7 +258,7 @@ _LATE_BOUND = {
     "executor.external_state.changes": (
         *(
             "call_as_python",
-            "call_once_as_python",
+            "retry_once_as_python",
             "generator_position",
             "refuse_changes",
             "refuse_changes_of",

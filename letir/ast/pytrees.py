@@ -85,12 +85,12 @@ class Text(str):
     __slots__ = ()
 
 
-def _text_alone(text: Any) -> tuple[tuple, Any, tuple]:
+def _flatten_text(text: Any) -> tuple[tuple, Any, tuple]:
     """(children, metadata, entries) of a ``Text``, as optree asks for them."""
     return (), str(text), ()
 
 
-optree.register_pytree_node(Text, _text_alone, lambda text, _: text, namespace=NAMESPACE)  # type: ignore
+optree.register_pytree_node(Text, _flatten_text, lambda text, _: text, namespace=NAMESPACE)  # type: ignore
 
 
 def with_texts(tree: Any) -> Any:

@@ -28,7 +28,7 @@ _TYPE = re.compile(TYPE)
 _LIKE_A_TYPE = re.compile(r"\s*[a-z]+\d*\*?\s*\[.*")  # also without its end, or malformed
 
 
-def function_in(place: str) -> Callable:
+def load_function(place: str) -> Callable:
     """The function named by ``file.py:name`` or ``module:name``; the module is run."""
     file, _, name = place.rpartition(":")
     module = _module_in(place, file)

@@ -24,7 +24,7 @@ from letir import (
     value_and_grad,
 )
 from letir.cli.command_arguments import (
-    function_in,
+    load_function,
     parse_argument,
     parse_traced_argument,
     size_argument,
@@ -71,7 +71,7 @@ def tune_command(options: argparse.Namespace) -> int:
 
 def trace_command(options: argparse.Namespace) -> int:
     """Record a function of a Python file, and print its program, or save it."""
-    function = function_in(options.function)
+    function = load_function(options.function)
     program = trace(function, *traced_arguments(function, options.arg))
     write_program(program, options.output)
     print_result(program, options.output)
@@ -89,7 +89,7 @@ def import_command(options: argparse.Namespace) -> int:
 
 def export_command(options: argparse.Namespace) -> int:
     """Make an ONNX model of a program."""
-    program = program_in(options.file, options)
+    program = load_program(options.file, options)
     model = letir.onnx.export(program, options.output, opset=options.opset or letir.onnx.OPSET)
     print(
         f"{options.output}: {describe_program(program)}, {counted_text(model.graph.node, 'node')}"
@@ -100,11 +100,11 @@ def export_command(options: argparse.Namespace) -> int:
 def show_command(options: argparse.Namespace) -> int:
     """Print a program."""
     if options.listing:
-        print_program(program_in(options.file, options).listing().rstrip())
+        print_program(load_program(options.file, options).listing().rstrip())
     elif options.full:
-        print_program(dumps(program_in(options.file, options)))
+        print_program(dumps(load_program(options.file, options)))
     else:
-        print_program(str(content_of(options.file, options)))
+        print_program(str(load_content(options.file, options)))
     return 0
 
 
@@ -119,10 +119,10 @@ def view_command(options: argparse.Namespace) -> int:
                 f"{name} is a function: --size is for ONNX models\n"
                 "  write the numbers into its types, as in --arg 'float64[8, 3]'"
             )
-        shown, title = function_in(name), name.rpartition(":")[2]
+        shown, title = load_function(name), name.rpartition(":")[2]
         args = traced_arguments(shown, options.arg)
     else:
-        shown = check(letir.onnx.load(name, sizes=sizes)) if sizes else content_of(name, options)
+        shown = check(letir.onnx.load(name, sizes=sizes)) if sizes else load_content(name, options)
         args = list(map(parse_traced_argument, options.arg))
     path = options.output or f"{title}.html"
     page = letir.viz.explorer(shown, *args, gradient=not options.no_gradient, title=title)
@@ -133,14 +133,14 @@ def view_command(options: argparse.Namespace) -> int:
 
 def check_command(options: argparse.Namespace) -> int:
     """Check that a file holds a well-formed program."""
-    program = program_in(options.file, options)  # which checks it, for all commands
+    program = load_program(options.file, options)  # which checks it, for all commands
     print(f"{options.file}: well-formed, {describe_program(program)}")
     return 0
 
 
 def run_command(options: argparse.Namespace) -> int:
     """Replay a program on arrays."""
-    program = program_in(options.file, options)
+    program = load_program(options.file, options)
     paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
     results = run_flat(program, list(map(parse_argument, options.arg)))
     for path, result in zip(paths, results, strict=False):
@@ -153,7 +153,7 @@ def run_command(options: argparse.Namespace) -> int:
 def grad_command(options: argparse.Namespace) -> int:
     """Differentiate a program, and print its gradient program, or save it."""
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
-    program = program_in(options.file, options)
+    program = load_program(options.file, options)
     if is_onnx(options.file) and [arg.type.shape for arg in program.ret.args] != [()]:
         program = letir.onnx.weighted_sum(program)
     slope = (value_and_grad if options.value else grad)(program, argnums)
@@ -173,13 +173,13 @@ def gradient_names(program: Lambda, slope: Lambda, options: argparse.Namespace) 
 
 def optimize_command(options: argparse.Namespace) -> int:
     """Run the optimising passes, and say what each of them changed, if the result is saved."""
-    program, steps = program_in(options.file, options), []
+    program, steps = load_program(options.file, options), []
 
     def note(*step) -> None:
         steps.append(PassReport.from_programs(*step))
 
     if options.passes:
-        optimized = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
+        optimized = run_pipeline(tuple(map(find_pass, options.passes)), program, observe=note)
     else:
         optimized = optimize_program(program, exact=options.exact, observe=note)
     write_program(optimized, options.output)  # which may fail, before anything is printed
@@ -192,14 +192,14 @@ def optimize_command(options: argparse.Namespace) -> int:
 
 def diff_command(options: argparse.Namespace) -> int:
     """Show two programs side by side, aligned."""
-    print(diff(program_in(options.first, options), program_in(options.second, options)))
+    print(diff(load_program(options.first, options), load_program(options.second, options)))
     return 0
 
 
 # ---- files, passes and arguments ----
 
 
-def pass_named(name: str) -> Callable:
+def find_pass(name: str) -> Callable:
     """The pass of this name."""
     if name not in passes.__all__ or name in NO_PASSES:
         names = ", ".join(sorted(set(passes.__all__) - NO_PASSES))
@@ -207,7 +207,7 @@ def pass_named(name: str) -> Callable:
     return getattr(passes, name)
 
 
-def content_of(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient:
+def load_content(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient:
     """The program or Gradient in a file, or the program of an ONNX model, checked."""
     if is_onnx(path):
         return check(letir.onnx.load(path))
@@ -219,11 +219,11 @@ def content_of(path: str, limits: argparse.Namespace) -> Lambda | letir.Gradient
     return load(path, max_bytes=limits.max_bytes, max_text_bytes=limits.max_text_bytes)
 
 
-def program_in(path: str, limits: argparse.Namespace) -> Lambda:
+def load_program(path: str, limits: argparse.Namespace) -> Lambda:
     """The program in a file, or of an ONNX model. Raises LetirError for a Gradient, which is two
     programs.
     """
-    program = content_of(path, limits)
+    program = load_content(path, limits)
     if not isinstance(program, Lambda):
         raise LetirError(
             f"{path} holds a {type(program).__name__}: only `letir show` takes one\n"

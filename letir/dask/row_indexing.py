@@ -8,7 +8,14 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.terms import Bind
 from letir.ast.types import ArrayType
-from letir.dask.row_rule import SUM, Axes, RowRule, Split, broadcast_row_axes, with_row_count
+from letir.dask.row_rule import (
+    SUM,
+    Axes,
+    RowRule,
+    SplitOperands,
+    broadcast_row_axes,
+    with_row_count,
+)
 from letir.ops.indexing.index_expressions import group_parts, indexed_shape
 
 
@@ -24,7 +31,7 @@ def _entries_by_axis(item: Any, ndim: int) -> list | None:
     return [part for part in parts if part is not None]
 
 
-def _rows_of(aval: ArrayType, axis: int, item: Any, arrays: Sequence, split: Split) -> Any:
+def _rows_of(aval: ArrayType, axis: int, item: Any, arrays: Sequence, split: SplitOperands) -> Any:
     """(the axes that index arrays need, which of them number the rows) if an index of an array
     of ``aval`` selects among the elements of each row; else None.
     """
@@ -51,7 +58,7 @@ def _rows_of(aval: ArrayType, axis: int, item: Any, arrays: Sequence, split: Spl
     return broadcast and (broadcast[0], (which,))
 
 
-def index_rule(bind: Bind, split: Split) -> RowRule | None:
+def index_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """``x[item]``: elements of each row, or of a whole array for rows of indices."""
     x, *arrays = bind.args
     item, axis = bind.attrs["item"], split.axes[0]
@@ -83,7 +90,7 @@ def _part_axis(aval: ArrayType, axes: Axes, item: Any, arrays: Sequence, count: 
     return places[0] if len(places) == 1 else None
 
 
-def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
+def index_write_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """``x[item] = new`` and ``x[item] += new`` in each row."""
     x, new, *arrays = bind.args
     item, axis = bind.attrs["item"], split.axes[0]
@@ -104,7 +111,7 @@ def index_write_rule(bind: Bind, split: Split) -> RowRule | None:
     return RowRule(needed, numbers=tuple([2 + i for i in rows[1]]))
 
 
-def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
+def assemble_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """The sum of parts in zeros: parts of rows, or rows of parts at places in a whole array."""
     shape, parts = bind.attrs["shape"], group_parts(bind.attrs["items"], bind.args)
     aval = bind.binders[0].type
@@ -124,7 +131,7 @@ def assemble_rule(bind: Bind, split: Split) -> RowRule | None:
     return _rule_of_added_rows(split, aval, parts)
 
 
-def _rule_of_added_rows(split: Split, aval: ArrayType, parts: list) -> RowRule | None:
+def _rule_of_added_rows(split: SplitOperands, aval: ArrayType, parts: list) -> RowRule | None:
     """The rule for rows of parts that are added at places in a whole array."""
     needed: list = []
     for item, _, arrays in parts:

@@ -18,7 +18,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.dask.row_rule import Partial, RowRule, Split, attrs_for, with_row_count
+from letir.dask.row_rule import Partial, RowRule, SplitOperands, attrs_for, with_row_count
 from letir.dask.row_rules import is_masked_mean, repeats_value, rule_for
 
 MIXED = -1  # the axis of arrays that are split in another way
@@ -164,10 +164,10 @@ class Partition:
             return None, 0
         (count,) = sure or maybe
         axes = tuple([place.axis if place.count == count else None for place in places])
-        result = rule_for(bind, Split(axes, count, self.values))
+        result = rule_for(bind, SplitOperands(axes, count, self.values))
         if result is None and sure:  # with the repeated values as whole ones
             axes = tuple([a if not p.repeats else None for a, p in zip(axes, places, strict=True)])
-            result = rule_for(bind, Split(axes, count, self.values))
+            result = rule_for(bind, SplitOperands(axes, count, self.values))
         return result, count
 
     def _repeating(self, bind: Bind) -> tuple[RowRule | None, int]:

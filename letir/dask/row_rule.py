@@ -12,7 +12,7 @@ Axes = tuple[int | None, ...]
 
 
 @frozen
-class Split:
+class SplitOperands:
     """The operands of a bind. ``axes``: the axis along which each is split, or None; ``count``: the
     rows of all blocks together; ``values``: the elements of constants.
     """

@@ -21,7 +21,7 @@ from letir.dask.row_rule import (
     SUM,
     Partial,
     RowRule,
-    Split,
+    SplitOperands,
     attrs_for,
     broadcast_row_axes,
     operand_types,
@@ -31,14 +31,14 @@ from letir.errors import LetirError
 from letir.kernels.reduction_forms import is_mean
 
 
-def rule_for(bind: Bind, split: Split) -> RowRule | None:
+def rule_for(bind: Bind, split: SplitOperands) -> RowRule | None:
     """The rule of a bind for these operands, None if it has none."""
     op, types = bind.op, [arg.type for arg in bind.args]
     if op.effect or op.random or op.holds_lambdas or not all(type(t) is ArrayType for t in types):
         return None
     if "shape" in bind.attrs and bind.attrs["shape"] is None:
         return None
-    rule = _rule_named(op.name) or (_elementwise if op.elementwise else None)
+    rule = _rule_named(op.name) or (_elementwise_rule if op.elementwise else None)
     result = None if rule is None else rule(bind, split)
     if result is None or result.combine is not None:
         return result
@@ -53,7 +53,7 @@ def _rule_named(name: str) -> Callable | None:
     return _RULES.get(name)
 
 
-def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...] | None:
+def _axes_of_results(bind: Bind, split: SplitOperands, rule: RowRule) -> tuple[int, ...] | None:
     """The axis of rows of each result: the axis that is longer for operands with one more row."""
     more = split.count + 1
     avals = [
@@ -80,13 +80,13 @@ def _axes_of_results(bind: Bind, split: Split, rule: RowRule) -> tuple[int, ...]
 # ---- operands that are broadcast ----
 
 
-def _elementwise(bind: Bind, split: Split) -> RowRule | None:
+def _elementwise_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """An elementwise operation on operands that are broadcast."""
     broadcast = broadcast_row_axes(operand_types(bind), split.axes, split.count)
     return broadcast and RowRule(broadcast[0])
 
 
-def _in_sorted(bind: Bind, split: Split, place: int) -> RowRule | None:
+def _searchsorted_rule(bind: Bind, split: SplitOperands, place: int) -> RowRule | None:
     """A search for the elements of the operand at ``place``, which is split, in the other one."""
     others = [axis for i, axis in enumerate(split.axes) if i != place]
     if any(axis is not None for axis in others) or split.axes[place] is None:
@@ -106,7 +106,9 @@ def _axes_named(bind: Bind, default: Any = None) -> tuple[int, ...]:
     return tuple([a % ndim for a in (axis if type(axis) is tuple else (axis,))])
 
 
-def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowRule | None:
+def _reduction_rule(
+    bind: Bind, split: SplitOperands, combine: Partial | None = None
+) -> RowRule | None:
     """A reduction, perhaps of masked elements; ``combine`` joins the results of several rows."""
     result = broadcast_row_axes(operand_types(bind), split.axes, split.count)
     if result is None or result[0][0] is None:
@@ -116,27 +118,27 @@ def _reduction(bind: Bind, split: Split, combine: Partial | None = None) -> RowR
     return None if combine is None else RowRule(result[0], (None,), combine)
 
 
-def _accumulation(bind: Bind, split: Split, combine: Partial) -> RowRule | None:
+def _accumulation_rule(bind: Bind, split: SplitOperands, combine: Partial) -> RowRule | None:
     """A sum or product, which must not begin with another number in each block."""
-    return _reduction(bind, split, combine if bind.attrs["initial"] is None else None)
+    return _reduction_rule(bind, split, combine if bind.attrs["initial"] is None else None)
 
 
-def _mean(bind: Bind, split: Split) -> RowRule | None:
+def _mean_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A mean: the quotient of a sum, unless a mask chooses how many numbers there are."""
     aval, dtype = bind.args[0].type, bind.attrs["dtype"]
     is_sum = len(bind.args) == 1 and (dtype is None or np.dtype(dtype).kind in "fc")
     count = math.prod(aval.shape[i] for i in _axes_named(bind))
-    return _reduction(bind, split, Partial("add", count) if is_sum else None)
+    return _reduction_rule(bind, split, Partial("add", count) if is_sum else None)
 
 
-def _along_axes(bind: Bind, split: Split) -> RowRule | None:
+def _along_axes_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """An operation along other axes than the rows, such as a sort."""
     axis = split.axes[0]
     same = all(a == axis for a in split.axes)
     return RowRule(split.axes) if same and axis not in _axes_named(bind, -1) else None
 
 
-def _stack(bind: Bind, split: Split) -> RowRule | None:
+def _stack_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A join of parts of one shape along a new axis."""
     axes = {axis for axis in split.axes if axis is not None}
     if len(axes) != 1:
@@ -147,13 +149,13 @@ def _stack(bind: Bind, split: Split) -> RowRule | None:
     return RowRule((axis,) * len(bind.args))
 
 
-def _concatenate(bind: Bind, split: Split) -> RowRule | None:
+def _concatenate_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A join of parts along another axis than the rows."""
-    result = _stack(bind, split)
+    result = _stack_rule(bind, split)
     return None if result is None or result.needed[0] in _axes_named(bind) else result
 
 
-def _of_matrices(bind: Bind, split: Split) -> RowRule | None:
+def _matrix_stack_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """An operation on stacks of matrices whose rows are an axis of the stack."""
     stacks = [arg.type.ndim - 2 for arg in bind.args]
     if any(a is not None and a >= n for a, n in zip(split.axes, stacks, strict=True)):
@@ -167,12 +169,12 @@ def _of_matrices(bind: Bind, split: Split) -> RowRule | None:
 # ---- shapes ----
 
 
-def _move_axes(bind: Bind, split: Split) -> RowRule | None:
+def _move_axes_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """An operation that moves axes, or adds axes of size 1."""
     return RowRule(split.axes)
 
 
-def _squeeze(bind: Bind, split: Split) -> RowRule | None:
+def _squeeze_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A squeeze; its axes are named, because a block may have one row."""
     shape = bind.args[0].type.shape
     dropped = bind.attrs["axis"]
@@ -181,7 +183,7 @@ def _squeeze(bind: Bind, split: Split) -> RowRule | None:
     return RowRule(split.axes, attrs=Attrs({**bind.attrs, "axis": dropped}))
 
 
-def _reshape(bind: Bind, split: Split) -> RowRule | None:
+def _reshape_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A reshape that keeps the rows as an axis."""
     (axis,), (aval,) = split.axes, operand_types(bind)
     shape = bind.binders[0].type.shape
@@ -194,14 +196,14 @@ def _reshape(bind: Bind, split: Split) -> RowRule | None:
     return RowRule(split.axes, attrs=attrs, shape_axis=fits[0])
 
 
-def _to_shape(bind: Bind, split: Split) -> RowRule | None:
+def _broadcast_to_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """``broadcast_to`` of rows."""
     (axis, *_), shape = split.axes, bind.attrs["shape"]
     place = len(shape) - bind.args[0].type.ndim + axis
     return RowRule(split.axes, shape_axis=place) if shape[place] == split.count else None
 
 
-def _sum_to_size(bind: Bind, split: Split) -> RowRule | None:
+def _sum_to_size_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """The sum over the axes that a broadcast added or repeated."""
     (axis,), shape = split.axes, bind.attrs["shape"]
     place = len(shape) - bind.args[0].type.ndim + axis
@@ -213,7 +215,7 @@ def _sum_to_size(bind: Bind, split: Split) -> RowRule | None:
 # ---- products ----
 
 
-def _product(bind: Bind, split: Split, letters_of: Callable) -> RowRule | None:
+def _product_rule(bind: Bind, split: SplitOperands, letters_of: Callable) -> RowRule | None:
     """A product of arrays, a partial result if rows are summed. ``letters_of``: ``row_letters``."""
     letters = letters_of(bind)
     if letters is None:
@@ -234,12 +236,12 @@ def _product(bind: Bind, split: Split, letters_of: Callable) -> RowRule | None:
     return None if bind.binders[0].type.dtype.kind == "b" else RowRule(needed, (None,), SUM)
 
 
-def _of_examples(bind: Bind, split: Split) -> RowRule | None:
+def _convolution_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """A convolution of examples, which the first axis counts, with whole weights."""
     return RowRule(split.axes) if split.axes == (0, None) else None
 
 
-def _over_examples(bind: Bind, split: Split) -> RowRule | None:
+def _convolution_weight_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """The derivative of a convolution with respect to its weights."""
     return RowRule((0, 0), (None,), SUM) if set(split.axes) <= {0, None} else None
 
@@ -260,42 +262,42 @@ def _rules_for_names(names: str, rule: Callable, **options: Any) -> dict[str, Ca
 
 _RULES: dict[str, Callable] = {
     **_rules_for_names(
-        "real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise
+        "real imag round nan_to_num modf frexp divmod isclose complex_of i0", _elementwise_rule
     ),
-    **_rules_for_names("i0_slope copy", _elementwise),
-    **_rules_for_names("searchsorted", _in_sorted, place=1),
-    **_rules_for_names("digitize", _in_sorted, place=0),
-    **_rules_for_names("sum", _accumulation, combine=SUM),
-    **_rules_for_names("prod", _accumulation, combine=Partial("multiply")),
-    **_rules_for_names("mean", _mean),
-    **_rules_for_names("count_nonzero", _reduction, combine=SUM),
-    **_rules_for_names("max", _reduction, combine=Partial("maximum")),
-    **_rules_for_names("min", _reduction, combine=Partial("minimum")),
-    **_rules_for_names("any", _reduction, combine=Partial("logical_or")),
-    **_rules_for_names("all", _reduction, combine=Partial("logical_and")),
-    **_rules_for_names("argmax argmin nanargmax nanargmin", _reduction),
+    **_rules_for_names("i0_slope copy", _elementwise_rule),
+    **_rules_for_names("searchsorted", _searchsorted_rule, place=1),
+    **_rules_for_names("digitize", _searchsorted_rule, place=0),
+    **_rules_for_names("sum", _accumulation_rule, combine=SUM),
+    **_rules_for_names("prod", _accumulation_rule, combine=Partial("multiply")),
+    **_rules_for_names("mean", _mean_rule),
+    **_rules_for_names("count_nonzero", _reduction_rule, combine=SUM),
+    **_rules_for_names("max", _reduction_rule, combine=Partial("maximum")),
+    **_rules_for_names("min", _reduction_rule, combine=Partial("minimum")),
+    **_rules_for_names("any", _reduction_rule, combine=Partial("logical_or")),
+    **_rules_for_names("all", _reduction_rule, combine=Partial("logical_and")),
+    **_rules_for_names("argmax argmin nanargmax nanargmin", _reduction_rule),
     **_rules_for_names(
-        "sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes
+        "sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes_rule
     ),
     **_rules_for_names(
-        "ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes
+        "ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes_rule
     ),
-    **_rules_for_names("concatenate", _concatenate),
-    **_rules_for_names("stack", _stack),
+    **_rules_for_names("concatenate", _concatenate_rule),
+    **_rules_for_names("stack", _stack_rule),
     **_rules_for_names(
-        "cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _of_matrices
+        "cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _matrix_stack_rule
     ),
-    **_rules_for_names("expm sqrtm tril triu solve solve_triangular", _of_matrices),
-    **_rules_for_names("transpose expand_dims", _move_axes),
-    **_rules_for_names("squeeze", _squeeze),
-    **_rules_for_names("reshape", _reshape),
-    **_rules_for_names("broadcast_to", _to_shape),
-    **_rules_for_names("sum_to_size", _sum_to_size),
-    **_rules_for_names("matmul", _product, letters_of=letters_of_matmul),
-    **_rules_for_names("dot", _product, letters_of=letters_of_dot),
-    **_rules_for_names("einsum", _product, letters_of=letters_of_einsum),
-    **_rules_for_names("conv conv_transpose", _of_examples),
-    **_rules_for_names("conv_weight", _over_examples),
+    **_rules_for_names("expm sqrtm tril triu solve solve_triangular", _matrix_stack_rule),
+    **_rules_for_names("transpose expand_dims", _move_axes_rule),
+    **_rules_for_names("squeeze", _squeeze_rule),
+    **_rules_for_names("reshape", _reshape_rule),
+    **_rules_for_names("broadcast_to", _broadcast_to_rule),
+    **_rules_for_names("sum_to_size", _sum_to_size_rule),
+    **_rules_for_names("matmul", _product_rule, letters_of=letters_of_matmul),
+    **_rules_for_names("dot", _product_rule, letters_of=letters_of_dot),
+    **_rules_for_names("einsum", _product_rule, letters_of=letters_of_einsum),
+    **_rules_for_names("conv conv_transpose", _convolution_rule),
+    **_rules_for_names("conv_weight", _convolution_weight_rule),
     **_rules_for_names("index", index_rule),
     **_rules_for_names("index_set index_add", index_write_rule),
     **_rules_for_names("assemble", assemble_rule),

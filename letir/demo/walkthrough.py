@@ -25,18 +25,18 @@ _BAR, LINE = 24, 110  # characters
 
 
 @frozen
-class Effort:
+class DemoSettings:
     """The lengths of the demo's training and of its measurements."""
 
     epochs: int
     rounds: int  # the number of timing rounds
 
 
-FULL, QUICK = Effort(epochs=40, rounds=100), Effort(epochs=10, rounds=40)
+FULL, QUICK = DemoSettings(epochs=40, rounds=100), DemoSettings(epochs=10, rounds=40)
 
 
 def run_demo(
-    effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None
+    effort: DemoSettings = FULL, path: str | Path | None = None, out: TextIO | None = None
 ) -> bool:
     """Run the demo and print it to ``out``; return whether the network reaches its accuracy.
 
@@ -72,7 +72,7 @@ def _show_programs(model: Model, out: TextIO) -> None:
 
 
 def _train_model(
-    model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO
+    model: Model, digits: Digits, held_out: Digits, effort: DemoSettings, out: TextIO
 ) -> list:
     """Train and return the layers, with a progress bar."""
     # a fresh generator: both models see the same batches
@@ -84,7 +84,7 @@ def _train_model(
     return layers
 
 
-def _compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
+def _compare_steps(model: Model, batch: Digits, effort: DemoSettings, out: TextIO) -> None:
     """Print binds, time and memory of a training step: derived by hand, jitted and replayed."""
     gradients = {
         "by hand": loss_and_slopes,

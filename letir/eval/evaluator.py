@@ -69,7 +69,7 @@ class Evaluator(ExprVisitor):
         # no variable for the operands: it would keep them alive beyond their last use
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
-            out = _computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
+            out = _compute_with(self.call, op, self.xp, env.operands(bind.args), attrs)
         elif op.update is not None:
             out = update_in_place(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
@@ -164,10 +164,10 @@ def compute(
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:
         return op.impl(xp, *operands, **attrs) if attrs else op.impl(xp, *operands)
-    return _computed_with((evaluator or Evaluator(xp)).call, op, xp, list(operands), attrs)
+    return _compute_with((evaluator or Evaluator(xp)).call, op, xp, list(operands), attrs)
 
 
-def _computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
+def _compute_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
     """Compute an operation whose bodies ``call`` evaluates; ``operands`` may be emptied."""
     if op.consume is not None:
         return op.consume(xp, operands, call=call, **attrs)

@@ -1,4 +1,4 @@
-"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments.
+"""``PlanRequest``: one call that looks for its plan, with the helpers that prepare its arguments.
 
 ``last_executed_graph`` gives the program that such a call ran last.
 """
@@ -41,7 +41,7 @@ _MAX_QUICK = 16  # attempts: if the arguments differ in each call, a quick call 
 
 
 @define(eq=False)
-class Request:
+class PlanRequest:
     """One call that looks for its plan: number, spec, arrays, and arguments with static marks."""
 
     number: int
@@ -83,7 +83,7 @@ def needs_log(version: Any) -> bool:
     return type(version) is Compiled and version.needs_log
 
 
-def fall_back(version: Any, request: Request) -> tuple | None:
+def fall_back(version: Any, request: PlanRequest) -> tuple | None:
     """The results of a plan's recorded program, without optimisation; None if a guard fails."""
     leaves = list(request.leaves)
     try:
@@ -139,7 +139,7 @@ def promote_quick_call(executor: Any, quick: Any) -> None:
 
 
 def run_first_valid_plan(
-    plans: tuple, entry: Entry, request: Request, excluded: list, f: Callable
+    plans: tuple, entry: Entry, request: PlanRequest, excluded: list, f: Callable
 ) -> tuple | None:
     """(plan, results) of the first plan of ``entry`` whose guards hold, None if there is none.
 
@@ -275,7 +275,7 @@ def executor_name(f: Callable) -> str:
     return getattr(f, "__qualname__", None) or type(f).__name__
 
 
-def gives_up_plans(executor: Any, entry: Any, request: Request) -> bool:
+def runs_as_python(executor: Any, entry: Any, request: PlanRequest) -> bool:
     """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
     is_with_scipy = "scipy" in sys.modules and executor.watches_state
     of_call = executor.f, request.leaves, entry.key.has_names
@@ -289,7 +289,7 @@ def gives_up_plans(executor: Any, entry: Any, request: Request) -> bool:
             executor.cache.remove(entry)
         return True
     elif executor.cache.compiles >= PLANS_AT_ONCE:
-        return LATE_BOUND["limits_plans"](executor, entry, request)
+        return LATE_BOUND["exceeds_plan_limit"](executor, entry, request)
     return entry.runs_python
 
 

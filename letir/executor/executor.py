@@ -20,7 +20,7 @@ from letir.eval.float_warnings import restore_abandoned_state
 from letir.executor.argument_spec import ArgumentSpec, has_tracer, key_of_arrays, key_of_call
 from letir.executor.calls import (
     LATEST,
-    Request,
+    PlanRequest,
     add_quick_call,
     call_of_executor,
     call_refused,
@@ -28,13 +28,13 @@ from letir.executor.calls import (
     dynamic_leaves,
     executor_name,
     fall_back,
-    gives_up_plans,
     may_run_again,
     needs_log,
     promote_plan,
     promote_quick_call,
     run_first_valid_plan,
     run_python_function,
+    runs_as_python,
     spec_or_error,
 )
 from letir.executor.compiled import Compiled
@@ -241,7 +241,7 @@ class Executor(Generic[P, R]):
             return self.f(*args, **kwargs)
         if spec not in self.cache.entries:
             self.marker.check_count(args, kwargs)
-        request = Request(n, spec, arrays, marked)
+        request = PlanRequest(n, spec, arrays, marked)
         try:
             entry, version, results = self.run_first_fitting(request)
         except BaseException:
@@ -264,7 +264,7 @@ class Executor(Generic[P, R]):
                 add_quick_call(self, record, args, kwargs, leaves)
         return nested_results(version.program, results)
 
-    def run_first_fitting(self, request: Request) -> tuple:
+    def run_first_fitting(self, request: PlanRequest) -> tuple:
         """(entry, plan, results) of the first plan whose guards hold.
 
         The plan is None if the Python function has to be called: NumPy raises its own error there,
@@ -291,7 +291,7 @@ class Executor(Generic[P, R]):
             if not missed:
                 next(self.missed)
                 missed = True
-            if entry.runs_python or gives_up_plans(self, entry, request):
+            if entry.runs_python or runs_as_python(self, entry, request):
                 return entry, None, None
             try:
                 make = functools.partial(make_plan, self, request, entry.key, fresh)
@@ -310,7 +310,7 @@ class Executor(Generic[P, R]):
                 self.cache.note_failure(request.number, error)
                 return entry, None, None  # in NumPy, the function may have written before it raises
 
-    def entry_for(self, request: Request) -> Entry:
+    def entry_for(self, request: PlanRequest) -> Entry:
         """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
         entry = self.cache.entries.get(request.spec)
         if entry is not None or request.wants_fixed:

@@ -24,7 +24,7 @@ from letir.executor.autodiff.differentiable_program import Differentiable
 from letir.executor.calls import call_refused, run_python_function, spec_or_error
 from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
-from letir.executor.executor import Executor, Request, executor_name
+from letir.executor.executor import Executor, PlanRequest, executor_name
 from letir.executor.jit_api import PartialExecutor, jit
 from letir.executor.methods import BoundExecutor
 from letir.executor.profiling import Profiled
@@ -218,7 +218,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         call_refused(f, positional, kwargs, marked, refused)
         return _explain_python(f, "")
     before = f.cache.compiles
-    entry, version, _ = f.run_first_fitting(Request(next(f.calls), spec, leaves, marked))
+    entry, version, _ = f.run_first_fitting(PlanRequest(next(f.calls), spec, leaves, marked))
     if version is None and f.raised_recording:
         run_python_function(f, positional, kwargs)
     if version is None and f.why_python:

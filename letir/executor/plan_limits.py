@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from letir.ast import LATE_BOUND
 from letir.executor.argument_spec import ArgumentSpec
-from letir.executor.calls import PLANS_AT_ONCE, Request, counter_value, executor_name
+from letir.executor.calls import PLANS_AT_ONCE, PlanRequest, counter_value, executor_name
 from letir.executor.plan_cache import Entry
 from letir.executor.plan_making import compile_reason
 
@@ -21,7 +21,7 @@ _MIN_WAITING_COMPILES, _MIN_COMPILES = (
 )  # the fewest compiles before a warning: while plans wait, and otherwise
 
 
-def limits_plans(executor: "Executor", entry: Entry, request: Request) -> bool:
+def exceeds_plan_limit(executor: "Executor", entry: Entry, request: PlanRequest) -> bool:
     """Whether this call runs the Python function, because too many calls need new plans."""
     compiles = executor.cache.compiles
     # a guard failed, no plan serves all sizes, or an object changes: later calls may need new plans
@@ -64,7 +64,7 @@ def _wait_before(version: int) -> int:
 
 
 def _warn_of_compiles(
-    executor: "Executor", request: Request, key: ArgumentSpec, is_python: bool
+    executor: "Executor", request: PlanRequest, key: ArgumentSpec, is_python: bool
 ) -> None:
     """Warn once that most calls of an executor need a plan of their own."""
     if not executor.has_warned:
@@ -74,4 +74,4 @@ def _warn_of_compiles(
         LATE_BOUND["warn_of_compiles"](executor, reason, why_not, is_python)
 
 
-LATE_BOUND["limits_plans"] = limits_plans
+LATE_BOUND["exceeds_plan_limit"] = exceeds_plan_limit

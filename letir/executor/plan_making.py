@@ -31,7 +31,7 @@ from letir.eval.array_modules import array_module
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, names_in_code
 from letir.executor.calls import (
-    Request,
+    PlanRequest,
     counter_value,
     donated_positions,
     executor_name,
@@ -79,7 +79,7 @@ class Slots(NamedTuple):
     names: tuple[str, ...]
 
 
-def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: list) -> Any:
+def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fresh: list) -> Any:
     """A new plan for a request.
 
     ``key``: the spec of the request, or one with symbolic sizes. A plan for fixed sizes is appended
@@ -114,7 +114,7 @@ def make_plan(executor: "Executor", request: Request, key: ArgumentSpec, fresh: 
     return version
 
 
-def _record_with_state(executor: "Executor", request: Request) -> tuple:
+def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     """(program, captured generators, whether it took a value of an iterator outside of it, whether
     it made a generator that it keeps).
 
@@ -143,28 +143,28 @@ def _record_with_state(executor: "Executor", request: Request) -> tuple:
     except LetirError as error:
         is_outside = hasattr(error, "letir_changes_outside") and not isinstance(executor.f, type)
         if executor.watches_state and is_outside:
-            state = _state_kept_by(executor, request, do, (is_all, holders, before))
+            state = _state_or_search(executor, request, do, (is_all, holders, before))
             if state[0]:
                 LATE_BOUND["call_as_python"](executor, *state[1:], error)
         if executor.changed_state:  # Python has called it and left values that cannot be recorded
             LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
         if is_all and executor.watches_state and array_module(request.leaves) is np:
-            LATE_BOUND["ask_python"](executor, holders, before, error)
+            LATE_BOUND["retry_as_python"](executor, holders, before, error)
         raise
     except Exception as error:
         if executor.watches_state and not hasattr(error, "letir_runs_python"):
-            state = _state_kept_by(executor, request, do, (is_all, holders, before))
+            state = _state_or_search(executor, request, do, (is_all, holders, before))
             if state[0]:
-                LATE_BOUND["call_once_as_python"](executor, *state[1:], error)
+                LATE_BOUND["retry_once_as_python"](executor, *state[1:], error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
 
 
-def _state_kept_by(executor: "Executor", request: Request, do: Callable, state: tuple) -> tuple:
+def _state_or_search(executor: Any, request: PlanRequest, do: Callable, state: tuple) -> tuple:
     """``state``, or if not all objects are known, the state after a search for more of them."""
-    is_all, *_ = state
-    search = LATE_BOUND["state_kept_by"]
-    return state if is_all else search(do, search_roots(executor, request))
+    if state[0]:
+        return state
+    return LATE_BOUND["replay_and_compare_state"](do, search_roots(executor, request))
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:
@@ -177,7 +177,7 @@ def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
     return record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
 
 
-def search_roots(executor: "Executor", request: Request) -> list:
+def search_roots(executor: "Executor", request: PlanRequest) -> list:
     """The objects and classes from which the search for state starts: the function's, and those
     of the arguments, whose methods it may call.
     """
@@ -188,7 +188,7 @@ def search_roots(executor: "Executor", request: Request) -> list:
 
 
 def refuse_changed_state(
-    executor: "Executor", request: Request, recording: ActiveRecording, state: tuple
+    executor: "Executor", request: PlanRequest, recording: ActiveRecording, state: tuple
 ) -> None:
     """Raise an error, after which the Python function is to be called, if the recorded program
     depends on state that this recording or an earlier one has changed.
@@ -202,7 +202,7 @@ def refuse_changed_state(
 
 
 def _compile_plan(
-    executor: "Executor", fn: Lambda, request: Request, reason: str, simplify: bool
+    executor: "Executor", fn: Lambda, request: PlanRequest, reason: str, simplify: bool
 ) -> Any:
     """The plan of a program. Without ``simplify`` only required passes run."""
     options: dict[str, Any] = {
@@ -235,7 +235,7 @@ def _compile_plan(
     return version
 
 
-def compile_reason(executor: "Executor", request: Request, key: ArgumentSpec) -> str:
+def compile_reason(executor: "Executor", request: PlanRequest, key: ArgumentSpec) -> str:
     """A readable reason why a plan is made."""
     if executor.latest is None:
         return "it is the first call"

@@ -24,7 +24,7 @@ from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
 from letir.executor.external_state.changes import (
     ReadsOwnChanges,
-    is_final,
+    is_never_python,
     is_restorable,
     restore_state,
 )
@@ -128,7 +128,7 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) 
     )
 
 
-def call_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+def retry_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after the recording has raised ``error``.
 
     If the function raises no error, a library cannot compute with traced values, and
@@ -144,7 +144,7 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
     is_own = code is None or code.co_filename == file
     if is_own and code is not None and type(error) is TypeError:  # of a function in C
         is_own = code.co_code[link.tb_lasti] == opmap["RAISE_VARARGS"]
-    if isinstance(error, _NOT_TRIED_AGAIN) or is_final(executor.f, error):
+    if isinstance(error, _NOT_TRIED_AGAIN) or is_never_python(executor.f, error):
         return
     if is_own:
         is_changed = not all(map(is_unchanged, holders, before))
@@ -152,27 +152,27 @@ def call_once_as_python(executor: Any, holders: list, before: list, error: Excep
             restore_state(holders, before, generators=True)
             raise ReadsOwnChanges
     elif code.co_filename.startswith(_PACKAGE):
-        ask_python(executor, holders, before, error)
+        retry_as_python(executor, holders, before, error)
     elif all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise ReadsOwnChanges
 
 
-def ask_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+def retry_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after letir has raised ``error`` in its recording.
 
     If the function raises an error too, ``run_python_function`` raises letir's ``error``, which is
     more helpful. Does nothing for classes and generators, and if the changes that the function has
     made so far cannot be undone.
     """
-    if not is_final(executor.f, error) and all(map(is_restorable, holders, before)):
+    if not is_never_python(executor.f, error) and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = error
         raise ReadsOwnChanges
 
 
-def state_kept_by(do: Callable, roots: list) -> tuple[bool, list, list]:
+def replay_and_compare_state(do: Callable, roots: list) -> tuple[bool, list, list]:
     """(whether a recording that raises leaves all objects unchanged, these objects, their
     contents).
 
@@ -328,8 +328,8 @@ LATE_BOUND.update(
     size_words=size_words,
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
-    ask_python=ask_python,
-    call_once_as_python=call_once_as_python,
-    state_kept_by=state_kept_by,
+    retry_as_python=retry_as_python,
+    retry_once_as_python=retry_once_as_python,
+    replay_and_compare_state=replay_and_compare_state,
     warn_of_python=warn_of_python,
 )

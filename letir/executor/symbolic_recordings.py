@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.executor.argument_spec import ArgumentSpec
-from letir.executor.calls import Request, with_types
+from letir.executor.calls import PlanRequest, with_types
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import (
     captured_state,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from letir.executor.executor import Executor
 
 
-def record_for_sizes(executor: "Executor", request: Request, key: ArgumentSpec) -> Lambda:
+def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSpec) -> Lambda:
     """The function recorded with the symbolic sizes of ``key``.
 
     Raises NoSymbolicProgram if the function needs fixed sizes, or may take values of iterators

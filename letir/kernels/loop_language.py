@@ -208,7 +208,7 @@ class Kernel:
 
     @functions.default
     def _called_functions(self) -> tuple[Function, ...]:
-        return tuple(dict.fromkeys(functions_in(self.body)))
+        return tuple(dict.fromkeys(_functions_called_in(self.body)))
 
     @property
     def is_elementwise(self) -> bool:
@@ -221,16 +221,16 @@ class Kernel:
         return "\n".join([*lines, "}"])
 
 
-def functions_in(body: tuple[Statement, ...]) -> Iterator[Function]:
+def _functions_called_in(body: tuple[Statement, ...]) -> Iterator[Function]:
     """The functions that statements call, with repetitions, each after those that it calls."""
     for statement in body:
         if type(statement) is FunctionCall:
-            yield from functions_in(statement.function.body)
+            yield from _functions_called_in(statement.function.body)
             yield statement.function
         elif type(statement) is While:
-            yield from functions_in((*statement.test, *statement.body))
+            yield from _functions_called_in((*statement.test, *statement.body))
         elif type(statement) is Loop:
-            yield from functions_in(statement.body)
+            yield from _functions_called_in(statement.body)
 
 
 def count_accesses(kernel: Kernel) -> int:

@@ -21,12 +21,12 @@ from letir.scripting.script_terms import (
     Block,
     Branch,
     Choice,
-    Count,
     Group,
     Literal,
     Logic,
     Name,
     Param,
+    ScriptFor,
     ScriptFunction,
     ScriptWhile,
     Slice,
@@ -221,12 +221,12 @@ class LiftedPrinter:
             lines.append(f"{name} = {self.term(term)}")
         return lines
 
-    def loop(self, statement: ScriptWhile | Count) -> list[str]:
+    def loop(self, statement: ScriptWhile | ScriptFor) -> list[str]:
         """A loop, with the carried values under their names before, inside and after it."""
         params, targets = statement.params, statement.targets
         lines = self.aliases(params, statement.initial)
         self.types |= {target: self.types[p] for target, p in zip(targets, params, strict=True)}
-        if type(statement) is Count:
+        if type(statement) is ScriptFor:
             bounds = ", ".join(map(self.term, statement.bounds))
             lines.append(f"for {statement.index} in range({bounds}):")
         else:

@@ -1,7 +1,7 @@
 """The terms of gradient scripts: expressions, statements, functions.
 
     Term      = Name | Literal | Apply | Group | Subscript | Slice | Choice | Logic
-    Statement = Assign | Branch | ScriptWhile | Count
+    Statement = Assign | Branch | ScriptWhile | ScriptFor
     Block     = body, results
     ScriptFunction = name, params, body, results, inner
 
@@ -160,7 +160,7 @@ class ScriptWhile:
 
 @final
 @frozen
-class Count:
+class ScriptFor:
     """``for index in range(start, stop, step)``, with carried values as in ``ScriptWhile``."""
 
     targets: tuple[str, ...]
@@ -173,7 +173,7 @@ class Count:
     names: tuple[str, ...] = field(eq=False)
 
 
-Statement = Assign | Branch | ScriptWhile | Count
+Statement = Assign | Branch | ScriptWhile | ScriptFor
 
 
 TENSOR, SCALAR, STATIC, GROUP = "array", "scalar", "static", "group"  # kinds of parameters
@@ -258,7 +258,7 @@ def terms_in(statements: Iterable[Statement]) -> Iterator[Term]:
                 yield from script_terms_in(on_false)
             case ScriptWhile(initial=initial, test=test, block=block):
                 yield from (*initial, test, *script_terms_in(block))
-            case Count(initial=initial, bounds=bounds, block=block):
+            case ScriptFor(initial=initial, bounds=bounds, block=block):
                 yield from (*initial, *bounds, *script_terms_in(block))
 
 
@@ -289,5 +289,5 @@ def names_bound(statements: Iterable[Statement]) -> Iterator[str]:
                 yield from names_bound((*on_true.body, *on_false.body))
             case ScriptWhile(params=params, block=block):
                 yield from (*params, *names_bound(block.body))
-            case Count(params=params, index=index, block=block):
+            case ScriptFor(params=params, index=index, block=block):
                 yield from (*params, index, *names_bound(block.body))

@@ -26,7 +26,7 @@ from letir.scripting.frontend.source_text import ScriptText, function_definition
 from letir.scripting.frontend.statements import FunctionReader
 from letir.scripting.lowering.lambda_lifting import (
     MISSING,
-    Closed,
+    ClosedPrograms,
     Rule,
     Spec,
     close_function,
@@ -151,7 +151,7 @@ class Script:
             )
         return result
 
-    def _untyped(self) -> Closed:
+    def _untyped(self) -> ClosedPrograms:
         if len(self.overloads) > 1:
             raise self._arguments_needed_error("which overload the arguments choose")
         (function,) = self.overloads
@@ -178,7 +178,7 @@ class Script:
         return constant_of(param.default) if param.kind == STATIC else None
 
     @entry_point
-    def at(self, *args: Any, **kwargs: Any) -> Closed:
+    def at(self, *args: Any, **kwargs: Any) -> ClosedPrograms:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
         return close_function(bound.function, _spec_of(bound), self.scripts)

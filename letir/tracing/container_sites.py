@@ -47,7 +47,7 @@ def start_held_stand_ins(f: Callable, started: list) -> None:
 
     ``started``: the list to which each step is appended, see ``start_stand_ins``.
     """
-    code = code_of(f)
+    code = entry_code_of(f)
     if code is not None and REACHING.get(id(code)) is code:
         for site in list(container_sites(f)):
             started.append(site)
@@ -63,7 +63,7 @@ def note_held_function() -> None:
 
 def learn_held_functions(f: Callable) -> bool:
     """Whether the next recording of ``f`` finds stand-ins in containers, unlike the last one."""
-    code = code_of(f)
+    code = entry_code_of(f)
     if code is None or REACHING.get(id(code)) is code or _not_reaching.get(id(code)) is code:
         return False
     is_reaching = next(container_sites(f), None) is not None
@@ -71,7 +71,7 @@ def learn_held_functions(f: Callable) -> bool:
     return is_reaching
 
 
-def code_of(f: Any) -> CodeType | None:
+def entry_code_of(f: Any) -> CodeType | None:
     """The code that a call of ``f`` runs first, None for functions in C."""
     f = _search_roots(f)[0]
     while type(f) in (MethodType, functools.partial):

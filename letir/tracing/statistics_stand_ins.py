@@ -50,7 +50,7 @@ def _mean(values: Sequence) -> Any:
     return _of_class(_total(values) / len(values), values)
 
 
-def _squares(values: Sequence, center: Any) -> Any:
+def _sum_of_squares(values: Sequence, center: Any) -> Any:
     """The sum of the squares of the differences from ``center``, by default the mean."""
     center = _total(values) / len(values) if center is None else _as_float(center)
     apart = [_as_float(x) - center for x in values]
@@ -58,11 +58,11 @@ def _squares(values: Sequence, center: Any) -> Any:
 
 
 def _variance(values: Sequence, xbar: Any = None) -> Any:
-    return _of_class(_squares(values, xbar) / (len(values) - 1), values)
+    return _of_class(_sum_of_squares(values, xbar) / (len(values) - 1), values)
 
 
 def _population_variance(values: Sequence, mu: Any = None) -> Any:
-    return _of_class(_squares(values, mu) / len(values), values)
+    return _of_class(_sum_of_squares(values, mu) / len(values), values)
 
 
 def _root(x: Any) -> Any:
@@ -105,35 +105,35 @@ def _geometric_mean(values: Sequence) -> Any:
     return function(_total(logarithms) / len(values), name="exp")
 
 
-def _products(x: Sequence, y: Sequence) -> tuple[Any, Any, list, list]:
+def _means_and_deviations(x: Sequence, y: Sequence) -> tuple[Any, Any, list, list]:
     """(the mean of x, that of y, the differences of x from its mean, those of y)."""
     xbar, ybar = _total(x) / len(x), _total(y) / len(y)
     return xbar, ybar, [_as_float(a) - xbar for a in x], [_as_float(b) - ybar for b in y]
 
 
-def _inner(x: Sequence, y: Sequence) -> Any:
+def _sum_of_products(x: Sequence, y: Sequence) -> Any:
     return _total([a * b for a, b in zip(x, y, strict=True)])
 
 
 def _covariance(x: Sequence, y: Sequence) -> Any:
-    _, _, dx, dy = _products(x, y)
-    return _inner(dx, dy) / (len(x) - 1)
+    _, _, dx, dy = _means_and_deviations(x, y)
+    return _sum_of_products(dx, dy) / (len(x) - 1)
 
 
 def _correlation(x: Sequence, y: Sequence) -> Any:
-    _, _, dx, dy = _products(x, y)
-    scale = _inner(dx, dx) * _inner(dy, dy)
+    _, _, dx, dy = _means_and_deviations(x, y)
+    scale = _sum_of_products(dx, dx) * _sum_of_products(dy, dy)
     if scale == 0:
         raise statistics.StatisticsError("at least one of the inputs is constant")
-    return _inner(dx, dy) / _root(scale)
+    return _sum_of_products(dx, dy) / _root(scale)
 
 
 def _linear_regression(x: Sequence, y: Sequence, *, proportional: bool = False) -> Any:
-    xbar, ybar, dx, dy = (0.0, 0.0, x, y) if proportional else _products(x, y)
-    square = _inner(dx, dx)
+    xbar, ybar, dx, dy = (0.0, 0.0, x, y) if proportional else _means_and_deviations(x, y)
+    square = _sum_of_products(dx, dx)
     if square == 0:
         raise statistics.StatisticsError("x is constant")
-    slope = _inner(dx, dy) / square
+    slope = _sum_of_products(dx, dy) / square
     intercept = 0.0 if proportional else ybar - slope * xbar
     return statistics.LinearRegression(slope, intercept)
 
@@ -146,8 +146,8 @@ _FUNCTIONS: dict[str, Callable] = {
     "median_high": lambda values: sorted(values)[len(values) // 2],
     "variance": _variance,
     "pvariance": _population_variance,
-    "stdev": lambda values, xbar=None: _root(_squares(values, xbar) / (len(values) - 1)),
-    "pstdev": lambda values, mu=None: _root(_squares(values, mu) / len(values)),
+    "stdev": lambda values, xbar=None: _root(_sum_of_squares(values, xbar) / (len(values) - 1)),
+    "pstdev": lambda values, mu=None: _root(_sum_of_squares(values, mu) / len(values)),
     "harmonic_mean": _harmonic_mean,
     "geometric_mean": _geometric_mean,
 }

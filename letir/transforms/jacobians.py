@@ -78,7 +78,7 @@ def jacrev(
            [0., 3., 2.]])
     """
     return _jacobian_transform(
-        f, _Request("jacrev", argnums, has_aux, holomorphic), _reverse_blocks
+        f, _JacobianOptions("jacrev", argnums, has_aux, holomorphic), _reverse_blocks
     )
 
 
@@ -109,7 +109,7 @@ def jacfwd(
     array([0., 1., 2.])
     """
     return _jacobian_transform(
-        f, _Request("jacfwd", argnums, has_aux, holomorphic), _forward_blocks
+        f, _JacobianOptions("jacfwd", argnums, has_aux, holomorphic), _forward_blocks
     )
 
 
@@ -140,7 +140,7 @@ def jacobian(
            [0., 1.]])
     """
     return _jacobian_transform(
-        f, _Request("jacobian", argnums, has_aux, holomorphic), _cheaper_blocks
+        f, _JacobianOptions("jacobian", argnums, has_aux, holomorphic), _cheaper_blocks
     )
 
 
@@ -148,7 +148,7 @@ def jacobian(
 
 
 @frozen
-class _Request:
+class _JacobianOptions:
     """The options of a Jacobian, and the name of the transform for error messages."""
 
     name: str
@@ -158,10 +158,10 @@ class _Request:
 
 
 @frozen(eq=False)
-class _Task:
+class _JacobianProblem:
     """The first ``results`` results of ``fn``, to differentiate with respect to ``inputs``."""
 
-    request: _Request
+    request: _JacobianOptions
     fn: Lambda
     inputs: list[int]
     results: int
@@ -203,7 +203,7 @@ class _Task:
                 )
 
 
-def _jacobian_transform(f: Callable, request: _Request, blocks_of: Callable) -> Callable:
+def _jacobian_transform(f: Callable, request: _JacobianOptions, blocks_of: Callable) -> Callable:
     """The Jacobian of ``f`` as a function, or as a Lambda if ``f`` is a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
@@ -221,7 +221,7 @@ def _jacobian_transform(f: Callable, request: _Request, blocks_of: Callable) -> 
 
 
 @paused_gc()
-def _jacobian_program(call: ProgramCall, request: _Request, blocks_of: Callable) -> Lambda:
+def _jacobian_program(call: ProgramCall, request: _JacobianOptions, blocks_of: Callable) -> Lambda:
     """A program from the arguments of the call to the Jacobian."""
     inputs, columns = differentiated_arguments(call.tree, request.argnums)
     out, aux = nested_example(call.out_tree), ()
@@ -233,7 +233,7 @@ def _jacobian_program(call: ProgramCall, request: _Request, blocks_of: Callable)
             )
         out, aux = out
     rows = Tree.from_pytree(out)
-    task = _Task(request, call.fn, inputs, rows.arrays)
+    task = _JacobianProblem(request, call.fn, inputs, rows.arrays)
     task.check()
     builder, blocks = blocks_of(task)
     results = [*blocks, *call.fn.ret.args[rows.arrays :]]
@@ -246,7 +246,7 @@ def _jacobian_program(call: ProgramCall, request: _Request, blocks_of: Callable)
 # ---- the blocks, row by row: a derivative for each result and argument ----
 
 
-def _cheaper_blocks(task: _Task) -> tuple[LetBuilder, list]:
+def _cheaper_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     """The blocks in the mode with fewer directions, or in the only mode with all rules."""
     rows, columns = (sum(aval.size for aval in kinds) for kinds in (task.rows, task.columns))
     # between real and complex values, unit vectors span only the real side
@@ -268,7 +268,7 @@ def _cheaper_blocks(task: _Task) -> tuple[LetBuilder, list]:
         return modes[1](task)
 
 
-def _reverse_blocks(task: _Task) -> tuple[LetBuilder, list]:
+def _reverse_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     """The blocks in reverse mode, from all unit cotangents at once."""
     task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
     fn, inputs = task.fn, set(task.inputs)
@@ -288,7 +288,7 @@ def _reverse_blocks(task: _Task) -> tuple[LetBuilder, list]:
     ]
 
 
-def _forward_blocks(task: _Task) -> tuple[LetBuilder, list]:
+def _forward_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     """The blocks in forward mode, from all unit tangents at once."""
     task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
     fn = task.fn

@@ -161,9 +161,9 @@ def explain_residuals(
     parts = split_gradient(gradient)
     others = _alternative_report(parts, instead)
     inputs = set(gradient.f.params)
-    total, unknown = held_bytes(gradient.f, parts.captured)
-    temporaries, _ = held_bytes(gradient.f, [v for v in parts.captured if v not in inputs])
-    less, _ = held_bytes(gradient.f, [v for v in others if v not in inputs])
+    total, unknown = shared_bytes(gradient.f, parts.captured)
+    temporaries, _ = shared_bytes(gradient.f, [v for v in parts.captured if v not in inputs])
+    less, _ = shared_bytes(gradient.f, [v for v in others if v not in inputs])
     name = instead if isinstance(instead, str) else getattr(instead, "__name__", "the policy")
     rows = tuple(_residual_rows(parts, others))
     return Residuals(rows, total, temporaries, unknown, name, less, gradient)
@@ -204,7 +204,7 @@ def _view_bases(fn: Lambda) -> dict[Local, Local]:
     return result
 
 
-def held_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
+def shared_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     """(bytes of these values, number of values of unknown type); shared memory counts once."""
     base_of, unknown = fn.memo(_view_bases), 0
     groups: dict[Local, list[Local]] = {}

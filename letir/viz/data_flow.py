@@ -18,7 +18,7 @@ from letir.ast.text.printer import Printer
 from letir.errors import LetirError
 from letir.viz.layered_layout import Layout, layered_layout
 from letir.viz.picture import Picture, rect_shape, shorten_text, text_shape, width_of
-from letir.viz.shown_programs import code_of, function_of, shown_program
+from letir.viz.shown_programs import function_of, shown_program, source_line_of
 from letir.viz.view_page import escape_text
 
 _MAX_GROUPS = 60
@@ -121,7 +121,9 @@ class _Flow:
                     flow.add(["…"], "left out", "soft", [])
                 flow.note(binds)
                 continue
-            flow.groups.append(_Group(place, code_of(source) if place == _line_of(source) else ""))
+            flow.groups.append(
+                _Group(place, source_line_of(source) if place == _line_of(source) else "")
+            )
             if is_folded:
                 flow.add(*_folded_texts(binds), "box", [])
                 flow.note(binds)

@@ -7,7 +7,7 @@ from letir.ast.terms import Lambda
 from letir.executor.reports import ExecutorState, PlanState
 from letir.plan.effect_log import is_guard
 from letir.viz.program_view import ProgramTable
-from letir.viz.view_page import escape_text, folding_box, paragraph_elements, table_of, view_of
+from letir.viz.view_page import escape_text, folding_box, html_table, html_view, paragraph_elements
 
 _MAX_PLANS = 8
 _MAX_LINES = 20  # guards and kernels of a plan
@@ -21,7 +21,7 @@ def executor_html(executor: Any) -> str:
 
 def state_html(state: ExecutorState) -> str:
     """The view of the state of a jitted function."""
-    counters = table_of(
+    counters = html_table(
         tuple(state.counters),
         [tuple(state.counters.values())],
         numbers=range(len(state.counters)),
@@ -35,12 +35,12 @@ def state_html(state: ExecutorState) -> str:
     more = [f"{omitted} more plans: debug_state().plans has them all"] if omitted > 0 else []
     none = [] if plans else ["no plan yet: the first call makes one"]
     title = f'{escape_text(state.function, 80)} <span class="q">jitted function</span>'
-    return view_of(title, counters + "".join(plans) + paragraph_elements([*none, *more]))
+    return html_view(title, counters + "".join(plans) + paragraph_elements([*none, *more]))
 
 
 def plan_html(plan: PlanState) -> str:
     """The view of one plan of a jitted function."""
-    return view_of(escape_text(_plan_line(plan)), _plan_body(plan, ""))
+    return html_view(escape_text(_plan_line(plan)), _plan_body(plan, ""))
 
 
 def _plan_line(plan: PlanState) -> str:
@@ -62,7 +62,7 @@ def compiled_html(compiled: Any) -> str:
     """The view of a compiled program."""
     optimized, recorded = len(compiled.optimized), len(compiled.program)
     body = _program_body(compiled.program, compiled.optimized, compiled.kernels, "")
-    return view_of(f"compiled program: {optimized} binds of {recorded} recorded", body)
+    return html_view(f"compiled program: {optimized} binds of {recorded} recorded", body)
 
 
 def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str) -> str:
@@ -76,7 +76,7 @@ def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str)
     if guards:
         limit_note = f", the first {_MAX_LINES}" if len(guards) > _MAX_LINES else ""
         title = f"<h4>{len(guards)} guard{'' if len(guards) == 1 else 's'}{limit_note}</h4>"
-        parts += [title, table_of(("line", "condition"), rows, label="guards")]
+        parts += [title, html_table(("line", "condition"), rows, label="guards")]
     parts.append(_kernel_table(kernels))
     if isinstance(optimized, Lambda):
         table = ProgramTable(prefix=prefix, most=_MAX_BINDS)
@@ -99,7 +99,7 @@ def _kernel_table(kernels: tuple) -> str:
     limit_note = f", the first {_MAX_LINES}" if len(kernels) > _MAX_LINES else ""
     heads = ("kernel", "bytes", "lines")
     title = f"<h4>{len(kernels)} kernel{'' if len(kernels) == 1 else 's'}{limit_note}</h4>"
-    return title + table_of(heads, rows, numbers=(1,), label="kernels")
+    return title + html_table(heads, rows, numbers=(1,), label="kernels")
 
 
 LATE_BOUND.update(

@@ -8,9 +8,9 @@ from letir.ad.gradient_program import Gradient, number_locals
 from letir.ad.remat.cost_model import nbytes
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Arg, Local
-from letir.transforms.residual_report import held_bytes
+from letir.transforms.residual_report import shared_bytes
 from letir.viz.program_view import ProgramTable, program_title
-from letir.viz.view_page import escape_text, view_of
+from letir.viz.view_page import escape_text, html_view
 
 
 def gradient_html(gradient: Gradient) -> str:
@@ -46,14 +46,14 @@ def gradient_html(gradient: Gradient) -> str:
             ("df", df, backward, "gradient program"),
         )
     )
-    return view_of(
+    return html_view(
         f"gradient: {_residual_summary(gradient, residuals)}", f'<div class="two">{two}</div>'
     )
 
 
 def _residual_summary(gradient: Gradient, residuals: Sequence[Local]) -> str:
     """The number of residuals and their bytes; shared memory counts once."""
-    total, unknown = held_bytes(gradient.f, residuals)
+    total, unknown = shared_bytes(gradient.f, residuals)
     size = f"{total:,}" if type(total) is int else escape_text(total)
     others = f", {unknown} of unknown size" if unknown else ""
     return f"{len(residuals)} residual{'' if len(residuals) == 1 else 's'}, {size} bytes{others}"

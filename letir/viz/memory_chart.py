@@ -11,15 +11,15 @@ from letir.ast.terms import Bind
 from letir.executor.memory_timeline import LiveArray, MemoryTimeline, memory_timeline
 from letir.viz.chart import Chart
 from letir.viz.picture import (
-    bytes_words,
+    format_bytes,
     line_shape,
     rect_shape,
     shorten_text,
     text_shape,
     width_of,
 )
-from letir.viz.shown_programs import code_of, shown_plan
-from letir.viz.view_page import table_of
+from letir.viz.shown_programs import shown_plan, source_line_of
+from letir.viz.view_page import html_table
 
 _WIDTH, _HEIGHT = 860.0, 240.0  # of the part of a picture with the areas
 _LEFT, _TOP = 70.0, 24.0
@@ -60,7 +60,7 @@ def memory(program: Any, **sizes: int) -> Chart:
     at_peak = _held_at_peak(timeline)
     heads = ("bytes", "arrays", "array", "line", "code")
     rows = [(f"{size:,}", count, *texts) for size, count, *texts in at_peak]
-    table = table_of(heads, rows, numbers=(0, 1), label="arrays at the peak")
+    table = html_table(heads, rows, numbers=(0, 1), label="arrays at the peak")
     head = "<h4>what exists at the peak</h4>"
     return Chart(
         title=chart.title(),
@@ -122,13 +122,13 @@ def _held_at_peak(timeline: MemoryTimeline) -> list[tuple[int, int, str, str, st
     """
     rows: dict[tuple[str, str, str], list[int]] = {}
     for array in timeline.at_peak():
-        row = (array.text, _place_of(array.bind), code_of(array.bind.source))
+        row = (array.text, _place_of(array.bind), source_line_of(array.bind.source))
         rows.setdefault(row, []).append(array.bytes)
     if timeline.live:
         inside = timeline.peak - sum(map(sum, rows.values()))
         bind = timeline.steps[timeline.peak_at]
         if inside:  # temporary arrays of this step
-            row = (f"inside {bind.op.name}", _place_of(bind), code_of(bind.source))
+            row = (f"inside {bind.op.name}", _place_of(bind), source_line_of(bind.source))
             rows[row] = [inside]
     rows_at_peak = [(sum(sizes), len(sizes), *row) for row, sizes in rows.items()]
     return sorted(rows_at_peak, key=lambda row: row[0], reverse=True)[:_MAX_ARRAYS]
@@ -155,7 +155,7 @@ def _place_of(bind: Bind) -> str:
 def _range_lines(shown: Sequence[LiveArray], count: int) -> Iterator[str]:
     """The bars of arrays as text."""
     columns = min(count, _COLUMNS) or 1
-    sizes = [bytes_words(array.bytes) for array in shown]
+    sizes = [format_bytes(array.bytes) for array in shown]
     most = max(map(len, sizes), default=0)
     for array, size in zip(shown, sizes, strict=True):
         first = array.first * columns // count
@@ -189,7 +189,7 @@ class _Timeline:
         about = "" if timeline.is_exact else "about "
         name = timeline.steps[timeline.peak_at].op.name
         place = f"step {timeline.peak_at + 1} of {len(timeline.live)}"
-        return f"peak: {about}{bytes_words(timeline.peak)} at {name}, {place}"
+        return f"peak: {about}{format_bytes(timeline.peak)} at {name}, {place}"
 
     def color(self, bind: Bind) -> int:
         """The number of the colour of a line of code."""
@@ -241,7 +241,7 @@ class _Timeline:
         for part in (0, 0.25, 0.5, 0.75, 1):
             y = bottom - part * _HEIGHT
             yield line_shape(_LEFT, y, _LEFT + _WIDTH, y, "axis")
-            yield text_shape(_LEFT - 6, y + 4, bytes_words(part * top), "q", end="end")
+            yield text_shape(_LEFT - 6, y + 4, format_bytes(part * top), "q", end="end")
         heights = self.heights()
         for color in range(len(self.lines) + 1):
             for first, last, low, high in _runs_of_areas(heights, color):
@@ -264,7 +264,8 @@ class _Timeline:
     def legend(self, y: float) -> Iterator[str]:
         """The colour of each line of code."""
         codes = {
-            _place_of(array.bind): code_of(array.bind.source) for array in self.timeline.arrays
+            _place_of(array.bind): source_line_of(array.bind.source)
+            for array in self.timeline.arrays
         }
         for i, line in enumerate(self.lines):
             yield rect_shape(_LEFT, y + _ROW * i - 9, 10, 10, f"c{i}")
@@ -282,7 +283,7 @@ class _Timeline:
             width = max((last + 1 - array.first) * wide, 1.5)
             yield line_shape(_LEFT, y + _ROW, _LEFT + _RANGES, y + _ROW, "axis")
             yield rect_shape(x, y + 2, width, _ROW - 4, f"c{self.color(array.bind)}", title=title)
-            yield text_shape(_LEFT - 6, y + 11, bytes_words(array.bytes), "q", end="end")
+            yield text_shape(_LEFT - 6, y + 11, format_bytes(array.bytes), "q", end="end")
             text = shorten_text(f"{array.text}  {_place_of(array.bind)}", _MAX_LENGTH)
             yield text_shape(_LEFT + _RANGES + 10, y + 11, text)
         yield from self.steps(bottom, _RANGES)
@@ -299,7 +300,7 @@ class _Timeline:
         labels = [*self.lines, *(["inside a step"] if any(rows[-1]) else [])]
         axes.stackplot(ends, *rows[: len(labels)], step="pre", labels=labels)
         axes.set(xlabel="step", title=self.title(), xlim=(0, max(count, 1)))
-        axes.yaxis.set_major_formatter(lambda size, _: bytes_words(size))
+        axes.yaxis.set_major_formatter(lambda size, _: format_bytes(size))
         if labels:
             axes.legend(fontsize="small")
 
@@ -312,7 +313,7 @@ class _Timeline:
         places = range(len(shown))
         axes.barh(places, widths, left=first, color=colors)
         names = [
-            f"{shorten_text(array.text, _MAX_LENGTH)}, {bytes_words(array.bytes)}"
+            f"{shorten_text(array.text, _MAX_LENGTH)}, {format_bytes(array.bytes)}"
             for array in shown
         ]
         axes.set_yticks(places, names)
@@ -331,7 +332,7 @@ class _Timeline:
             most[at] = max(most[at], live)
         bars = "".join([_BARS[-(-8 * live // top)] for live in most])
         lines = [
-            f"{bytes_words(size):>9}  {f'{n} x ' if n > 1 else ''}{array}  {place}"
+            f"{format_bytes(size):>9}  {f'{n} x ' if n > 1 else ''}{array}  {place}"
             for size, n, array, place, _ in at_peak
         ]
         return "\n".join([self.title(), f"     |{bars}|", *lines])

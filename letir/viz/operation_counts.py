@@ -1,4 +1,6 @@
-"""``operations_of``: how many arithmetic operations a bind computes, from types and forms alone."""
+"""``count_operations``: how many arithmetic operations a bind computes, from types and forms
+alone.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +15,7 @@ from letir.kernels.loop_parts import LoopParts
 _NO_ARITHMETIC = frozenset(["select", "convert", "bits"])
 
 
-def operations_of(bind: Bind) -> int | None:
+def count_operations(bind: Bind) -> int | None:
     """The number of arithmetic operations on floats that a bind computes; None if it is unknown.
 
     An elementwise operation counts the instructions of its form for each element, so that an
@@ -44,7 +46,7 @@ def _operations_in(body: Lambda) -> int | None:
     """The number of all binds of a body."""
     total = 0
     for bind in body.binds:
-        operations = operations_of(bind)
+        operations = count_operations(bind)
         if operations is None:
             return None
         total += operations

@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from letir.errors import LetirError
-from letir.viz.view_page import escape_text, page_of, style_text, view_of
+from letir.viz.view_page import escape_text, html_page, html_view, style_text
 
 _CHARACTER = 7.0  # the width of a character in a picture, in its units
 
@@ -24,7 +24,7 @@ class View:
     text: str = field(repr=False)
 
     def _repr_html_(self):
-        return view_of(escape_text(self.title), self.body)
+        return html_view(escape_text(self.title), self.body)
 
     def __str__(self):
         return self.text
@@ -33,7 +33,7 @@ class View:
 
     def forms(self) -> dict[str, str]:
         """The texts of the files that ``save`` can write, by the ending of the file's name."""
-        page = page_of(self._repr_html_(), self.title)
+        page = html_page(self._repr_html_(), self.title)
         return {".html": page, ".txt": self.text + "\n"}
 
     def save(self, path: str | os.PathLike) -> None:
@@ -58,7 +58,7 @@ class Picture(View):
     dot: str = field(default="", repr=False)  # the same graph for Graphviz, if it is one
 
     def _repr_html_(self):
-        return view_of(escape_text(self.title), self._svg("") + self.body)
+        return html_view(escape_text(self.title), self._svg("") + self.body)
 
     def _repr_svg_(self):
         style = f"<style>{style_text()}</style>"
@@ -122,7 +122,7 @@ def shorten_text(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def seconds_words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A time with three digits and a unit: 1.23 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
@@ -130,7 +130,7 @@ def seconds_words(seconds: float) -> str:
     return f"{1e6 * seconds:.3g} us"
 
 
-def bytes_words(count: float) -> str:
+def format_bytes(count: float) -> str:
     """A number of bytes with three digits and a unit: 1.23 MB."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:

@@ -17,15 +17,15 @@ from letir.executor.plan_profile import PlanProfile
 from letir.tracing.entry import trace
 from letir.viz.chart import Chart
 from letir.viz.picture import (
-    bytes_words,
+    format_bytes,
+    format_seconds,
     rect_shape,
-    seconds_words,
     shorten_text,
     text_shape,
     width_of,
 )
-from letir.viz.shown_programs import code_of, shown_program
-from letir.viz.view_page import table_of
+from letir.viz.shown_programs import shown_program, source_line_of
+from letir.viz.view_page import html_table
 
 _MAX_LINES = 30
 _MAX_NAMES = 6
@@ -47,7 +47,7 @@ class _LineTime:
     def words(self, total: float) -> tuple[str, str, str]:
         """Time, share and bytes as texts."""
         share = self.seconds / total if total else 0.0
-        return seconds_words(self.seconds), f"{share:.0%}", bytes_words(self.bytes)
+        return format_seconds(self.seconds), f"{share:.0%}", format_bytes(self.bytes)
 
 
 @entry_point
@@ -71,7 +71,7 @@ def profile(f: Any, *args: Any) -> Chart:
     omitted = len(lines) - _MAX_LINES
     count = f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
     more = f", the {_MAX_LINES} slowest" if omitted > 0 else ""
-    title = f"{seconds_words(total)} in {count}{more}"
+    title = f"{format_seconds(total)} in {count}{more}"
     shown = lines[:_MAX_LINES]
     rows = [
         (*line.words(total), _names_of(line), line.line, shorten_text(line.code, _MAX_LENGTH))
@@ -79,10 +79,12 @@ def profile(f: Any, *args: Any) -> Chart:
     ]
     heads = ("time", "share", "bytes", "operations", "line", "code")
     texts = [f"{line.line}  {line.code}".rstrip() for line in shown]
-    groups = table_of(profiled.heads, profiled.rows(), numbers=range(4), label="groups of the plan")
+    groups = html_table(
+        profiled.heads, profiled.rows(), numbers=range(4), label="groups of the plan"
+    )
     return Chart(
         title=title,
-        body=table_of(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
+        body=html_table(heads, rows, numbers=range(3), label="lines") + f"<h4>plan</h4>{groups}",
         text="\n".join([title, *_text_lines(shown, total)]),
         shapes="".join(_bar_shapes(shown, total)),
         width=_LEFT + _BARS + 20 + width_of([shorten_text(text, _MAX_LENGTH) for text in texts]),
@@ -117,7 +119,7 @@ def _times_of_lines(profiled: PlanProfile, sources: dict[str, Source]) -> list[_
         for step in group.steps:
             line = lines.get(step.line)
             if line is None:
-                code = code_of(sources.get(step.line))
+                code = source_line_of(sources.get(step.line))
                 line = lines[step.line] = _LineTime(step.line or "no line", code, 0.0, 0, {})
             line.seconds += step.seconds
             line.bytes += step.bytes
@@ -151,7 +153,7 @@ def _draw_bars(axes: Any, shown: Sequence[_LineTime], texts: Sequence[str]) -> N
     axes.barh(places, [line.seconds for line in shown])
     axes.set_yticks(places, [shorten_text(text, _MAX_LENGTH) for text in texts])
     axes.invert_yaxis()
-    axes.xaxis.set_major_formatter(lambda seconds, _: seconds_words(seconds))
+    axes.xaxis.set_major_formatter(lambda seconds, _: format_seconds(seconds))
     axes.set_xlabel("time")
 
 

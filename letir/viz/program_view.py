@@ -14,7 +14,7 @@ from letir.ast.source import Source
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import LetirError
-from letir.viz.view_page import escape_text, folding_box, scrolling_box, view_of
+from letir.viz.view_page import escape_text, folding_box, html_view, scrolling_box
 
 _MAX_BINDS = 200  # shown of a program
 _MAX_INNER = 200  # rows of all bodies
@@ -37,7 +37,7 @@ def program_html(fn: Lambda) -> str:
         raise
     except (AttributeError, TypeError, ValueError, LookupError) as error:  # a part of a wrong class
         raise LATE_BOUND["malformed_error"](fn, error) from None
-    return view_of(program_title(fn), table, is_searched=True)
+    return html_view(program_title(fn), table, is_searched=True)
 
 
 def program_title(fn: Lambda) -> str:

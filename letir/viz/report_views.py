@@ -14,7 +14,13 @@ from letir.executor.plan_profile import PlanProfile
 from letir.source.side_by_side.comparison import Comparison
 from letir.transforms.residual_report import Residuals
 from letir.viz.program_view import ProgramTable, program_title
-from letir.viz.view_page import escape_text, paragraph_elements, scrolling_box, table_of, view_of
+from letir.viz.view_page import (
+    escape_text,
+    html_table,
+    html_view,
+    paragraph_elements,
+    scrolling_box,
+)
 
 _NUMBERS = frozenset(["binds", "time", "runs", "new bytes", "share", "bytes", "GB/s"])
 _LOCAL = re.compile(r"%\d+")
@@ -28,9 +34,9 @@ def explanation_html(explanation: Explanation) -> str:
     parts = [paragraph_elements(heads)]
     for title, columns, rows in explanation.tables():
         numbers = [i for i, name in enumerate(columns) if name in _NUMBERS]
-        table = table_of(columns, rows, numbers=numbers, label=title)
+        table = html_table(columns, rows, numbers=numbers, label=title)
         parts.append(f"<h4>{escape_text(title)}</h4>{table}")
-    return view_of(
+    return html_view(
         escape_text(first), "".join([*parts, paragraph_elements(filter(None, [explanation.note]))])
     )
 
@@ -41,17 +47,17 @@ def residuals_html(residuals: Residuals) -> str:
     if left_out:
         middle = (f"… {left_out:,} left out …", *[""] * (len(heads) - 1))
         rows.insert(len(rows) // 2, middle)
-    table = table_of(heads, rows, numbers=(2,), label="residuals")
-    return view_of(escape_text(residuals.summary), table, is_searched=True)
+    table = html_table(heads, rows, numbers=(2,), label="residuals")
+    return html_view(escape_text(residuals.summary), table, is_searched=True)
 
 
 def comparison_html(comparison: Comparison) -> str:
     """The view of two programs side by side."""
     if comparison.same:
-        return view_of("comparison", paragraph_elements([str(comparison)]))
+        return html_view("comparison", paragraph_elements([str(comparison)]))
     counts = [sum(row.mark == mark for row in comparison.rows) for mark in "|<>"]
     title = "{} changed, {} removed, {} added".format(*counts)
-    return view_of(title, comparison_table(comparison), is_searched=True)
+    return html_view(title, comparison_table(comparison), is_searched=True)
 
 
 def comparison_table(comparison: Comparison, prefix: str = "") -> str:
@@ -89,27 +95,27 @@ def memory_html(memory: PlanMemory) -> str:
     """The view of the memory of a plan."""
     first, second, *_ = str(memory).splitlines()
     rows = [(f"{array.bytes:,}", array.text, array.line) for array in memory.held]
-    table = table_of(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
-    return view_of(escape_text(first), paragraph_elements([second]) + table)
+    table = html_table(("bytes", "array", "line"), rows, numbers=(0,), label="arrays at the peak")
+    return html_view(escape_text(first), paragraph_elements([second]) + table)
 
 
 def profile_html(profile: PlanProfile) -> str:
     """The view of the profile of a plan."""
-    table = table_of(profile.heads, profile.rows(), numbers=range(4), label="groups of the plan")
-    return view_of(f"{1e6 * profile.seconds:.1f} us in {len(profile.groups)} groups", table)
+    table = html_table(profile.heads, profile.rows(), numbers=range(4), label="groups of the plan")
+    return html_view(f"{1e6 * profile.seconds:.1f} us in {len(profile.groups)} groups", table)
 
 
 def variable_html(variable: Any) -> str:
     """The view of a Variable: its value, and the program that computed it."""
     value = paragraph_elements(str(variable).splitlines())
     if not variable.requires_grad or variable.is_leaf:
-        return view_of("Variable", value)
+        return html_view("Variable", value)
     try:
         program = history(variable)
     except LetirError as error:  # values that backward has freed
-        return view_of("Variable", value + paragraph_elements(str(error).splitlines()))
+        return html_view("Variable", value + paragraph_elements(str(error).splitlines()))
     table = ProgramTable().html(program, "history")
-    return view_of("Variable", f"{value}<h4>history: {program_title(program)}</h4>{table}")
+    return html_view("Variable", f"{value}<h4>history: {program_title(program)}</h4>{table}")
 
 
 LATE_BOUND.update(

@@ -12,18 +12,18 @@ from letir.ast.terms import Lambda
 from letir.executor.plan_profile import GroupTime, PlanProfile
 from letir.viz.chart import Chart
 from letir.viz.machine_roofs import Roofs, machine_roofs
-from letir.viz.operation_counts import operations_of
+from letir.viz.operation_counts import count_operations
 from letir.viz.picture import (
-    bytes_words,
     circle_shape,
+    format_bytes,
+    format_seconds,
     line_shape,
-    seconds_words,
     shorten_text,
     text_shape,
 )
 from letir.viz.profile_chart import compile_and_profile
 from letir.viz.shown_programs import shown_program
-from letir.viz.view_page import table_of
+from letir.viz.view_page import html_table
 
 _WIDTH, _HEIGHT = 640.0, 300.0  # of the part of the picture inside of the axes
 _LEFT, _TOP = 70.0, 20.0
@@ -67,7 +67,7 @@ class _Point:
         """The group as cells of a table."""
         is_known = self.operations is not None
         return (
-            seconds_words(self.group.seconds),
+            format_seconds(self.group.seconds),
             f"{self.share:.0%}",
             f"{self.intensity:.2g}" if is_known and self.group.bytes else "-",
             f"{self.rate / 1e9:.3g}" if is_known else "-",
@@ -102,13 +102,13 @@ def roofline(f: Any, *args: Any) -> Chart:
     plot = _Plot(roofs, [point for point in points if point.is_drawn])
     meeting = roofs.operations / roofs.bytes
     title = (
-        f"memory {bytes_words(roofs.bytes)}/s, peak {roofs.operations / 1e9:.3g} Gop/s "
+        f"memory {format_bytes(roofs.bytes)}/s, peak {roofs.operations / 1e9:.3g} Gop/s "
         f"({roofs.dtype}), which meet at {meeting:.2g} operations per byte"
     )
     rows = [(point.number, *point.words(), point.group.name, point.group.line) for point in points]
     return Chart(
         title=title,
-        body=table_of(_HEADS, rows, numbers=range(7), label="groups of the plan"),
+        body=html_table(_HEADS, rows, numbers=range(7), label="groups of the plan"),
         text="\n".join([title, *_text_lines(rows)]),
         shapes="".join([*plot.shapes(), *_legend_shapes(points, _TOP + _HEIGHT + 52)]),
         width=_LEFT + _WIDTH + 130,
@@ -137,7 +137,7 @@ def _slowest_points(times: PlanProfile, roofs: Roofs) -> list[_Point]:
 
 def _point_of(number: int, group: GroupTime, total: float, roofs: Roofs) -> _Point:
     """The point of a group."""
-    counts = [operations_of(step.bind) for step in group.steps]
+    counts = [count_operations(step.bind) for step in group.steps]
     operations = None if None in counts else sum([n for n in counts if n is not None])
     best = roofs.seconds(operations or 0, group.bytes)
     is_memory = best == group.bytes / roofs.bytes

@@ -58,7 +58,7 @@ def _no_program(name: str, value: Any) -> DTypeError:
 # ---- the user's lines ----
 
 
-def code_of(source: Source | None) -> str:
+def source_line_of(source: Source | None) -> str:
     """The user's line as it is in the file; empty if that cannot be known."""
     if source is None:
         return ""
@@ -72,14 +72,14 @@ def function_of(source: Source | None) -> str:
     if source is None:
         return ""
     if source.text is None:
-        for first, last, name in functions_in(source.file):
+        for first, last, name in functions_in_file(source.file):
             if first <= source.line <= last:
                 return name
     return source.short_file
 
 
 @cache
-def functions_in(file: str) -> list[tuple[int, int, str]]:
+def functions_in_file(file: str) -> list[tuple[int, int, str]]:
     """(first line, last line, name) of the functions in a file, inner ones first."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))

@@ -42,7 +42,7 @@ def escape_text(text: Any, most: int = 0) -> str:
     return escape(text if not most or len(text) <= most else text[: most - 1] + "…")
 
 
-def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
+def html_view(title: str, body: str, *, is_searched: bool = False) -> str:
     """A view with this title and body, both HTML; ``is_searched``: with a field that searches the
     rows of its tables.
     """
@@ -54,7 +54,7 @@ def view_of(title: str, body: str, *, is_searched: bool = False) -> str:
     )
 
 
-def page_of(view: str, title: str) -> str:
+def html_page(view: str, title: str) -> str:
     """A whole page that shows ``view``, whose headings are the first two levels of the page."""
     view = view.replace("<h3>", '<h3 aria-level="1">').replace("<h4>", '<h4 aria-level="2">')
     return _PAGE.format(title=escape_text(title), view=view)
@@ -82,7 +82,7 @@ def save_page(value: Any, path: str | os.PathLike) -> None:
             "  pass a program, a Gradient, a jitted function, or a result of letir.explain"
         )
     title = getattr(value, "__name__", None) or type(value).__name__
-    Path(path).write_text(page_of(show(), f"letir: {title}"), encoding="utf-8")
+    Path(path).write_text(html_page(show(), f"letir: {title}"), encoding="utf-8")
 
 
 def style_text() -> str:
@@ -105,7 +105,7 @@ def code_lines(path: Path) -> list[str]:
 # ---- tables ----
 
 
-def table_of(
+def html_table(
     heads: Sequence[str],
     rows: Iterable[Sequence[Any]],
     *,

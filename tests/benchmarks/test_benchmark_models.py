@@ -8,7 +8,7 @@ import pytest
 
 import letir as lt
 from benchmarks import models
-from benchmarks.harness import Effort
+from benchmarks.harness import DemoSettings
 from letir.testing import assert_close
 
 MODELS = {
@@ -63,7 +63,7 @@ def test_the_gradient_of_a_model_agrees_with_a_finite_difference(make):
 
 
 def test_a_ratio_is_a_figure():
-    text = models.figure(models.letir_ratio, {" here": models.gmm_model})(Effort(((1, 1),)))
+    text = models.figure(models.letir_ratio, {" here": models.gmm_model})(DemoSettings(((1, 1),)))
 
     assert text.endswith(" here")
     assert float(text.split()[0]) > 1

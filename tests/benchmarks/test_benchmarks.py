@@ -23,14 +23,14 @@ from benchmarks import (
 )
 from benchmarks.__main__ import BEGIN, END, table, telling, write
 from benchmarks.first_minutes import measure_command, sum_of_steps
-from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
+from benchmarks.harness import DemoSettings, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.kernel_workloads import WORKLOADS, Workload
 from benchmarks.peers import installed
 from benchmarks.rows import HEAD, ROWS, TELLING, Row, markdown, taken
 from benchmarks.workloads import plain
 from tests.each_sample import in_one_test
 
-TINY = Effort(((50, 1), (100, 1)))
+TINY = DemoSettings(((50, 1), (100, 1)))
 IN_PROCESS = [row for row in ROWS if row.measure.__module__ == programs.__name__]
 IN_PROCESS += [row for row in ROWS if row.name in ("history", "backward")]
 
@@ -133,7 +133,7 @@ def test_the_jacobian_that_is_measured_is_right():
 
 
 def test_one_size_has_no_drift():
-    assert "drift" not in across_sizes(Effort(((50, 1),)), plain, lambda n, size: (n, size))
+    assert "drift" not in across_sizes(DemoSettings(((50, 1),)), plain, lambda n, size: (n, size))
 
 
 def test_the_floor_is_subtracted():

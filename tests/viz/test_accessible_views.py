@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.viz.view_page import page_of
+from letir.viz.view_page import html_page
 from tests.viz.browser import needs_chromium
 from tests.viz.devtools import Page, kept_browser
 from tests.viz.views import ARGS, loss
@@ -41,7 +41,7 @@ VIEWS = {
 @pytest.mark.parametrize("name", VIEWS)
 def test_axe_finds_nothing(name, scheme, tmp_path):
     axe = pytest.importorskip("axe_core_python", reason="axe-core-python brings axe-core")
-    html = page_of(VIEWS[name]()._repr_html_(), name)
+    html = html_page(VIEWS[name]()._repr_html_(), name)
     page = Page(kept_browser(), html, tmp_path, scheme=scheme)
     page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
     page.run(Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8"))

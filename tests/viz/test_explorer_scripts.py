@@ -11,7 +11,7 @@ SCRIPTS = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("
 FUNCTION = re.compile(r"^( *)function \w+\(.*\{$|^(  )(?!if|for|while)\w+\([^()]*\) \{$")
 
 
-def functions_in(text: str) -> Iterator[tuple[str, int]]:
+def functions_in_file(text: str) -> Iterator[tuple[str, int]]:
     """(first line, lines of the body) of each function and method."""
     lines = text.splitlines()
     for i, line in enumerate(lines):
@@ -37,7 +37,7 @@ def test_scripts_are_short():
 
 
 def test_functions_of_scripts_are_short():
-    found = [(name, *one) for name, text in SCRIPTS.items() for one in functions_in(text)]
+    found = [(name, *one) for name, text in SCRIPTS.items() for one in functions_in_file(text)]
 
     assert len(found) > 100
     assert [one for one in found if one[2] > 40] == []

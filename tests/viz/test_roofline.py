@@ -9,7 +9,7 @@ import pytest
 import letir as lt
 from letir.viz import machine_roofs as roofs_module
 from letir.viz.machine_roofs import Roofs
-from letir.viz.operation_counts import operations_of
+from letir.viz.operation_counts import count_operations
 
 ROOFS = Roofs(bytes=1e9, operations=8e9, dtype="float64")
 
@@ -22,7 +22,7 @@ def _known_machine(monkeypatch):
 
 def counts(f, *args) -> dict[str, int | None]:
     """The operations of the binds of a recorded function, by name."""
-    return {bind.op.name: operations_of(bind) for bind in lt.trace(f, *args).binds}
+    return {bind.op.name: count_operations(bind) for bind in lt.trace(f, *args).binds}
 
 
 def test_products_are_counted_from_their_records():
@@ -40,7 +40,7 @@ def test_a_convolution_and_its_gradients_count_the_same_operations():
         return lt.nn.conv2d(x, w, padding=1).sum()
 
     found = [
-        operations_of(bind)
+        count_operations(bind)
         for bind in lt.grad(lt.trace(loss, x, w), (0, 1)).binds
         if bind.op.name.startswith("conv")
     ]
@@ -62,10 +62,10 @@ def test_a_loop_counts_its_steps_and_an_unknown_number_is_none():
         np.ones(3),
     )
 
-    assert [operations_of(bind) for bind in step.binds] == [7 * 6]
+    assert [count_operations(bind) for bind in step.binds] == [7 * 6]
     assert counts(np.sort, np.ones(3)) == {"sort": None}
     named = lt.trace(np.negative, lt.ShapeDtype(("n",)), abstract=True)
-    assert operations_of(named.binds[0]) is None
+    assert count_operations(named.binds[0]) is None
 
 
 def test_a_kernel_counts_what_its_operations_count():
@@ -73,7 +73,9 @@ def test_a_kernel_counts_what_its_operations_count():
     program = lt.trace(lambda x: (np.exp(x) * x).sum(), np.ones(100_000))
     kernels = lt.compile(program, kernels="on").plan.binds
 
-    assert sum(map(operations_of, kernels)) == sum(operations_of(bind) for bind in program.binds)
+    assert sum(map(count_operations, kernels)) == sum(
+        count_operations(bind) for bind in program.binds
+    )
 
 
 def test_a_group_is_compared_with_the_roof_above_it():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.viz.view_page import page_of, table_of
+from letir.viz.view_page import html_page, html_table
 from tests.viz.views import (
     ARGS,
     EVIL,
@@ -128,7 +128,9 @@ def test_a_comparison_marks_what_differs_by_signs_too():
 
 
 def test_short_cells_of_reports_stand_on_one_line():
-    html = table_of(("line", "code"), [("In [2], line 3", "x = np.tanh(z) / (1 + np.exp(-z)) + 1")])
+    html = html_table(
+        ("line", "code"), [("In [2], line 3", "x = np.tanh(z) / (1 + np.exp(-z)) + 1")]
+    )
 
     assert '<td class="d">In [2], line 3</td><td>x = ' in html
 
@@ -193,7 +195,7 @@ def test_names_and_lines_of_a_program_are_not_markup():
 
 
 def test_the_title_of_a_page_is_not_markup():
-    page = page_of(evil_program()._repr_html_(), EVIL)
+    page = html_page(evil_program()._repr_html_(), EVIL)
 
     assert "<title>&lt;/script&gt;" in page
     assert "default-src 'none'" in page

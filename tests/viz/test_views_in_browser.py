@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 import letir as lt
-from letir.viz.view_page import page_of
+from letir.viz.view_page import html_page
 from tests.viz.browser import found_in, needs_chromium
 from tests.viz.views import evil_program
 
@@ -25,7 +25,7 @@ def program() -> lt.Lambda:
 @functools.cache
 def page() -> str:
     """The page of this program."""
-    return page_of(program()._repr_html_(), "a program")
+    return html_page(program()._repr_html_(), "a program")
 
 
 def test_hovering_a_name_lights_up_its_definition_and_uses():
@@ -81,7 +81,7 @@ def test_search_shows_the_rows_that_match_and_unfolds_bodies():
 
 
 def test_markup_in_names_does_not_run():
-    page = page_of(evil_program()._repr_html_(), "evil")
+    page = html_page(evil_program()._repr_html_(), "evil")
 
     assert found_in(page, 'return all("img, .letir script").length') == 0  # and no alert
 
@@ -117,7 +117,7 @@ def contrast(scheme: str) -> float:
         }));
     """
     gradient = lt.differentiate(program())
-    page = page_of(gradient._repr_html_(), "a gradient")
+    page = html_page(gradient._repr_html_(), "a gradient")
     is_dark, *found = found_in(page, script, scheme=scheme)
     assert is_dark == (scheme == "dark")
     assert len(found) > 20
@@ -131,7 +131,7 @@ def test_texts_have_enough_contrast_in_light_and_dark():
 
 def test_types_stay_on_one_line_in_a_narrow_page():
     f = lt.trace(lambda x, y: np.tanh(x @ y).sum(axis=1, keepdims=True), *np.ones((2, 4, 4)))
-    page = page_of(lt.differentiate(f)._repr_html_(), "a gradient")
+    page = html_page(lt.differentiate(f)._repr_html_(), "a gradient")
     script = """
         return all("td.t").filter(function (e) { return e.textContent.includes("["); })
           .map(function (e) {
@@ -164,7 +164,7 @@ def test_pointing_at_a_box_of_a_graph_lights_up_the_edges_to_its_users():
         var next = document.activeElement.querySelector("title").textContent;
         return [box.tabIndex, lit, width, next, all("g.def").length];
     """
-    tab, lit, width, after, defined = found_in(page_of(picture._repr_html_(), "a graph"), script)
+    tab, lit, width, after, defined = found_in(html_page(picture._repr_html_(), "a graph"), script)
 
     assert lit == 1
     assert (tab, width, defined) == (-1, "2.5px", 1)

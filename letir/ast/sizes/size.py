@@ -20,7 +20,7 @@ from letir.ast.sizes.size_reads import (
     answer_by_guard,
     note_least,
     note_read,
-    on_numbers,
+    traced_operator,
 )
 from letir.errors import DTypeError, ShapeError, TraceError
 
@@ -46,13 +46,13 @@ def _ordered_by(compare: Callable) -> Callable:
         note_read(f"whether {self} is less than {other}")
         raise ShapeError(
             f"cannot tell whether {self} is less or greater than {other}\n"
-            f"  pass a number for the size, or {_way_to_decide(note_least(compare, apart))}"
+            f"  pass a number for the size, or {_undecided_advice(note_least(compare, apart))}"
         )
 
     return ordered
 
 
-def _way_to_decide(least: tuple[str, int] | None) -> str:
+def _undecided_advice(least: tuple[str, int] | None) -> str:
     """The advice in the error of an undecided comparison: how to make it the same for all sizes."""
     if least is None:
         return "avoid the comparison"
@@ -114,10 +114,10 @@ _MAX_TERMS = 4096  # of a product: the terms of (a+b)*(c+d)*... double with each
 _NUMBERS = (int, float, np.integer)
 
 
-_add_numbers, _multiply_numbers = on_numbers("add"), on_numbers("mul")
-_subtract, _subtract_from = on_numbers("sub"), on_numbers("sub", True)
-_divide_numbers, _mod_numbers = on_numbers("floordiv"), on_numbers("mod")
-_raise_numbers = on_numbers("pow")
+_add_numbers, _multiply_numbers = traced_operator("add"), traced_operator("mul")
+_subtract, _subtract_from = traced_operator("sub"), traced_operator("sub", True)
+_divide_numbers, _mod_numbers = traced_operator("floordiv"), traced_operator("mod")
+_raise_numbers = traced_operator("pow")
 
 
 def _checked_terms(terms: Any) -> Any:
@@ -293,9 +293,9 @@ class Size:
     def __rsub__(self, other):
         return -self + other if issubclass(type(other), Size | int) else _subtract_from(self, other)
 
-    __truediv__, __rtruediv__ = on_numbers("truediv"), on_numbers("truediv", True)
-    __rfloordiv__, __rmod__ = on_numbers("floordiv", True), on_numbers("mod", True)
-    __rpow__ = on_numbers("pow", True)
+    __truediv__, __rtruediv__ = traced_operator("truediv"), traced_operator("truediv", True)
+    __rfloordiv__, __rmod__ = traced_operator("floordiv", True), traced_operator("mod", True)
+    __rpow__ = traced_operator("pow", True)
 
     def __pos__(self):
         return self

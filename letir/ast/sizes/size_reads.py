@@ -91,7 +91,7 @@ def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> tuple[str, in
     return None
 
 
-def on_numbers(name: str, is_reflected: bool = False) -> Callable:
+def traced_operator(name: str, is_reflected: bool = False) -> Callable:
     """The operator ``name`` of a size as a traced number."""
     compute = getattr(operator, name)
 

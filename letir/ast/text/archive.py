@@ -35,7 +35,7 @@ _DAMAGED = (  # the exceptions of zipfile and zlib for damaged files
 _TRUST = "if the file is from someone you trust"
 
 
-class _Cautious:
+class _LimitedStream:
     """A stream that refuses to read a zip directory (the list of members) that is too large."""
 
     def __init__(self, stream: IO[bytes]):
@@ -150,7 +150,7 @@ def members_of(path: Any, max_bytes: int, max_text_bytes: int) -> Iterator[Membe
     """The members of the zip at ``path``. Raises ParseError if it is none, or beyond the limits."""
     # opened here, not by zipfile: a missing file is an OSError, not a ParseError
     with open(path, "rb") as stream:
-        cautious = _Cautious(stream)
+        cautious = _LimitedStream(stream)
         try:
             archive = zipfile.ZipFile(cautious)  # type: ignore[arg-type]
         except _DAMAGED as error:

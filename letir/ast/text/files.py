@@ -69,7 +69,7 @@ def save_programs(
         "programs": list(programs),
         "about": dict(about or {}),
     }
-    with replacing(Path(path)) as stream:
+    with atomic_file(Path(path)) as stream:
         _write_members(stream, {HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
@@ -168,7 +168,7 @@ def array_from(content: bytes) -> np.ndarray:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file beside ``path`` to write, which replaces it at the end.
 
     So a reader never sees a partial file. If writing fails, the file at ``path`` stays as it was.

@@ -47,7 +47,7 @@ _MAX_SIZE = 1 << 63
 _MAX_TERMS = 100
 
 
-def string_of(text: str) -> str:
+def parse_string(text: str) -> str:
     """The string of a quoted literal."""
     try:
         return ast.literal_eval(text)  # safe: STRING matches exactly one string literal
@@ -55,14 +55,14 @@ def string_of(text: str) -> str:
         raise ValueError(f"this is not a string: {error.msg}") from None
 
 
-def int_of(text: str) -> int:
+def parse_int(text: str) -> int:
     """A decimal number."""
     if not _INT.fullmatch(text):
         raise ValueError(f"expected an integer, found {text!r}")
     return int(text)
 
 
-def float_of(text: str) -> float:
+def parse_float(text: str) -> float:
     """A decimal number, inf or nan, or the nan with the bits after ``nan@``."""
     if text.startswith("nan@"):
         return parse_array(DTYPES["float64"], (), text).item()
@@ -84,15 +84,15 @@ def parse_slice(text: str) -> slice:
 
 def _end_of(text: str) -> Any:
     """An end or the step of a slice: an integer or a size."""
-    return int_of(text) if _INT.fullmatch(text) else parse_size(text)
+    return parse_int(text) if _INT.fullmatch(text) else parse_size(text)
 
 
-def here_of(text: str) -> Here:
+def parse_placeholder(text: str) -> Here:
     """``@``, or ``@`` and a count."""
-    return Here(int_of(text[1:]) if len(text) > 1 else None)
+    return Here(parse_int(text[1:]) if len(text) > 1 else None)
 
 
-def scalar_of(text: str) -> Any:
+def parse_scalar(text: str) -> Any:
     """``dtype(element)``."""
     name, _, element = text[:-1].partition("(")
     if name.strip() not in DTYPES:
@@ -186,11 +186,11 @@ def parse_array(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
 def _write_elements(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
     """Write elements of a dtype that is not complex; nans with bits are written as bits."""
     if dtype.kind != "f":
-        array[:] = np.array([*map(_bool_of if dtype.kind == "b" else int_of, parts)], dtype)
+        array[:] = np.array([*map(_bool_of if dtype.kind == "b" else parse_int, parts)], dtype)
         return
     bits = {i: _nan_bits(part, dtype) for i, part in enumerate(parts) if part.startswith("nan@")}
     with float_errors(over="ignore", under="ignore"):
-        array[:] = [0.0 if i in bits else float_of(part) for i, part in enumerate(parts)]
+        array[:] = [0.0 if i in bits else parse_float(part) for i, part in enumerate(parts)]
     for i, pattern in bits.items():
         # as integers: float conversion would turn a signalling nan into a quiet one
         array.view(f"u{dtype.itemsize}")[i] = pattern

@@ -20,16 +20,16 @@ from letir.ast.text.literals import (
     SIZE,
     STRING,
     TYPE,
-    float_of,
-    here_of,
-    int_of,
     parse_array,
     parse_complex,
+    parse_float,
+    parse_int,
+    parse_placeholder,
+    parse_scalar,
     parse_size,
     parse_slice,
+    parse_string,
     parse_type,
-    scalar_of,
-    string_of,
 )
 from letir.ast.text.named_nodes import MAX_CLASSES, named_node
 from letir.ast.types import ArrayType, Undef
@@ -126,7 +126,7 @@ class ValueReader(Reader):
         if reference is None:
             return kind
         self.pos = reference.end()
-        return self.referred(kind, self.convert(int_of, reference[1], at=at), at)
+        return self.referred(kind, self.convert(parse_int, reference[1], at=at), at)
 
     def elements(self, aval: ArrayType, at: int) -> np.ndarray:
         """The array of this type whose elements follow in braces."""
@@ -277,14 +277,14 @@ _NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
     "deque": ("[", deque),
 }
 _MEANINGS: dict[str, Callable] = {
-    "string": string_of,
+    "string": parse_string,
     "complex": parse_complex,
-    "scalar": scalar_of,
-    "float": float_of,
-    "int": int_of,
+    "scalar": parse_scalar,
+    "float": parse_float,
+    "int": parse_int,
     "size": parse_size,
     "slice": parse_slice,
-    "here": here_of,
+    "here": parse_placeholder,
     "ellipsis": lambda text: ...,
 }
 _READERS: dict[str, Callable] = {

@@ -19,7 +19,7 @@ from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
-from letir.executor.external_state.earlier_changes import items_of, new_changes
+from letir.executor.external_state.earlier_changes import items_by_name, new_changes
 from letir.executor.external_state.iterators import ReadsOwnChanges, is_same, run_watching_iterators
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.plan_making import (
@@ -179,7 +179,7 @@ def _keeps_new_objects(now: list, before: list) -> bool:
     first call has stored there.
     """
     for contents, old in zip(now, before, strict=True):
-        items, earlier = items_of(contents), items_of(old)
+        items, earlier = items_by_name(contents), items_by_name(old)
         new = [value for key, value in items.items() if earlier.get(key, earlier) is not value]
         if not all(map(_is_fixed, new)):
             return True
@@ -238,8 +238,8 @@ def _depends_on_numbers(
     places: list[tuple[Any, Any]] = []
     numbers: list = []
     for holder, old in zip(holders, before, strict=True):
-        items = items_of(contents_of(holder))
-        old_items = items_of(old)
+        items = items_by_name(contents_of(holder))
+        old_items = items_by_name(old)
         for key, value in items.items():
             if type(value) in (int, float) and not is_same([old_items.get(key)], [value]):
                 places.append((holder, key))
@@ -283,7 +283,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     """
     holder_ids = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
-    if is_final(executor.f, error) or not holder_ids.issuperset(hidden):
+    if is_never_python(executor.f, error) or not holder_ids.issuperset(hidden):
         return
     if not all(map(is_restorable, holders, before)):
         return
@@ -296,7 +296,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     raise ReadsOwnChanges
 
 
-def is_final(f: Any, error: Exception) -> bool:
+def is_never_python(f: Any, error: Exception) -> bool:
     """Whether ``f`` is not called as Python after ``error``: a class, or a function that is a
     generator or coroutine."""
     flags = getattr(getattr(f, "__code__", None), "co_flags", 0)

@@ -26,7 +26,7 @@ class Change(NamedTuple):
         now = contents_of(self.holder)
         if isinstance(now, set):
             return {*self.before} - {_ABSENT}
-        items: dict = {**items_of(now), **dict(self.before)}
+        items: dict = {**items_by_name(now), **dict(self.before)}
         if type(now) not in (list, deque):
             return {key: value for key, value in items.items() if value is not _ABSENT}
         return type(now)([items[i] for i in sorted(items) if items[i] is not _ABSENT])
@@ -54,7 +54,7 @@ def call_noting_changes(executor: Any, args: tuple, kwargs: dict) -> Any:
             executor.cache.clear()
 
 
-def items_of(contents: Any) -> dict:
+def items_by_name(contents: Any) -> dict:
     """The contents of a variable, a namespace, an object, a dict or a list, by name or position."""
     if type(contents) in (list, deque):
         return dict(enumerate(contents))
@@ -89,7 +89,7 @@ def _differences(old: Any, new: Any) -> Any:
     if isinstance(new, set):
         return {*old, _ABSENT} if new != old else set()
     names_only = isinstance(new, dict)
-    items, others = items_of(old), items_of(new)
+    items, others = items_by_name(old), items_by_name(new)
     result = {key: value for key, value in items.items() if key not in others}
     for key, value in others.items():
         earlier = items.get(key, _ABSENT)

@@ -117,7 +117,7 @@ new_array = _arena.new_array
 renew_after_fork(_arena)
 
 
-def held_bytes() -> int:
+def bytes_in_arena() -> int:
     """The bytes of all blocks that are kept now."""
     return _arena.bytes
 

@@ -31,13 +31,15 @@ __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 _MAX_COPIED = 16  # the most elements per item of a non-contiguous operand, which is copied
 
 
-def with_batch_kernels(fn: Lambda, is_exact: bool = False, worth: int | None = None) -> Lambda:
+def with_batch_kernels(
+    fn: Lambda, is_exact: bool = False, min_elements: int | None = None
+) -> Lambda:
     """``fn`` with kernels for its groups on items of a batch, not for groups in bodies.
 
-    ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel saves time; by default as ``machine_costs`` says. Kernels are compiled here.
+    ``is_exact``: only kernels whose bits are NumPy's. ``min_elements``: the fewest elements for
+    which a kernel saves time; by default as ``machine_costs`` says. Kernels are compiled here.
     """
-    least = machine_costs().least_elements if worth is None else worth
+    least = machine_costs().least_elements if min_elements is None else min_elements
     sizes = batch_sizes(fn)
     if not sizes:
         return fn
@@ -100,8 +102,8 @@ class BatchCall:
         self.results = [arg.type for arg in body.ret.args]
         self.sizes = self.sizes_of(0, lowered.n)
         # an ``InterpretedCall`` is not a ufunc; parts are added in the order of the items
-        is_cut = isinstance(self.ufunc, np.ufunc) and lowered.is_cut
-        self.cut = True if is_cut and lowered.n >= least_size(body) else None
+        may_split = isinstance(self.ufunc, np.ufunc) and lowered.may_split
+        self.cut = True if may_split and lowered.n >= least_size(body) else None
         self.scratch = (np.dtype(np.uint8),)  # its columns are bytes, see ``plan_memory``
         self.columns = sum([size * dtype.itemsize for size, dtype in lowered.scratch])
 
@@ -121,7 +123,9 @@ class BatchCall:
         ]
         flat = [y.reshape(-1) for y in result]
         threads = threads_of_call() if self.cut else 1
-        outside = self.run_cut(inputs, flat, threads) if threads > 1 else self.run(inputs, flat)
+        outside = (
+            self.run_in_chunks(inputs, flat, threads) if threads > 1 else self.run(inputs, flat)
+        )
         if outside:
             raise KernelError("an index out of bounds")
         return tuple(result) if len(result) > 1 else result[0]
@@ -158,7 +162,7 @@ class BatchCall:
         self.ufunc(*inputs, self.sizes, *scratch, out=(*results, outside))
         return bool(outside[0])
 
-    def run_cut(self, inputs: list, results: list, threads: int) -> bool:
+    def run_in_chunks(self, inputs: list, results: list, threads: int) -> bool:
         """``run`` in several threads."""
         n = self.lowered.n
         places = places_of(n, chunk_count(n, n, threads))

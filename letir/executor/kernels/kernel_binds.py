@@ -56,15 +56,15 @@ _NO_RULE = never("kernels are made after derivatives are taken")
 
 
 def with_kernels(
-    fn: Lambda, is_exact: bool = False, worth: int | None = None, *, on_device: bool = False
+    fn: Lambda, is_exact: bool = False, min_elements: int | None = None, *, on_device: bool = False
 ) -> Lambda:
     """``fn`` with groups replaced by calls of kernels; ``fn`` itself if no group becomes a kernel.
 
-    ``is_exact``: only kernels whose bits are NumPy's. ``worth``: the fewest elements for which a
-    kernel saves time; by default as ``machine_costs`` says. ``on_device``: only kernels that save
-    launches on a device. Kernels are compiled here.
+    ``is_exact``: only kernels whose bits are NumPy's. ``min_elements``: the fewest elements for
+    which a kernel saves time; by default as ``machine_costs`` says. ``on_device``: only kernels
+    that save launches on a device. Kernels are compiled here.
     """
-    least = machine_costs().least_elements if worth is None else worth
+    least = machine_costs().least_elements if min_elements is None else min_elements
     groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
 
     def level(body: Lambda) -> Lambda:
@@ -80,10 +80,10 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     return with_kernels(fn, is_exact, 1, on_device=True)
 
 
-def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int, on_device: bool) -> Lambda:
+def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    grouped, rows = with_row_groups(fn, is_exact, worth)
-    fn, repeated = _with_recomputation(grouped, rows, is_exact, worth)
+    grouped, rows = with_row_groups(fn, is_exact, min_elements)
+    fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)
     if calls is None:  # recomputation made a group that no kernel computes
         fn, repeated, calls = grouped, {}, row_calls(grouped, rows, is_exact)
@@ -91,11 +91,11 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int, on_device: bool)
     matrices: dict[int, Any] = {}
     if not on_device:  # these save no launches
         for n, bind in enumerate(fn.binds):
-            group = None if n in calls else matrix_group(bind, is_exact, worth)
+            group = None if n in calls else matrix_group(bind, is_exact, min_elements)
             if group is not None:
                 matrices[n] = group
-        fn = _with_single_groups(fn, matrices, is_exact, worth)
-    kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, worth)
+        fn = _with_single_groups(fn, matrices, is_exact, min_elements)
+    kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, min_elements)
     ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in kernels.values()])
     kernel_calls: dict[int, tuple[Lambda, Callable]] = dict(matrices)
     kernel_calls |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
@@ -117,11 +117,13 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, worth: int, on_device: bool)
     return fn.with_binds(binds)
 
 
-def _with_single_groups(fn: Lambda, others: Container[int], is_exact: bool, worth: int) -> Lambda:
+def _with_single_groups(
+    fn: Lambda, others: Container[int], is_exact: bool, min_elements: int
+) -> Lambda:
     """``fn`` with a group for each elementary function worth a kernel, except at ``others``."""
     groups = {}
     for n, bind in enumerate(fn.binds):
-        is_worth = work_alone(bind) >= worth and n not in others and is_elementary(bind)
+        is_worth = work_alone(bind) >= min_elements and n not in others and is_elementary(bind)
         if is_worth and has_scalar_form(bind, is_exact):
             operands, attrs = tuple(dict.fromkeys(bind.locals())), Attrs(body=body_of_one(bind))
             groups[n] = Bind(bind.binders, fused, operands, attrs, bind.source)
@@ -131,7 +133,7 @@ def _with_single_groups(fn: Lambda, others: Container[int], is_exact: bool, wort
 
 
 def _with_recomputation(
-    fn: Lambda, rows: dict[Local, RowGroup], is_exact: bool, worth: int
+    fn: Lambda, rows: dict[Local, RowGroup], is_exact: bool, min_elements: int
 ) -> tuple[Lambda, dict[Local, int]]:
     """``recompute_residuals`` of a program with the groups ``rows``."""
 
@@ -139,7 +141,7 @@ def _with_recomputation(
         if group.binders[0] in rows:
             return True
         body = group.attrs["body"]
-        return work_of(body) >= worth and _kernel_for(group, is_exact) is not None
+        return work_of(body) >= min_elements and _kernel_for(group, is_exact) is not None
 
     def fits(group: Bind, bind: Bind, copied: set) -> bool:
         if not has_scalar_form(bind, is_exact):
@@ -155,7 +157,7 @@ def _with_recomputation(
 
 
 def _kernels_of(
-    binds: tuple[Bind, ...], others: Container[int], is_exact: bool, worth: int
+    binds: tuple[Bind, ...], others: Container[int], is_exact: bool, min_elements: int
 ) -> dict[int, Kernel]:
     """The kernels that save time, by the position of their group, except at ``others``.
 
@@ -168,19 +170,19 @@ def _kernels_of(
             body = bind.attrs["body"]
             work[n] = work_of(body)
             operations[n] = tuple([(inner.op, inner.binders[0].type) for inner in body.binds])
-    likely = _worth_together(work, operations, worth)
+    likely = _worth_together(work, operations, min_elements)
     kernels = {n: k for n in likely if (k := _kernel_for(binds[n], is_exact)) is not None}
     # groups of the same operations may still differ in their operands
-    texts = {n: n if work[n] >= worth else str(kernel) for n, kernel in kernels.items()}
-    return {n: kernels[n] for n in _worth_together(work, texts, worth)}
+    texts = {n: n if work[n] >= min_elements else str(kernel) for n, kernel in kernels.items()}
+    return {n: kernels[n] for n in _worth_together(work, texts, min_elements)}
 
 
-def _worth_together(work: dict[int, float], keys: dict[int, Any], worth: int) -> list[int]:
+def _worth_together(work: dict[int, float], keys: dict[int, Any], min_elements: int) -> list[int]:
     """The positions of groups that compute enough elements, together with groups of equal keys."""
     totals: dict[Any, float] = defaultdict(float)
     for n, key in keys.items():
         totals[key] += work[n]
-    return [n for n, key in keys.items() if totals[key] >= worth]
+    return [n for n, key in keys.items() if totals[key] >= min_elements]
 
 
 def _kernel_for(bind: Bind, is_exact: bool) -> Kernel | None:

@@ -27,10 +27,12 @@ _MAX_RUN = 64  # elements: longer runs take longer to compute than to call
 _WORTH_OF_ONE = 8  # a single operation needs this many times the work of a group
 
 
-def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "MatrixCall"] | None:
+def matrix_group(
+    bind: Bind, is_exact: bool, min_elements: int
+) -> tuple[Lambda, "MatrixCall"] | None:
     """(the body, the call) of a bind that runs as a kernel on matrices; None for other binds.
 
-    ``worth``: the fewest elements that a group has to compute. The compilation begins here.
+    ``min_elements``: the fewest elements that a group has to compute. The compilation begins here.
     """
     is_group = bind.op.role == "fused"
     if not (is_group or bind.op.elementwise):
@@ -38,7 +40,7 @@ def matrix_group(bind: Bind, is_exact: bool, worth: int) -> tuple[Lambda, "Matri
     size = getattr(bind.binders[0].type, "size", 0)
     binds = len(bind.attrs["body"].binds) if is_group else 1
     # first the tests that take no time: this runs for every bind
-    if type(size) is not int or size * binds < worth * (1 if is_group else _WORTH_OF_ONE):
+    if type(size) is not int or size * binds < min_elements * (1 if is_group else _WORTH_OF_ONE):
         return None
     body = _body_of(bind, is_exact)
     if body is None:

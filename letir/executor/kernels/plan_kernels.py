@@ -15,7 +15,7 @@ from letir.ast.bodies import all_bodies
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
-from letir.executor.kernels.threaded_calls import is_cut
+from letir.executor.kernels.threaded_calls import uses_threads
 from letir.kernels.device.ptx import ptx_text
 from letir.kernels.llvm.machine_code import MachineCode, code_of
 from letir.kernels.machine_costs import machine_costs
@@ -31,7 +31,7 @@ class PlanKernel:
     """A kernel of a plan: a group of binds that one call of machine code computes.
 
     ``body``: the group as a program, which NumPy computes if the kernel cannot. ``code``: the
-    machine code, and the texts from which it was made. ``is_cut``: whether calls may run in
+    machine code, and the texts from which it was made. ``uses_threads``: whether calls may run in
     threads.
 
     >>> import numpy as np
@@ -52,12 +52,12 @@ class PlanKernel:
 
     body: Lambda
     code: MachineCode
-    is_cut: bool = False
+    uses_threads: bool = False
 
     @property
     def threads(self) -> int:
         """The most threads in which a call runs now, see ``set_num_threads``."""
-        return get_num_threads() if self.is_cut else 1
+        return get_num_threads() if self.uses_threads else 1
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ def plan_kernels(plan: Plan) -> tuple[PlanKernel, ...]:
 def _kernel_of(bind: Bind) -> PlanKernel:
     """The kernel that a bind calls."""
     impl: Any = bind.op.impl
-    return PlanKernel(impl.body, code_of(_ufunc_of(impl.call)), is_cut(impl.call))
+    return PlanKernel(impl.body, code_of(_ufunc_of(impl.call)), uses_threads(impl.call))
 
 
 def _ufunc_of(call: Callable) -> np.ufunc:

@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from letir.ast.terms import Lambda
 from letir.eval.float_warnings import run_raising
-from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_cut
+from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of, run_in_chunks
 from letir.kernels.reduction_forms import REDUCTIONS
 from letir.kernels.row_groups import MAX_SHORT_ROW
 from letir.kernels.row_interface import RowKernel
@@ -31,7 +31,8 @@ _Arrays = tuple[tuple[tuple[int, ...], np.dtype], ...]  # shapes and dtypes
 
 @frozen
 class RowCut:
-    """The ``axes`` along which operands and results are cut, of this ``length``, see ``run_cut``.
+    """The ``axes`` along which operands and results are cut, of this ``length``, see
+    ``run_in_chunks``.
 
     ``blocks``: the number of blocks, 0 if chunks may have any size. ``combines``: for each result
     the reduction that combines its blocks, or "". ``results`` and ``scratch``: the shapes and
@@ -134,7 +135,7 @@ class RowCut:
             new_array((len(places), *shape) if name else shape, dtype)
             for (shape, dtype), name in zip(self.results, self.combines, strict=True)
         ]
-        run_cut(ufunc, operands, results, self.axes, places, threads, self.scratch)
+        run_in_chunks(ufunc, operands, results, self.axes, places, threads, self.scratch)
         if not self.blocks:
             return results
         return run_raising(self._combine, results, places)

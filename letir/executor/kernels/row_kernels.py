@@ -41,7 +41,9 @@ class RowGroup:
     kernel: RowKernel
 
 
-def with_row_groups(fn: Lambda, is_exact: bool, worth: int) -> tuple[Lambda, dict[Local, RowGroup]]:
+def with_row_groups(
+    fn: Lambda, is_exact: bool, min_elements: int
+) -> tuple[Lambda, dict[Local, RowGroup]]:
     """``fn`` with a ``fused`` bind for each group with reductions, not for groups in bodies; the
     groups, by each of their results.
     """
@@ -53,7 +55,7 @@ def with_row_groups(fn: Lambda, is_exact: bool, worth: int) -> tuple[Lambda, dic
     flat = remove_implicit_expands(flat)
     flat = with_early_gathers(flat if is_exact else with_products(with_parts(flat)))
     may_join = partial(_may_join, is_exact=is_exact)
-    clusters = row_clusters(flat, may_join, worth, with_products=not is_exact)
+    clusters = row_clusters(flat, may_join, min_elements, with_products=not is_exact)
 
     def make(
         cluster: RowCluster, body: Lambda, operands: tuple[Local, ...], results: tuple[Local, ...]

@@ -18,7 +18,7 @@ from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.tables.table_binds import fits_table
 from letir.kernels.tables.table_kernel import SIGNATURE, table_kernel
-from letir.kernels.tables.table_lowering import NotInTable, Table, table_of
+from letir.kernels.tables.table_lowering import NotInTable, Table, lower_to_table
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
 from letir.passes.fusion.unrolled_clusters import UnrolledCluster
@@ -161,7 +161,7 @@ class _Chains:
             return
         body = cluster.body()
         try:
-            table = table_of(body, self.dtype, self.is_exact)
+            table = lower_to_table(body, self.dtype, self.is_exact)
         except NotInTable as error:
             self.failures += 1
             yield from self.finish_chain(binds[: error.position])

@@ -50,7 +50,7 @@ def work_of_element(body: Lambda) -> int:
     return len(body.binds) + (_EXPENSIVE - 1) * dear + _MOVED * arrays
 
 
-def is_cut(call: Any) -> bool:
+def uses_threads(call: Any) -> bool:
     """Whether the call of a kernel runs in several threads on large operands."""
     cut = getattr(call, "cut", None)
     is_alone = getattr(cut, "most_threads", None) == 1
@@ -87,7 +87,7 @@ class ThreadedCall:
         axes += [axis] * len(views)
         length = views[0].shape[axis]
         places = places_of(length, chunk_count(length, math.prod(shape), threads))
-        run_cut(self.ufunc, flat, views, axes, places, threads)
+        run_in_chunks(self.ufunc, flat, views, axes, places, threads)
         return results[0] if len(results) == 1 else tuple(results)
 
     def lay_out(self, operands: Sequence, shape: tuple[int, ...], threads: int) -> tuple:
@@ -136,7 +136,7 @@ def _empty_like_ufunc(operands: Sequence, dtypes: Sequence[np.dtype]) -> list[np
     return list(iterator.operands[n:])
 
 
-def run_cut(
+def run_in_chunks(
     ufunc: np.ufunc,
     operands: Sequence,
     results: Sequence[np.ndarray],

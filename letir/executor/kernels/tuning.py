@@ -12,7 +12,7 @@ import numpy as np
 from attrs import asdict, evolve, frozen
 
 from letir.ast.terms import Lambda
-from letir.ast.text.files import replacing
+from letir.ast.text.files import atomic_file
 from letir.executor.default_pipeline import has_compiler
 from letir.executor.kernels.threaded_calls import ThreadedCall, work_of_element
 from letir.kernels.elementwise_groups import kernel_of
@@ -55,9 +55,9 @@ def tuned_costs() -> MachineCosts:
     times = {
         "call": call,
         "number_call": _time_of_sum(np.float64(2.0)),
-        "index": _nanoseconds(lambda: matrix[1]),
+        "index": _fastest_time(lambda: matrix[1]),
         "element": _time_per_element(_time_of_sum),
-        "term": _time_per_element(lambda x: _nanoseconds(x.sum)),
+        "term": _time_per_element(lambda x: _fastest_time(x.sum)),
         **{name: getattr(family, name) * call / family.call for name in python},
     }
     readable = {name: float(f"{value:.2g}") for name, value in times.items()}
@@ -75,17 +75,17 @@ def save_costs(costs: MachineCosts, path: str) -> None:
         _LOG.warning("%s was damaged; letir writes a new one", file)
         saved = {}
     file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as stream:
+    with atomic_file(file) as stream:
         stream.write(json.dumps({**saved, processor_name(): values}, indent=2).encode() + b"\n")
     machine_costs.cache_clear()
 
 
 def _with_thresholds(costs: MachineCosts) -> MachineCosts:
     """Costs with the thresholds above which kernels and threads save time."""
-    group = _Group.from_function(_arithmetic)
+    group = _Group.from_function(_cheap_group)
     compilation = group.compile_time()
     x = np.linspace(1.0, 2.0, _MANY)
-    saved = group.time_by_numpy(x) - _nanoseconds(partial(group.ufunc, x))
+    saved = group.time_by_numpy(x) - _fastest_time(partial(group.ufunc, x))
     per_element = max(saved / (_MANY * len(group.body)), 0.01)
     return evolve(
         costs,
@@ -96,7 +96,7 @@ def _with_thresholds(costs: MachineCosts) -> MachineCosts:
     )
 
 
-def _arithmetic(x: np.ndarray) -> np.ndarray:
+def _cheap_group(x: np.ndarray) -> np.ndarray:
     """A group of cheap operations."""
     y = x * x + 1.5
     y = y * y - x
@@ -124,16 +124,16 @@ class _Group:
         """The nanoseconds of LLVM for this group, without the cache on disk."""
         code = MachineCode(self.kernel)
         task = partial(code.emit_code, code.llvm)
-        return _nanoseconds(lambda: begin_compilation(task).result(), time.process_time)
+        return _fastest_time(lambda: begin_compilation(task).result(), time.process_time)
 
     def time_by_numpy(self, x: np.ndarray) -> float:
         """The nanoseconds of NumPy's calls for this group."""
-        return _nanoseconds(partial(self.function, x))
+        return _fastest_time(partial(self.function, x))
 
 
 def _saves_time(group: _Group, x: np.ndarray) -> bool:
     """Whether the kernel of a group is faster than NumPy."""
-    return _nanoseconds(partial(group.ufunc, x)) < _GAIN * group.time_by_numpy(x)
+    return _fastest_time(partial(group.ufunc, x)) < _GAIN * group.time_by_numpy(x)
 
 
 def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
@@ -145,8 +145,8 @@ def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
     pays: list[int] = []
     for size in reversed(_SIZES if get_num_threads() > 1 else ()):
         x = np.linspace(1.0, 2.0, size)
-        alone = _nanoseconds(partial(group.ufunc, x), time.perf_counter)
-        if _nanoseconds(partial(threaded, x), time.perf_counter) > _GAIN * alone:
+        alone = _fastest_time(partial(group.ufunc, x), time.perf_counter)
+        if _fastest_time(partial(threaded, x), time.perf_counter) > _GAIN * alone:
             break
         pays.append(size)
     return pays[-1] * work_of_element(group.body) if pays else costs.least_thread_work
@@ -154,7 +154,7 @@ def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
 
 def _time_of_sum(x: Any) -> float:
     """The nanoseconds of ``x + x``."""
-    return _nanoseconds(lambda: x + x)
+    return _fastest_time(lambda: x + x)
 
 
 def _time_per_element(time_for: Callable[[np.ndarray], float]) -> float:
@@ -163,7 +163,7 @@ def _time_per_element(time_for: Callable[[np.ndarray], float]) -> float:
     return max(many - few, 0.0) / (_MANY - _FEW)
 
 
-def _nanoseconds(call: Callable[[], Any], clock: Callable[[], float] = time.thread_time) -> float:
+def _fastest_time(call: Callable[[], Any], clock: Callable[[], float] = time.thread_time) -> float:
     """The time of a call, of the fastest round."""
     count, fastest = 1, float("inf")
     while True:  # until a round is long enough to be measured

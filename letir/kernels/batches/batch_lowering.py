@@ -57,7 +57,7 @@ class BatchKernel:
     starts: tuple[int | None, ...]
 
     @property
-    def is_cut(self) -> bool:
+    def may_split(self) -> bool:
         """Whether items may be computed in any order."""
         return all(start is None for start in self.starts)
 

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.eval.float_warnings import KERNEL
-from letir.kernels.flat_arrays.array_moves import MovedRun, moved_runs, view_of
+from letir.kernels.flat_arrays.array_moves import MovedRun, moved_runs, view_layout
 from letir.kernels.flat_arrays.flat_memory import FlatPlace, Memory, c_strides, flatten_group
 from letir.kernels.flat_arrays.matrix_products import Matrix, emit_product
 from letir.kernels.loop_language import Array, Kernel, Operand
@@ -274,7 +274,7 @@ class _ArrayLowering(Memory):
         places = [self.places[arg] if type(arg) is Local else None for arg in bind.args]
         first = places[0]
         if len(places) == 1 and first is not None:
-            views = view_of(bind, first.shape, first.strides)
+            views = view_layout(bind, first.shape, first.strides)
             if views is not None:
                 for binder, (offset, shape, strides) in zip(bind.binders, views, strict=True):
                     start = self.builder.add(first.start, self.builder.number(offset, _INDEX))

@@ -12,7 +12,7 @@ _MAX_RUNS = 64
 _View = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
-def view_of(bind: Bind, shape: tuple[int, ...], strides: tuple[int, ...]) -> list[_View] | None:
+def view_layout(bind: Bind, shape: tuple[int, ...], strides: tuple[int, ...]) -> list[_View] | None:
     """(first element, shape, strides in elements) of each result; None if one is a copy.
 
     ``shape`` and ``strides`` are the only operand's.

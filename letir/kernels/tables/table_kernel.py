@@ -26,7 +26,7 @@ _INDEX = np.dtype("int64")
 _TOGETHER = 4  # elements for which an elementary function is called at once
 
 
-def operations_of(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
+def table_operations(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
     """The operations of a kernel: the usual ones and ``names``; rows refer to them by position."""
     usual = [name for name in _USUAL if name != "div" or dtype.kind == "f"]
     return (*usual, *sorted(set(names).difference(usual)))

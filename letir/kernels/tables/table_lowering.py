@@ -19,7 +19,7 @@ from letir.kernels.tables.table_binds import (
     is_write,
     multiplies_arrays,
 )
-from letir.kernels.tables.table_kernel import ENTRY, operations_of
+from letir.kernels.tables.table_kernel import ENTRY, table_operations
 from letir.kernels.tables.table_memory import (
     CONSTANTS,
     Root,
@@ -73,7 +73,7 @@ class NotInTable(Exception):
         self.position = position
 
 
-def table_of(body: Lambda, dtype: np.dtype, is_exact: bool = False) -> Table:
+def lower_to_table(body: Lambda, dtype: np.dtype, is_exact: bool = False) -> Table:
     """The table of a body on arrays of this dtype.
 
     Raises NotInTable for the first bind that does not fit; with ``is_exact`` also for one whose
@@ -135,7 +135,7 @@ class _Lowering(TableRows):
         """The table, with constants at the end of the memory."""
         if not self.rows:
             raise NoKernel
-        names = operations_of([row[0] for row in self.rows], self.dtype)
+        names = table_operations([row[0] for row in self.rows], self.dtype)
         numbers = {name: n for n, name in enumerate(names)}
         rows = np.array([[numbers[row[0]], *row[1:]] for row in self.rows], np.int64)
         end = self.memory.end

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from letir.ast.terms import Bind
-from letir.kernels.flat_arrays.array_moves import view_of
+from letir.kernels.flat_arrays.array_moves import view_layout
 from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.scalar_lowering import NoKernel
 
@@ -133,7 +133,7 @@ def is_flat(x: TablePlace) -> bool:
 
 def view_places(bind: Bind, x: TablePlace) -> list[TablePlace] | None:
     """The places of the results of a view of ``x``; None if one is not a view in NumPy."""
-    views = None if 0 in x.shape else view_of(bind, x.shape, x.strides)
+    views = None if 0 in x.shape else view_layout(bind, x.shape, x.strides)
     if views is None:
         return None
     return [TablePlace(x.root, x.start + offset, *layout) for offset, *layout in views]

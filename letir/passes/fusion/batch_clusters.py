@@ -46,12 +46,12 @@ def batch_sizes(fn: Lambda, least: int = MIN_ITEMS) -> list[int]:
     return [n for n, count in counts.most_common(_MAX_BATCHES) if count]
 
 
-def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[BatchCluster]:
+def batch_clusters(fn: Lambda, n: int, is_exact: bool, min_elements: int) -> list[BatchCluster]:
     """The clusters of ``fn`` on ``n`` items that save time. Linear time.
 
     A cluster pays if it reads or adds elements at indices, moves elements that it computes, or
-    multiplies small matrices, and computes at least ``worth`` elements: other kernels serve the
-    rest.
+    multiplies small matrices, and computes at least ``min_elements`` elements: other kernels serve
+    the rest.
     """
     search = _Search(fn, n, is_exact)
     search.run()
@@ -59,7 +59,7 @@ def batch_clusters(fn: Lambda, n: int, is_exact: bool, worth: int) -> list[Batch
         own
         for cluster in search.clusters
         for own in search.independent_parts(cluster)
-        if search.pays(own, worth)
+        if search.pays(own, min_elements)
     ]
 
 
@@ -141,7 +141,7 @@ class _Search:
         for members in groups.values():
             yield BatchCluster(self.n, members)
 
-    def worth_of_products(self, binds: list[Bind], worth: int) -> float:
+    def min_work_of_products(self, binds: list[Bind], min_elements: int) -> float:
         """The least work for which a kernel of binds with products saves time.
 
         BLAS takes long only for the product of each item by a matrix of its own.
@@ -149,17 +149,17 @@ class _Search:
         products = [bind for bind in binds if bind.op.product]
         shared = [[arg for arg in bind.args if not is_batch(arg.type, self.n)] for bind in products]
         if len(binds) > 1 or not shared[0] or products[0].op.product == "subscripts":
-            return worth
-        return math.inf if len(shared[0][0].type.shape) == 1 else _WORTH_OF_ONE * worth
+            return min_elements
+        return math.inf if len(shared[0][0].type.shape) == 1 else _WORTH_OF_ONE * min_elements
 
-    def pays(self, cluster: BatchCluster, worth: int) -> bool:
+    def pays(self, cluster: BatchCluster, min_elements: int) -> bool:
         """Whether a kernel of these binds saves time over other kernels and NumPy's calls."""
         binds = [self.fn.binds[n] for n in cluster.members]
         kinds = [self.kinds[n] for n in cluster.members]
         results = {binder for bind in binds for binder in bind.binders}
         work = self.n * sum([self.work_of(bind) for bind in binds])
         if "scatter" in kinds:
-            return work + self.n >= worth
+            return work + self.n >= min_elements
         count = sum([bool(self.work_of(bind)) for bind in binds])
         moves = any(
             not bind.op.elementwise
@@ -167,11 +167,13 @@ class _Search:
             and not results.isdisjoint(bind.locals())
             for bind in binds
         )
-        if any(bind.op.product for bind in binds) and work >= self.worth_of_products(binds, worth):
+        has_products = any(bind.op.product for bind in binds)
+        if has_products and work >= self.min_work_of_products(binds, min_elements):
             return True
         gathers = kinds.count("gather")
         is_vectors = all(math.prod(result.type.shape[1:]) == 1 for result in results)
-        is_short = self.n < _WORTH_OF_ONE * worth  # arrays stay in the cache between NumPy's calls
+        # short arrays stay in the cache between NumPy's calls
+        is_short = self.n < _WORTH_OF_ONE * min_elements
         if is_vectors and is_short and not moves and work <= 2 * self.n * gathers:
             return False  # NumPy reads single elements at indices faster
-        return count > 0 and count + gathers > 1 and (gathers > 0 or moves) and work >= worth
+        return count > 0 and count + gathers > 1 and (gathers > 0 or moves) and work >= min_elements

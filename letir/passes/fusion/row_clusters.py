@@ -57,9 +57,9 @@ class RowCluster:
         """The best split that all binds allow."""
         return least_split(self.shape, self.splits)
 
-    def pays(self, fn: Lambda, worth: int) -> bool:
-        """Whether a kernel saves time, and computes at least ``worth`` elements: it saves the
-        memory of a full value, or adds short rows, for each of which NumPy calls a loop.
+    def pays(self, fn: Lambda, min_elements: int) -> bool:
+        """Whether a kernel saves time, and computes at least ``min_elements`` elements: it saves
+        the memory of a full value, or adds short rows, for each of which NumPy calls a loop.
         """
         binds = [fn.binds[position] for position in self.members]
         if not has_pairs(binds):
@@ -67,7 +67,7 @@ class RowCluster:
         reduces = [b for b in binds if _is_reduction_of(b, self.shape)]
         computes = [b for b in binds if b.op.elementwise and b.binders[0].type.shape == self.shape]
         count = len(reduces) + len(computes)
-        is_worth = bool(reduces) and count * math.prod(self.shape) >= worth
+        is_worth = bool(reduces) and count * math.prod(self.shape) >= min_elements
         return is_worth and (count > 1 or self.adds_short_rows(reduces[0]))
 
     def adds_short_rows(self, bind: Bind) -> bool:
@@ -85,22 +85,22 @@ class RowCluster:
 def row_clusters(
     fn: Lambda,
     may_join: Callable[[Bind], bool],
-    worth: int,
+    min_elements: int,
     *,
     with_products: bool = False,
 ) -> list[RowCluster]:
     """The clusters of binds with ``may_join(bind)`` that are worth a kernel. Linear time.
 
-    ``worth``: the least number of elements that a cluster has to compute. ``with_products``: also
-    of products of one matrix with vectors from both sides, if these are in one cluster.
+    ``min_elements``: the least number of elements that a cluster has to compute. ``with_products``:
+    also of products of one matrix with vectors from both sides, if these are in one cluster.
     """
     products = paired_products(fn.binds) if with_products else frozenset()
-    clusters = _Search(fn, may_join, worth, products).run()
+    clusters = _Search(fn, may_join, min_elements, products).run()
     if products and any(
         not has_pairs([fn.binds[n] for n in candidate.members]) for candidate in clusters
     ):
-        return row_clusters(fn, may_join, worth)
-    return [cluster for cluster in clusters if cluster.pays(fn, worth)]
+        return row_clusters(fn, may_join, min_elements)
+    return [cluster for cluster in clusters if cluster.pays(fn, min_elements)]
 
 
 @define(eq=False)
@@ -116,7 +116,7 @@ class _Search:
 
     fn: Lambda
     may_join: Callable[[Bind], bool]
-    worth: int
+    min_elements: int
     products: frozenset[Local] = frozenset()
     owners: dict[Local, RowCluster] = field(factory=dict)
     kinds: dict[Arg, str] = field(factory=dict)
@@ -214,7 +214,7 @@ class _Search:
     def new_cluster(self, bind: Bind) -> RowCluster | None:
         """A new cluster with the shape of the elementwise result, or of the reduction's operand."""
         shape = _full_shape(bind)
-        if math.prod(shape) < max(2, self.worth >> 5):
+        if math.prod(shape) < max(2, self.min_elements >> 5):
             return None
         # values of rows that do not depend on a product may be computed before its cluster
         level = _LEVEL_OF_PRODUCTS if self.is_product(bind) else 0

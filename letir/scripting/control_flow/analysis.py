@@ -17,11 +17,11 @@ from letir.scripting.script_terms import (
     Block,
     Branch,
     Choice,
-    Count,
     Group,
     Literal,
     Logic,
     Name,
+    ScriptFor,
     ScriptWhile,
     Statement,
     Term,
@@ -159,7 +159,7 @@ class FlowReader(ExpressionReader):
             return
         if isinstance(node, ast.For):
             self.body.append(
-                Count(targets, params, initial, index, bounds, block, at, tuple(carried))
+                ScriptFor(targets, params, initial, index, bounds, block, at, tuple(carried))
             )
         else:
             self.body.append(ScriptWhile(targets, params, initial, test, block, at, tuple(carried)))

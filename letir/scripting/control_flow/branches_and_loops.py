@@ -36,10 +36,10 @@ from letir.scripting.script_terms import (
     Block,
     Branch,
     Choice,
-    Count,
     Literal,
     Logic,
     Name,
+    ScriptFor,
     ScriptWhile,
     Term,
     names_in,
@@ -251,7 +251,7 @@ def loop_while(emitter: "ScriptLowering", statement: ScriptWhile) -> None:
     _bind_targets(emitter, statement.targets, all_rebuilt(step.patterns, results))
 
 
-def loop_for(emitter: "ScriptLowering", statement: Count) -> None:
+def loop_for(emitter: "ScriptLowering", statement: ScriptFor) -> None:
     """Lower a counted ``for`` loop."""
     start, stop, stride = [_range_bound(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:
@@ -340,7 +340,7 @@ def _grow_patterns(
 def _open_loop_body(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):
     """(builder of a loop's body, values of the names inside)."""
     builder = LetBuilder()
-    is_counted = type(statement) is Count
+    is_counted = type(statement) is ScriptFor
     index = builder.param(WEAK[int], statement.index) if is_counted else None
     carried = []
     for name, pattern in zip(statement.params, patterns, strict=True):
@@ -361,7 +361,7 @@ def _index_as_number(index: Value) -> Value:
 
 def _loop_test(emitter, statement, lifting: _Lifting, patterns) -> Lambda | bool | None:
     """The test of a loop as a program, or its value if known; None for a counted loop."""
-    if type(statement) is Count:
+    if type(statement) is ScriptFor:
         return None
     builder, env = _open_loop_body(statement, lifting, patterns)
     value = _truth_value(emitter.inside(builder, env), statement.test)

@@ -13,7 +13,7 @@ from attrs import evolve
 from letir.scripting.script_terms import (
     Block,
     Branch,
-    Count,
+    ScriptFor,
     ScriptWhile,
     Statement,
     names_in,
@@ -61,7 +61,7 @@ def _narrowed_branch(branch: Branch, live: set[str]) -> Branch:
     )
 
 
-def _narrowed_loop(loop: ScriptWhile | Count, live: set[str]) -> ScriptWhile | Count:
+def _narrowed_loop(loop: ScriptWhile | ScriptFor, live: set[str]) -> ScriptWhile | ScriptFor:
     """The loop with the carried values that are live after it, or read in one of its steps.
 
     A round that drops nothing is the last one, so that all rounds of nested loops together are at
@@ -85,8 +85,8 @@ def _narrowed_loop(loop: ScriptWhile | Count, live: set[str]) -> ScriptWhile | C
         )
 
 
-_NARROWED: dict[type, Callable[[Any, set[str]], Branch | ScriptWhile | Count]] = {
+_NARROWED: dict[type, Callable[[Any, set[str]], Branch | ScriptWhile | ScriptFor]] = {
     Branch: _narrowed_branch,
     ScriptWhile: _narrowed_loop,
-    Count: _narrowed_loop,
+    ScriptFor: _narrowed_loop,
 }

@@ -1,8 +1,8 @@
 """Lambda lifting: a script at given types becomes two closed programs [semantics.md G1].
 
-``Closed`` is the pair in the form that scripts show, ``Rule`` in the form for operations: programs
-of flat arrays, only the values that the backward reads, and gradients that fit their operands
-[semantics.md D9].
+``ClosedPrograms`` is the pair in the form that scripts show, ``Rule`` in the form for operations:
+programs of flat arrays, only the values that the backward reads, and gradients that fit their
+operands [semantics.md D9].
 """
 
 from collections.abc import Mapping
@@ -145,7 +145,7 @@ def _checked_results(forward: _Forward) -> tuple:
 
 
 @frozen(eq=False)
-class Closed:
+class ClosedPrograms:
     """The two closed programs of a script: ``forward(*args) -> (*results, context)`` and
     ``backward(context, *gradients)``, None for a function without one.
     """
@@ -154,21 +154,21 @@ class Closed:
     backward: Lambda | None
 
 
-def close_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> Closed:
+def close_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> ClosedPrograms:
     """The two programs of ``function`` for arguments of these kinds."""
     forward = _Forward.from_function(function, spec, scripts)
     results = _checked_results(forward)
     in_tree = _tree_of_arguments(plain_result(forward.given), function)
     if function.inner is None:
         (value,) = results
-        return Closed(_program_with_results(forward.builder, value, in_tree), None)
+        return ClosedPrograms(_program_with_results(forward.builder, value, in_tree), None)
     context = tuple(forward.context())
     first = _program_with_results(forward.builder, (*results, context), in_tree)
     builder, emitter = forward.backward(scripts)
     gradients = plain_result(emitter.run())
     shapes = tuple(_shape_of_tree(plain_result(result)) for result in results)
     tree = Tree.from_pytree((((LEAF,) * len(context), *shapes), {}))
-    return Closed(first, _program_with_results(builder, gradients, tree))
+    return ClosedPrograms(first, _program_with_results(builder, gradients, tree))
 
 
 def _shape_of_tree(value):
@@ -229,14 +229,14 @@ def rule_of_function(function: ScriptFunction, spec: Spec, scripts: Mapping) -> 
     positions_used = [i for i, local in enumerate(inside) if local in used]
     cts = builder.params[len(context) :]
     backward = Lambda([*(inside[i] for i in positions_used), *cts], fn.binds, fn.ret)
-    places = _Places(forward.builder.params, outs)
+    places = _Positions(forward.builder.params, outs)
     # called before ``build``, because it may add further results
     positions = tuple(places.position(context[i].arg) for i in positions_used)
     program = dead_code(forward.builder.build(places.results))
     return Rule(program, backward, positions, tuple(gradients), len(outs), tree)
 
 
-class _Places:
+class _Positions:
     """Positions among operands, then results; a value that is neither becomes a further result."""
 
     def __init__(self, params: list[Local], outs: list[Arg]):

@@ -17,7 +17,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Local
 from letir.errors import TraceError
 from letir.ops.effects.writes_to_arguments import order_of
-from letir.tracing.mutation.views import Memory, items_of, ravel_in_order
+from letir.tracing.mutation.views import Memory, index_entries, ravel_in_order
 from letir.tracing.source_locations import at_user
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _values_that_decide(bind, local: Local) -> "list[Local] | None":
 
 def _takes_rows(item) -> bool:
     """Whether an index of a C-order array selects contiguous elements: x[2:], x[0, 1], x[None]."""
-    entries = [e for e in items_of(item) if e is not None]
+    entries = [e for e in index_entries(item) if e is not None]
     last = entries[-1] if entries and type(entries[-1]) is slice else None
     numbers = entries if last is None else entries[:-1]
     return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))

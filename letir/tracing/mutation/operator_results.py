@@ -25,7 +25,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.process_state import new_lock
 from letir.errors import LetirError, TraceError
 from letir.tracing.callers import OWNING, is_user_module
-from letir.tracing.container_sites import code_of
+from letir.tracing.container_sites import entry_code_of
 from letir.tracing.mutation.buffers import unwrap_buffers
 from letir.tracing.mutation.views import in_one_memory
 from letir.tracing.numpy_protocols.array_methods import (
@@ -59,7 +59,7 @@ def note_refused_write(refusal: str) -> None:
 
 def record_again_owning(trace: Trace, f: Callable) -> None:
     """Raise ``RecordAgain`` if recording ``f`` as one that owns results may accept its writes."""
-    if code_of(f) is not None and _has_known_layout():
+    if entry_code_of(f) is not None and _has_known_layout():
         raise RecordAgain(trace.mode, vars(trace)["refused_write"], owns_results=True) from None
 
 
@@ -82,7 +82,7 @@ def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Call
 
     An error of letir's, or of C code that got a buffer, is replaced by the first ``refusal``.
     """
-    code: Any = code_of(f)
+    code: Any = entry_code_of(f)
 
     def record() -> Any:
         OWNING[id(code)] = code
@@ -103,7 +103,7 @@ def start_owning(f: Callable, trace: Trace, started: list) -> None:
 
     ``started``: identifies the recording for ``end_owning``.
     """
-    code = code_of(f)
+    code = entry_code_of(f)
     if code is None or OWNING.get(id(code)) is not code or not trace.intercepts:
         return
     vars(trace)[_KEY] = True

@@ -124,7 +124,7 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     if is_view is False:
         if not certain:
             _note_doubtful_reshape(result, parent)
-        elif op.role == "index" and not result.shape and ... in items_of(attrs["item"]):
+        elif op.role == "index" and not result.shape and ... in index_entries(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
     depth = 1 if type(parent.sharing) is not SharedView else parent.sharing.depth + 1
@@ -142,7 +142,7 @@ def is_read_number(op: Primitive, attrs: Attrs, aval: ArrayType | None) -> bool:
     """Whether an operation reads one element as a scalar, which shares no memory: ``x[0]``."""
     if op.role != "index" or aval is None or aval.shape:
         return False
-    return ... not in items_of(attrs["item"])  # x[0, ...] is an array
+    return ... not in index_entries(attrs["item"])  # x[0, ...] is an array
 
 
 def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
@@ -155,7 +155,7 @@ def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> b
         return False
     if op.role == "index":
         is_basic = all(map(_is_traced_integer, others))
-        return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
+        return is_basic and bool(result.shape or ... in index_entries(attrs["item"]))
     if op.views is not None:
         return op.views(parent.type, *others, **attrs)
     return True if _is_certain(op, parent.shape, result.shape) else None
@@ -181,7 +181,7 @@ def in_one_memory(value: Any, array: Any) -> bool:
     return both and bool(np.may_share_memory(value, array))
 
 
-def items_of(item: Any) -> tuple:
+def index_entries(item: Any) -> tuple:
     """The entries of an index."""
     return item if isinstance(item, tuple) else (item,)
 

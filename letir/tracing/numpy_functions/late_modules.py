@@ -45,13 +45,13 @@ def _fourier_module(module: ModuleType) -> LibraryModule:
 
 
 def _testing_module(module: ModuleType) -> LibraryModule:
-    return LibraryModule(module, dict.fromkeys(_ASSERTIONS.split(), _assertion))
+    return LibraryModule(module, dict.fromkeys(_ASSERTIONS.split(), _assertion_stand_in))
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
     encode = module.JSONEncoder.encode
     add_methods([(module.JSONEncoder, "encode", encode, _encoding_stand_in(encode))])
-    return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json))
+    return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json_stand_in))
 
 
 _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
@@ -64,7 +64,7 @@ _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
 }
 
 
-def _assertion(original: Any) -> Callable:
+def _assertion_stand_in(original: Any) -> Callable:
     return LATE_BOUND["assertion_stand_in"](original)
 
 
@@ -76,12 +76,12 @@ def _encoding_stand_in(encode: Callable) -> Callable:
         def dumps(value):
             return encode(encoder, value)
 
-        return _json(dumps)(value) if is_recording() else encode(encoder, value)
+        return _json_stand_in(dumps)(value) if is_recording() else encode(encoder, value)
 
     return stand_in
 
 
-def _json(original: Any) -> Callable:
+def _json_stand_in(original: Any) -> Callable:
     return LATE_BOUND["json_stand_in"](original)
 
 

@@ -116,7 +116,7 @@ def _as_text(function: Callable[..., str]) -> Callable[..., str]:
     return lambda *args, **options: LATE_BOUND["text_by_function"](function, *args, **options)
 
 
-class _Spellings(dict):
+class _Implementations(dict):
     """A dict that loads a module of ``LOADED_ON_USE`` when one of its functions is looked up."""
 
     def __contains__(self, function):
@@ -156,7 +156,7 @@ def _size_along(a: Any, axis: Any = None) -> Any:
 
 
 # Computed from types where possible: nothing is recorded, and no guard is needed.
-PLAIN = _Spellings(
+PLAIN = _Implementations(
     {
         **WRITES,
         np.shape: lambda a: a.shape,

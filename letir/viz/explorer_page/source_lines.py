@@ -6,7 +6,7 @@ from typing import Any
 
 from letir.ast.source import Source
 from letir.viz.picture import shorten_text
-from letir.viz.shown_programs import functions_in
+from letir.viz.shown_programs import functions_in_file
 
 _MAX_LINES = 3000  # of all files
 _AROUND = 3  # lines around a line that stands in no function
@@ -47,7 +47,7 @@ def source_files(sources: Iterable[Source]) -> tuple[list[dict[str, Any]], list[
 
 def _lines_around(file: str, first: int, last: int) -> range:
     """The lines of the smallest function that contains a line, or a few lines around it."""
-    for start, end, _ in functions_in(file):
+    for start, end, _ in functions_in_file(file):
         if start <= first <= end:
             return range(start, max(end, last) + 1)
     return range(max(first - _AROUND, 1), last + _AROUND + 1)

@@ -6,17 +6,17 @@ import pytest
 from letir.ast.attrs import Here
 from letir.ast.text.literals import (
     DTYPES,
-    float_of,
-    here_of,
-    int_of,
     parse_array,
     parse_complex,
     parse_dtype,
+    parse_float,
+    parse_int,
+    parse_placeholder,
+    parse_scalar,
     parse_size,
     parse_slice,
+    parse_string,
     parse_type,
-    scalar_of,
-    string_of,
 )
 from letir.ast.types import ArrayType, Size
 from tests.each_sample import in_one_test
@@ -28,15 +28,15 @@ N, M = Size.named("n"), Size.named("m")
 @pytest.mark.parametrize(
     ("meaning", "text", "expected"),
     [
-        (int_of, "-12", -12),
-        (float_of, "1e3", 1000.0),
-        (float_of, "-inf", -np.inf),
+        (parse_int, "-12", -12),
+        (parse_float, "1e3", 1000.0),
+        (parse_float, "-inf", -np.inf),
         (parse_complex, "complex(1.0, -2)", 1 - 2j),
-        (string_of, r'"it\'s\n"', "it's\n"),
+        (parse_string, r'"it\'s\n"', "it's\n"),
         (parse_slice, ":-1:", slice(None, -1)),
-        (here_of, "@", Here()),
-        (here_of, "@12", Here(12)),
-        (scalar_of, "int8( -3 )", np.int8(-3)),
+        (parse_placeholder, "@", Here()),
+        (parse_placeholder, "@12", Here(12)),
+        (parse_scalar, "int8( -3 )", np.int8(-3)),
         (parse_dtype, "float16", np.dtype("float16")),
         (parse_size, "-n + 2*n*m - 3", 2 * N * M - N - 3),
         (parse_size, "7", 7),
@@ -70,17 +70,17 @@ def test_a_float32_literal_is_the_nearest_float32():
 @pytest.mark.parametrize(
     ("meaning", "text"),
     [
-        (int_of, "1.0"),
-        (int_of, "٣"),
-        (float_of, "1__0"),
-        (float_of, "nan@0"),
-        (string_of, "'\0'"),
+        (parse_int, "1.0"),
+        (parse_int, "٣"),
+        (parse_float, "1__0"),
+        (parse_float, "nan@0"),
+        (parse_string, "'\0'"),
         (parse_size, "n**2"),
         (parse_size, "n.m"),
         (parse_size, "*".join(["9999999999"] * 9)),
         (parse_type, "float64[3,]"),
         (parse_dtype, "float128"),
-        (scalar_of, "object(1)"),
+        (parse_scalar, "object(1)"),
     ],
 )
 def test_a_word_without_a_meaning_is_a_value_error(meaning, text):

@@ -49,7 +49,7 @@ def test_temporaries_of_one_call_are_used_by_the_next():
         found = f(X, Y)
 
     assert np.allclose(layer(X, Y), found, rtol=1e-12)
-    assert TEMPORARY == arena.held_bytes()
+    assert TEMPORARY == arena.bytes_in_arena()
 
 
 @pytest.mark.parametrize("f", [returned, viewed])
@@ -58,7 +58,7 @@ def test_results_own_their_memory(f):
     kept = [call(X, Y) for _ in range(4)]
     call(Y, X)
 
-    assert 0 == arena.held_bytes()
+    assert 0 == arena.bytes_in_arena()
     assert np.allclose(expected, kept[0], rtol=1e-13)
     assert all(np.array_equal(kept[0], other) for other in kept)
 
@@ -74,7 +74,7 @@ def test_kernels_on_items_of_a_batch_use_the_arena():
     found = [call(points, places) for _ in range(3)][-1]
 
     # one block for ``turned``, and another if a second step of it ran before the first was free
-    assert arena.held_bytes() in (50_000 * 3 * 8, 2 * 50_000 * 3 * 8)
+    assert arena.bytes_in_arena() in (50_000 * 3 * 8, 2 * 50_000 * 3 * 8)
     for x, y in zip(f(points, places), found, strict=True):
         assert np.allclose(x, y, rtol=1e-13, atol=1e-13)
 
@@ -87,7 +87,7 @@ def test_a_small_result_next_to_a_large_temporary_owns_its_memory():
     call, expected = lt.jit(f), f(X, Y)
     found = [call(X, Y), call(Y, X)][0]
 
-    assert TEMPORARY == arena.held_bytes()
+    assert TEMPORARY == arena.bytes_in_arena()
     for x, y in zip(expected, found, strict=True):
         assert np.allclose(x, y, rtol=1e-11)
         assert y.base is None
@@ -96,19 +96,19 @@ def test_a_small_result_next_to_a_large_temporary_owns_its_memory():
 def test_small_temporaries_are_not_kept():
     lt.jit(layer)(X[:300, :300].copy(), Y[:300, :300].copy())
 
-    assert 0 == arena.held_bytes()
+    assert 0 == arena.bytes_in_arena()
 
 
 def test_idle_memory_is_given_back(monkeypatch):
     monkeypatch.setattr(arena, "IDLE", 0.05)
     lt.jit(layer)(X, Y)
-    assert TEMPORARY == arena.held_bytes()
+    assert TEMPORARY == arena.bytes_in_arena()
 
     end = time.monotonic() + 30
-    while arena.held_bytes() and time.monotonic() < end:
+    while arena.bytes_in_arena() and time.monotonic() < end:
         time.sleep(0.01)
 
-    assert 0 == arena.held_bytes()
+    assert 0 == arena.bytes_in_arena()
     assert np.allclose(layer(X, Y), lt.jit(layer)(X, Y), rtol=1e-12)
 
 
@@ -116,7 +116,7 @@ def test_no_more_than_the_bound_is_kept(monkeypatch):
     monkeypatch.setattr(arena, "MAX_BYTES", TEMPORARY // 2)
 
     assert np.allclose(layer(X, Y), lt.jit(layer)(X, Y), rtol=1e-12)
-    assert 0 == arena.held_bytes()
+    assert 0 == arena.bytes_in_arena()
 
 
 def test_memory_is_given_back_where_an_allocation_fails(monkeypatch):
@@ -127,7 +127,7 @@ def test_memory_is_given_back_where_an_allocation_fails(monkeypatch):
         uint8, ndarray = np.uint8, np.ndarray
 
         def empty(self, shape, dtype):
-            sizes.append(arena.held_bytes())
+            sizes.append(arena.bytes_in_arena())
             if len(sizes) == 1:
                 raise MemoryError
             return np.empty(shape, dtype)
@@ -159,7 +159,7 @@ def test_a_child_begins_without_blocks():
     expected = f(X, Y)
     child = os.fork()
     if not child:
-        is_fine = arena.held_bytes() == 0 and np.array_equal(expected, f(X, Y))
+        is_fine = arena.bytes_in_arena() == 0 and np.array_equal(expected, f(X, Y))
         os._exit(0 if is_fine else 1)
 
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

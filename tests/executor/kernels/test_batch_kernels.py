@@ -42,7 +42,7 @@ def batch_calls(program: lt.Lambda) -> list[BatchCall]:
 def with_kernels(f, *args, exact: bool = False) -> lt.Lambda:
     """The program of a function with each group on items as a kernel, however small."""
     program = optimize_program(lt.trace(f, *args), exact=exact)
-    return with_batch_kernels(program, exact, worth=1)
+    return with_batch_kernels(program, exact, min_elements=1)
 
 
 def run(f, *args, exact: bool = False, count: int | None = 1) -> tuple:
@@ -189,7 +189,7 @@ def test_other_sums_of_products_are_numpys(subscripts, shapes):
 def test_a_product_that_blas_computes_fast_does_not_become_a_kernel(f, shapes):
     program = lt.trace(f, *[RNG.normal(size=shape) for shape in shapes])
 
-    assert not batch_calls(with_batch_kernels(program, worth=N))
+    assert not batch_calls(with_batch_kernels(program, min_elements=N))
 
 
 def test_products_of_matrices_overflow_as_in_numpy():
@@ -259,7 +259,7 @@ def test_threads_do_not_change_bits():
     finally:
         lt.set_num_threads(None)
 
-    assert any(kernel.is_cut for kernel in fast.debug_state().plans[0].kernels)
+    assert any(kernel.uses_threads for kernel in fast.debug_state().plans[0].kernels)
     assert_same(expected, found)
 
 

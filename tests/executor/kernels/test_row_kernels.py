@@ -31,7 +31,7 @@ def plan_binds(f, *args) -> list[str]:
 
 def run_kernels(program: Lambda, *args, exact: bool = False) -> tuple:
     """The results of a program, with a kernel for each group that can have one."""
-    made = with_kernels(optimize_program(program, exact=exact), exact, worth=1)
+    made = with_kernels(optimize_program(program, exact=exact), exact, min_elements=1)
     return plan_of(made).run(list(args))
 
 

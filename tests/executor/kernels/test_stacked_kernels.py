@@ -129,7 +129,7 @@ def test_any_sizes_dtypes_and_broadcast_axes(shape, dtypes, broadcast, exact):
 
     program = lt.trace(f, *args)
     expected = lt.run_forward(program, *args)
-    made = with_kernels(optimize_program(program, exact=exact), exact, worth=1)
+    made = with_kernels(optimize_program(program, exact=exact), exact, min_elements=1)
     found = plan_of(made).run(list(args))
 
     if exact:

@@ -79,7 +79,7 @@ def assert_same_for_all_numbers(run) -> None:
 
 def run_kernels(program: Lambda, *args) -> tuple:
     """The results of a program, with a kernel for each group that can have one."""
-    return plan_of(with_kernels(optimize_program(program), worth=1)).run(list(args))
+    return plan_of(with_kernels(optimize_program(program), min_elements=1)).run(list(args))
 
 
 def elementwise(x, y):

@@ -129,7 +129,7 @@ def test_kernels_of_groups_with_reductions_are_shared(f):
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_rows_of_any_length_are_computed(f, shape, dtype):
     x = RNG.normal(size=shape).astype(dtype)
-    made = with_kernels(optimize_program(lt.trace(f, x)), worth=1)
+    made = with_kernels(optimize_program(lt.trace(f, x)), min_elements=1)
     expected = f(x) if f is reductions else (f(x),)
     with simulated_device() as cupy:
         found = plan_of(made).run([moved(x)], cupy)
@@ -143,7 +143,9 @@ def test_rows_of_any_length_are_computed(f, shape, dtype):
 def test_a_nan_in_any_lane_is_found():
     x = RNG.normal(size=(4, 100))
     x[0, 0] = x[1, 37] = x[2, 99] = np.nan
-    made = with_kernels(optimize_program(lt.trace(lambda x: (x * 2).max(axis=1), x)), worth=1)
+    made = with_kernels(
+        optimize_program(lt.trace(lambda x: (x * 2).max(axis=1), x)), min_elements=1
+    )
     with simulated_device() as cupy:
         (found,) = plan_of(made).run([moved(x)], cupy)
 

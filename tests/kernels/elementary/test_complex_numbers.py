@@ -162,6 +162,6 @@ def test_chains_of_operations_compute_what_numpy_computes(names, size):
     x, y = Z.ravel()[:size], W.ravel()[:size]
     with np.errstate(all="ignore"):
         fn = lt.trace(f, x, y)
-        found = lt.run_forward(with_kernels(lt.passes.fuse(fn), worth=0), x, y)
+        found = lt.run_forward(with_kernels(lt.passes.fuse(fn), min_elements=0), x, y)
         for one, other in zip(lt.run_forward(fn, x, y), found, strict=True):
             np.testing.assert_array_equal(bits(one), bits(other))

@@ -7,7 +7,7 @@ from letir.ast.text.parser import parse
 from letir.executor.kernels.table_kernels import TableCall
 from letir.kernels.interpreted_calls import InterpretedCall
 from letir.kernels.tables.table_kernel import COLUMNS, SIGNATURE, arity_of, table_kernel
-from letir.kernels.tables.table_lowering import NotInTable, table_of
+from letir.kernels.tables.table_lowering import NotInTable, lower_to_table
 from letir.testing import assert_close, assert_same
 
 F8 = np.dtype("f8")
@@ -15,7 +15,7 @@ F8 = np.dtype("f8")
 
 def rows(text: str) -> list[tuple]:
     """The operation, the lengths of the loops and the address of the result, of each row."""
-    table = table_of(parse(text), F8)
+    table = lower_to_table(parse(text), F8)
     return [(table.names[row[0]], *row[1:4].tolist()) for row in split(table)]
 
 
@@ -26,7 +26,7 @@ def split(table) -> np.ndarray:
 def run(text: str, *args):
     """The results of the kernel for a program, run by the interpreter, which tests all indices."""
     body = parse(text)
-    table = table_of(body, F8)
+    table = lower_to_table(body, F8)
     ufunc = InterpretedCall(table_kernel(table.names, F8), SIGNATURE)
     return TableCall(ufunc, table, tuple([x.type.shape for x in body.params]))(*args)
 
@@ -105,7 +105,7 @@ def test_an_operation_without_a_form_is_named():
       return (%2, %3) }"""
 
     with pytest.raises(NotInTable) as error:
-        table_of(parse(text), F8)
+        lower_to_table(parse(text), F8)
 
     assert error.value.position == 1
     assert [arity_of(name) for name in ("tanh", "maximum", "less", "where")] == [1, 2, 0, 0]

@@ -18,7 +18,7 @@ def program(f, *args) -> Lambda:
 def clusters_of(f, *args) -> list[tuple[str, int]]:
     """The operations of each cluster, with the number of axes before its columns."""
     fn = program(f, *args)
-    found = row_clusters(fn, lambda bind: True, worth=1)
+    found = row_clusters(fn, lambda bind: True, min_elements=1)
     return [(" ".join([fn.binds[n].op.name for n in c.members]), c.split[1]) for c in found]
 
 
@@ -121,6 +121,8 @@ def test_regrouped_programs_keep_their_order_and_results():
         return (y @ x.T) * s, y - s[:, None], s
 
     fn = program(f, X)
-    found = regroup_clusters(fn, row_clusters(fn, lambda bind: True, worth=1), lambda *given: None)
+    found = regroup_clusters(
+        fn, row_clusters(fn, lambda bind: True, min_elements=1), lambda *given: None
+    )
 
     assert found is fn

@@ -48,12 +48,12 @@ def real_pairs(aval: ArrayType) -> ArrayType:
 
 def complex_input(g: Graph, param: Local, name: str) -> str:
     """The value of a parameter, of both parts of an input if it is complex."""
-    return parts_apart(g, name) if is_complex(param.type) else name
+    return split_parts(g, name) if is_complex(param.type) else name
 
 
 def complex_output(g: Graph, name: str, aval: ArrayType | None) -> str:
     """The value for an output, of both parts if it is complex."""
-    return joined_parts(g, name) if aval is not None and is_complex(aval) else name
+    return join_parts(g, name) if aval is not None and is_complex(aval) else name
 
 
 def on_parts(g: Graph, name: str, aval: ArrayType, emit: Callable[[str], str]) -> str:
@@ -61,11 +61,11 @@ def on_parts(g: Graph, name: str, aval: ArrayType, emit: Callable[[str], str]) -
     return g.paired(*map(emit, g.parts(name))) if is_complex(aval) else emit(name)
 
 
-def joined_parts(g: Graph, name: str) -> str:
+def join_parts(g: Graph, name: str) -> str:
     """A complex value as one array with a last axis of both parts."""
     return g("Concat", *[g.unsqueeze(part, [-1]) for part in g.parts(name)], axis=-1)
 
 
-def parts_apart(g: Graph, name: str) -> str:
+def split_parts(g: Graph, name: str) -> str:
     """An array with a last axis of both parts as a complex value."""
     return g.paired(*[g("Gather", name, g.array(i, np.int64), axis=-1) for i in (0, 1)])

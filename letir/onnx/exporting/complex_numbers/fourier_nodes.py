@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.terms import Bind
-from letir.onnx.exporting.complex_numbers.complex_values import joined_parts, parts_apart
+from letir.onnx.exporting.complex_numbers.complex_values import join_parts, split_parts
 from letir.onnx.exporting.node_graph import (
     Graph,
     Unexportable,
@@ -57,10 +57,10 @@ def _unscaled_transform(g: Graph, name: str, steps: Sequence[tuple], is_inverse:
     """The unscaled transforms; the inverse conjugates, transforms and conjugates again."""
     if not steps:
         return name
-    signal = joined_parts(g, _conjugate_pairs(g, name) if is_inverse else name)
+    signal = join_parts(g, _conjugate_pairs(g, name) if is_inverse else name)
     for axis, length in steps:
         signal = _dft(g, signal, axis, length)
-    result = parts_apart(g, signal)
+    result = split_parts(g, signal)
     return _conjugate_pairs(g, result) if is_inverse else result
 
 
@@ -73,7 +73,7 @@ def _rfftn(g: Graph, bind: Bind) -> str:
     x, steps, aval = bind.args[0].type, _axes_and_lengths(bind), result_types(bind)[0]
     *others, (axis, length) = steps
     signal = g.unsqueeze(g.operand(bind.args[0], real_dtype(aval.dtype)), [-1])
-    half = parts_apart(g, _dft(g, signal, axis, length, onesided=1))
+    half = split_parts(g, _dft(g, signal, axis, length, onesided=1))
     sizes = [aval.shape[a] for a, _ in others]
     sizes.append(x.shape[axis] if length is None else length)
     return _scale_spectrum(g, bind, _unscaled_transform(g, half, others, False), sizes, False)
