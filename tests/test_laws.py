@@ -16,7 +16,7 @@ from letir.ast.types import Undef
 from letir.eval.arguments import fits_type
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
+from letir.testing import SAMPLES, Sample, applied_program, assert_close, assert_same, check_grads
 from letir.testing.gradient_checks import is_inexact
 from tests.each_sample import each_of, each_sample, in_one_test, samples_of
 
@@ -34,20 +34,22 @@ def numbers(sample: Sample) -> list:
 
 def is_undefined(sample: Sample) -> bool:
     """Whether the sample is a grad_of without any defined cotangent."""
-    return sample.rough and any(arg is Undef for arg in sample.args)
+    return sample.nonsmooth and any(arg is Undef for arg in sample.args)
 
 
 def is_differentiable(op: Primitive, sample: Sample) -> bool:
     """Whether the sample has a differentiable result and an operand with a derivative."""
     if type(op.vjp) is Absent or not any(map(is_inexact, numbers(sample))) or is_undefined(sample):
         return False
-    return any(arg.type is None or arg.type.inexact for arg in applied(op, sample)[0].ret.args)
+    return any(
+        arg.type is None or arg.type.inexact for arg in applied_program(op, sample)[0].ret.args
+    )
 
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
     """Whether finite differences approximate the derivative: no ties, and double precision."""
     narrow = not LOW.isdisjoint(type_of(arg).dtype for arg in numbers(sample))
-    return is_differentiable(op, sample) and not sample.rough and not narrow
+    return is_differentiable(op, sample) and not sample.nonsmooth and not narrow
 
 
 def is_analytic(op: Primitive, sample: Sample) -> bool:
@@ -59,7 +61,7 @@ def is_analytic(op: Primitive, sample: Sample) -> bool:
     complexes = evolve(sample, args=tuple(a + 0j if is_inexact(a) else a for a in sample.args))
     try:
         with warnings.catch_warnings(action="error"):
-            run_flat(*applied(op, complexes))
+            run_flat(*applied_program(op, complexes))
     except (TypeError, np.exceptions.ComplexWarning):
         return False
     return True
@@ -67,7 +69,7 @@ def is_analytic(op: Primitive, sample: Sample) -> bool:
 
 def is_low(op: Primitive, sample: Sample) -> bool:
     """Whether all floating operands, except Python numbers, have less than double precision."""
-    results = applied(op, sample)[0].ret.args
+    results = applied_program(op, sample)[0].ret.args
     types = [*map(type_of, numbers(sample)), *(arg.type for arg in results if arg.type)]
     floating = {kind.dtype for kind in types if kind.inexact and not kind.weak}
     has_array = any(hasattr(arg, "dtype") and is_inexact(arg) for arg in sample.args)
@@ -110,7 +112,7 @@ def test_every_rule_is_present_or_absent_with_a_reason():
 def test_the_type_rule_predicts_the_types_of_results(op, sample):
     """With parameters as operands, and with Python numbers as constants of the bind."""
     for constants in (False, True):
-        program, args = applied(op, sample, constants=constants)
+        program, args = applied_program(op, sample, constants=constants)
         results = run_flat(program, args)
 
         for declared, result in zip(program.ret.args, results, strict=True):
@@ -161,12 +163,14 @@ def modes_of(op: Primitive) -> tuple:
 def test_derivatives_agree_with_differences_and_between_modes(op, sample):
     """To second order, and to first order with complex steps where the op is analytic."""
     order = 1 if "second_derivative" in sample.exempt else 2
-    check_grads(*applied(op, sample), order, modes=modes_of(op), analytic=is_analytic(op, sample))
+    check_grads(
+        *applied_program(op, sample), order, modes=modes_of(op), analytic=is_analytic(op, sample)
+    )
 
 
 @each_sample(has_numbers, quick=1)
 def test_derivatives_with_constants_in_the_bind_agree_with_differences(op, sample):
-    check_grads(*applied(op, sample, constants=True), modes=modes_of(op))
+    check_grads(*applied_program(op, sample, constants=True), modes=modes_of(op))
 
 
 def ones_like(results: tuple) -> tuple:
@@ -176,7 +180,7 @@ def ones_like(results: tuple) -> tuple:
 
 @each_sample(is_differentiable, in_one_test=True)
 def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     results = run_flat(program, list(args))
     cts = ones_like(results)
 
@@ -189,7 +193,7 @@ def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
 
 @each_sample(is_low, in_one_test=True)
 def test_derivatives_in_low_precision_stay_in_low_precision(op, sample):
-    program, args = applied(op, sample, constants=True)
+    program, args = applied_program(op, sample, constants=True)
     gradient = differentiate(program)
     kinds = [type_of(a) for a in (*args, *run_flat(program, list(args))) if is_inexact(a)]
     widest, largest = max(kind.dtype.itemsize for kind in kinds), max(kind.size for kind in kinds)
@@ -209,8 +213,8 @@ def test_derivatives_in_low_precision_are_close_to_those_in_double(op, sample):
         for a in sample.args
     )
     (program, args), (reference, wide_args) = (
-        applied(op, sample),
-        applied(op, evolve(sample, args=wide)),
+        applied_program(op, sample),
+        applied_program(op, evolve(sample, args=wide)),
     )
 
     found = jvp(program, args, directions(args))[1]
@@ -242,7 +246,7 @@ def has_several_results(op: Primitive, sample: Sample) -> bool:
 
 @each_sample(has_several_results, in_one_test=True)
 def test_a_missing_cotangent_counts_as_zero_for_every_mask(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     gradient = differentiate(program)
     results, residuals = gradient.forward(*args)
     results = results if isinstance(results, tuple) else (results,)
@@ -257,7 +261,7 @@ def test_a_missing_cotangent_counts_as_zero_for_every_mask(op, sample):
 
 @each_sample(has_several_results, in_one_test=True)
 def test_all_vjps_are_undefined_without_any_cotangent(op, sample):
-    gradient = differentiate(applied(op, sample)[0])
+    gradient = differentiate(applied_program(op, sample)[0])
 
     defined = [i >= len(gradient.df_input_vjps) for i in range(len(gradient.df.params))]
     specialized = specialize_undef(gradient.df, defined)
@@ -286,7 +290,7 @@ def test_a_shared_rule_is_specialized_separately_for_each_grad_of():
 
 @each_sample(in_one_test=True)
 def test_a_program_survives_printing_parsing_and_pickling(op, sample):
-    program, _ = applied(op, sample, constants=True)
+    program, _ = applied_program(op, sample, constants=True)
 
     assert program == parse(dumps(program))
     assert program == pickle.loads(pickle.dumps(program))
@@ -294,7 +298,7 @@ def test_a_program_survives_printing_parsing_and_pickling(op, sample):
 
 @each_sample(is_differentiable, in_one_test=True, quick=2)
 def test_a_gradient_program_survives_printing_parsing_and_pickling(op, sample):
-    df = differentiate(applied(op, sample)[0]).df
+    df = differentiate(applied_program(op, sample)[0]).df
 
     assert df == parse(dumps(df))
     assert df == pickle.loads(pickle.dumps(df))
@@ -331,4 +335,4 @@ def test_a_rule_that_is_wrong_by_one_percent_is_detected(name):
         )
         with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
             for sample in smooth:
-                check_grads(*applied(wrong, sample), order=1, modes=(mode,))
+                check_grads(*applied_program(wrong, sample), order=1, modes=(mode,))

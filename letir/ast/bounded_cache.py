@@ -2,7 +2,7 @@
 
 
 class BoundedCache(dict):
-    """A dict of at most ``most`` entries, which is emptied when one more is set.
+    """A dict of at most ``max_entries`` entries, which is emptied when one more is set.
 
     Lookups are the same as in a dict. On hot paths bind the method once, ``find = cache.get``: it
     is as fast as a dict's, while ``cache.get(key)`` takes 12 ns more. All entries are dropped at
@@ -15,16 +15,16 @@ class BoundedCache(dict):
     {'c': 3}
     """
 
-    __slots__ = ("most",)
+    __slots__ = ("max_entries",)
 
-    def __init__(self, most: int):
+    def __init__(self, max_entries: int):
         super().__init__()
-        self.most = most
+        self.max_entries = max_entries
 
     def __setitem__(self, key, value):
-        if len(self) >= self.most:
+        if len(self) >= self.max_entries:
             self.clear()
         super().__setitem__(key, value)
 
     def __reduce__(self):
-        return BoundedCache, (self.most,)  # a copy starts empty
+        return BoundedCache, (self.max_entries,)  # a copy starts empty

@@ -67,7 +67,7 @@ REMAINDER = PythonOperator("%", operator.mod, counts_booleans=True, differs=_is_
 POWER = PythonOperator(
     "**",
     operator.pow,
-    most_bits=lambda x, y: x.bit_length() * abs(y),
+    max_bits=lambda x, y: x.bit_length() * abs(y),
     counts_booleans=True,
     takes_complex=True,
     differs=_power_differs,

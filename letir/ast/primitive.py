@@ -233,7 +233,7 @@ class Primitive:
     # {attribute: default}, in the order of impl's signature, in which texts print them
     attrs: dict[str, Any] = field(init=False)
     # of a ufunc; a further operand would be the array that NumPy writes into
-    most_operands: int | None = field(init=False, default=None)
+    max_operands: int | None = field(init=False, default=None)
     flags: tuple[str, ...] = field(init=False)  # the attributes that are True or False
     default_attrs: Attrs | None = field(init=False)  # None if an attribute has no default
     is_differentiable: bool = field(init=False)  # has a vjp, or will have one in a later version
@@ -255,7 +255,7 @@ class Primitive:
         if type(self.numpy) is tuple:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
         if self.prepare is None:
-            self.most_operands = getattr(next(iter(self.numpy), None), "nin", None)
+            self.max_operands = getattr(next(iter(self.numpy), None), "nin", None)
 
     def set_attrs(self, defaults: dict[str, Any]) -> None:
         """Set the attributes and their defaults; ``Required`` stands for no default."""
@@ -288,9 +288,9 @@ class Primitive:
                     # ``prepare`` may give complete attributes, which it has made before
                     attrs = attrs if type(attrs) is Attrs else self.complete(attrs)
                     return emitter.apply(self, operands, attrs)
-            if self.most_operands is not None and len(operands) > self.most_operands:
+            if self.max_operands is not None and len(operands) > self.max_operands:
                 raise DTypeError(
-                    f"{self.name}: {self.most_operands} operands are expected, found "
+                    f"{self.name}: {self.max_operands} operands are expected, found "
                     f"{len(operands)}\n  pass arrays as operands, the rest by keyword"
                 )
             return LATE_BOUND["compute"](self, operands, self.complete(attrs))

@@ -78,9 +78,9 @@ class PythonOperator:
     # the function of Python with which scripts compute it if all operands are Python numbers; None:
     # NumPy computes it
     of_numbers: Callable | None = None
-    # most_bits(x, y): no fewer bits than the result of two integers has; None: not many more bits
+    # max_bits(x, y): no fewer bits than the result of two integers has; None: not many more bits
     # than the operands have
-    most_bits: Callable | None = None
+    max_bits: Callable | None = None
     counts_booleans: bool = False  # Python's booleans are the integers 0 and 1
     takes_complex: bool = False  # Python's complex numbers have it
     orders_numbers: bool = False  # as ``<``, which Python's complex numbers refuse

@@ -53,14 +53,14 @@ _MAX_WAIT = 1 << 8  # calls
 
 
 class PlanCache:
-    """At most ``most`` entries by key; the least recently used one is evicted first.
+    """At most ``max_entries`` entries by key; the least recently used one is evicted first.
 
     ``compiles``, ``failures`` and ``evictions`` are exact; ``on_drop()`` is called after an
     eviction.
     """
 
-    def __init__(self, most: int, plans_each: int = 16, on_drop: Callable = lambda: None):
-        self.most, self.plans_each, self.on_drop = most, plans_each, on_drop
+    def __init__(self, max_entries: int, plans_each: int = 16, on_drop: Callable = lambda: None):
+        self.max_entries, self.plans_each, self.on_drop = max_entries, plans_each, on_drop
         self.entries: dict[Hashable, Entry] = {}
         self.lock = new_lock()  # held for a few lines only
         self.compiles = self.failures = self.evictions = 0
@@ -152,7 +152,7 @@ class PlanCache:
             # entries without a plan are being compiled
             with_plans = [entry for entry in list(self.entries.values()) if entry.plans]
             others = [entry for entry in with_plans if entry is not new and entry.flight is None]
-            if len(with_plans) <= self.most or not others:
+            if len(with_plans) <= self.max_entries or not others:
                 return
             if self.remove(min(others, key=lambda entry: entry.used)):
                 with self.lock:

@@ -122,8 +122,8 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    most = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
-    iterators, holders, is_all = captured_state(search_roots(executor, request), most)
+    max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
+    iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
@@ -272,13 +272,13 @@ def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
     return [type(value), *[space[name] for name in names]]
 
 
-def captured_state(roots: list, most: int = _MAX_OBJECTS) -> tuple[list, list, bool]:
-    """(iterators, objects that hold values, whether these are all) in ``most`` visited objects."""
+def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, list, bool]:
+    """(iterators, objects that hold values, whether no more than ``max_objects`` were visited)."""
     iterators: list = []
     holders: list = []
     visited, todo = set[int](), list(roots)
     for value in todo:  # each value appends what it refers to
-        if len(visited) > most or len(todo) > _PLAIN_EACH * most:
+        if len(visited) > max_objects or len(todo) > _PLAIN_EACH * max_objects:
             break
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
@@ -312,7 +312,8 @@ def captured_state(roots: list, most: int = _MAX_OBJECTS) -> tuple[list, list, b
             todo += LATE_BOUND["values_of_library_object"](value, holders)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             todo += [getattr(value, name, None) for name in _CALLED]
-    return iterators, holders, len(visited) <= most and len(todo) <= _PLAIN_EACH * most
+    is_all = len(visited) <= max_objects and len(todo) <= _PLAIN_EACH * max_objects
+    return iterators, holders, is_all
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:

@@ -60,13 +60,13 @@ class ShapeFamilies:
     from the second size on.
     """
 
-    def __init__(self, static_shapes: bool | None, most: int):
-        self.static_shapes, self.most = static_shapes, most
+    def __init__(self, static_shapes: bool | None, max_families: int):
+        self.static_shapes, self.max_families = static_shapes, max_families
         self.families: dict[ArgumentSpec, _Family] = {}
 
     def family_of(self, spec: ArgumentSpec) -> _Family:
         """The family of a spec, created if it is new."""
-        if len(self.families) >= self.most:
+        if len(self.families) >= self.max_families:
             self.families.clear()
         return self.families.setdefault(_rank_of(spec), _Family(spec))
 

@@ -59,12 +59,12 @@ def run_lets(lets: tuple[Let, ...], values: dict[Scalar, np.ndarray]) -> dict[Sc
 class _Run:
     """One run of a kernel: its arrays by name, and the values of the scalars computed so far.
 
-    ``most``: the largest extent; an index along a broadcast axis must be smaller.
+    ``max_extent``: the largest extent; an index along a broadcast axis must be smaller.
     """
 
     arrays: dict[str, np.ndarray]
     values: dict[Scalar, Any]
-    most: int
+    max_extent: int
 
     def run(self, body: tuple[Statement, ...]) -> None:
         for statement in body:
@@ -97,7 +97,7 @@ class _Run:
             zip(access.indices, access.array.extents, strict=True)
         ):
             is_one = not name and shape[axis] == 1
-            at, length = self.value(index), self.most if is_one else shape[axis]
+            at, length = self.value(index), self.max_extent if is_one else shape[axis]
             is_outside = (at < 0) | (at >= length)
             if is_outside.any():
                 raise InternalError(

@@ -368,17 +368,17 @@ def global_norm(tree: Any) -> Any:
 
 
 @entry_point
-def clip_by_global_norm(tree: Any, most: float) -> Any:
-    """The pytree, scaled down to a ``global_norm`` of ``most`` if its norm is greater.
+def clip_by_global_norm(tree: Any, max_norm: float) -> Any:
+    """The pytree, scaled down to a ``global_norm`` of ``max_norm`` if its norm is greater.
 
     >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
     [array([0.6]), array([0.8])]
     """
-    if type(most) in (int, float) and not most > 0:
+    if type(max_norm) in (int, float) and not max_norm > 0:
         raise ShapeError(
-            f"clip_by_global_norm: the greatest norm must be positive, found {most}\n"
+            f"clip_by_global_norm: the greatest norm must be positive, found {max_norm}\n"
             "  pass the norm that gradients may have"
         )
-    scale = most / np.maximum(global_norm(tree), most)
+    scale = max_norm / np.maximum(global_norm(tree), max_norm)
     leaves, spec = flatten(tree)
     return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])

@@ -15,12 +15,12 @@ from letir.ast import load_name
 from letir.testing.assertions import assert_close, assert_same
 from letir.testing.gradient_checks import check_grads
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import Sample, applied
+from letir.testing.samples.sample import Sample, applied_program
 
 __all__ = [
     "SAMPLES",
     "Sample",
-    "applied",
+    "applied_program",
     "arrays",
     "assert_close",
     "assert_same",

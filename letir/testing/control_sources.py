@@ -82,15 +82,15 @@ def control_functions(
     smooth: bool = False,
     named: bool = False,
     kinds: tuple[str, ...] = _KINDS,
-    deepest: int = 2,
-    longest: int = 3,
-    most_steps: int = 4,
+    max_depth: int = 2,
+    max_length: int = 3,
+    max_steps: int = 4,
 ) -> st.SearchStrategy:
     """(function, arguments): NumPy code with nested control flow, and arrays for it.
 
     ``function.plain`` is the function on arrays, with Python's loops. ``smooth``: float64 only, and
     differentiable away from where conditions change. The leading axes of the arguments x (n, 2), c
-    (n,) and j (n,) have 0 to ``longest`` elements, and the code is the same for any number; r is
+    (n,) and j (n,) have 0 to ``max_length`` elements, and the code is the same for any number; r is
     (2,), s a 0-d array, k a 0-d integer. Record the function, as ``trace`` and ``jit`` do: bodies
     of counted loops index outer arrays by the number of the step, which ordinary arrays do not
     take. ``named``: only code that can be recorded if this number is a symbolic size.
@@ -98,14 +98,14 @@ def control_functions(
     >>> from hypothesis import given
     >>> from letir import trace
     >>> from letir.testing import assert_close
-    >>> @given(control_functions(most_steps=1))
+    >>> @given(control_functions(max_steps=1))
     ... def test_loops_are_those_of_python(program):
     ...     f, args = program
     ...     assert_close(f.plain(*args), trace(f, *args)(*args))
     >>> test_loops_are_those_of_python()
     """
-    style = _Style(smooth, named, tuple(kinds), deepest)
-    return _draw_function(style, longest, most_steps)
+    style = _Style(smooth, named, tuple(kinds), max_depth)
+    return _draw_function(style, max_length, max_steps)
 
 
 @frozen
@@ -115,21 +115,21 @@ class _Style:
     smooth: bool
     named: bool
     kinds: tuple[str, ...]
-    deepest: int
+    max_depth: int
 
 
 @st.composite
-def _draw_function(draw, style: _Style, longest: int, most_steps: int):
+def _draw_function(draw, style: _Style, max_length: int, max_steps: int):
     """A function and its arguments; a composite, so that failures show the source."""
     smooth = style.smooth
-    n = draw(st.integers(0, longest))
+    n = draw(st.integers(0, max_length))
     letters = [np.dtype(float)] * 4 if smooth else draw(st.tuples(*[st.sampled_from(_DTYPES)] * 4))
     scope = [_Variable(name, d, _SHAPES[name]) for name, d in zip(_SHAPES, letters, strict=True)]
     args = [_drawn_array(draw, value, n) for value in scope]
     args.append(np.asarray(draw(st.integers(-1, 4))))
     args.append(np.array(draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), int))
     writer = _Writer(draw, style)
-    lines = writer.block(scope, 0, most_steps)
+    lines = writer.block(scope, 0, max_steps)
     results = ", ".join(value.name for value in scope[-3:])
     source = "\n".join(["def f(t, c, r, s, k, j):", *_indent_lines([*lines, f"return {results}"])])
     return _control_function(source + "\n"), args
@@ -180,7 +180,7 @@ class _Writer:
         """Statements; the names that they bind are added to ``scope``."""
         lines = []
         for _ in range(self.draw(st.integers(1, most))):
-            kind = self.pick(self.style.kinds) if depth < self.style.deepest else "expression"
+            kind = self.pick(self.style.kinds) if depth < self.style.max_depth else "expression"
             lines += getattr(self, kind)(scope, depth)
         return lines
 

@@ -84,7 +84,7 @@ def functions(
     *,
     smooth: bool = False,
     writes: bool = True,
-    most_lines: int = 10,
+    max_lines: int = 10,
     control_flow: bool = False,
 ) -> st.SearchStrategy:
     """(function, arguments): plain NumPy code and arrays at which it runs without a warning.
@@ -96,14 +96,14 @@ def functions(
     >>> from hypothesis import given
     >>> import letir
     >>> from letir.testing import assert_same
-    >>> @given(functions(writes=False, most_lines=3))
+    >>> @given(functions(writes=False, max_lines=3))
     ... def test_replay_is_numpy(program):
     ...     f, args = program
     ...     assert_same(f(*args), letir.trace(f, *args)(*args))
     >>> test_replay_is_numpy()
     """
     if control_flow:
-        return control_functions(smooth=smooth, most_steps=max(1, most_lines // 3))
+        return control_functions(smooth=smooth, max_steps=max(1, max_lines // 3))
     kinds = avals([np.dtype(float)] if smooth else dtypes) if smooth or dtypes else avals()
     strong = kinds.filter(lambda aval: not aval.weak)
     values = st.lists(strong.flatmap(arrays), min_size=1, max_size=2)
@@ -112,7 +112,7 @@ def functions(
     tables += [_WRITES, _WRITES] if writes else []
     pick = st.integers(0, 255)
     line = st.tuples(st.sampled_from(range(len(tables))), pick, pick, pick, pick)
-    return _draw_function(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
+    return _draw_function(values, st.lists(line, min_size=1, max_size=max_lines), tuple(tables))
 
 
 @st.composite

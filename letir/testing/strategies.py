@@ -26,7 +26,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
 from letir.testing.control_sources import control_functions
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import Sample, applied
+from letir.testing.samples.sample import Sample, applied_program
 from letir.tracing.entry import trace
 
 _DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
@@ -46,18 +46,18 @@ _MAX_OPERANDS, _MAX_RESULTS = 4, 6
 
 
 def avals(
-    dtypes: Collection = _DTYPES, *, most_axes: int = 3, longest: int = 3
+    dtypes: Collection = _DTYPES, *, max_axes: int = 3, max_length: int = 3
 ) -> st.SearchStrategy:
     """Types of small arrays (``ArrayType``), weak ones included; they shrink towards ``bool[]``.
 
     >>> from hypothesis import given
-    >>> @given(avals(dtypes=[np.dtype("float32")], most_axes=2))
+    >>> @given(avals(dtypes=[np.dtype("float32")], max_axes=2))
     ... def test_types_have_at_most_two_axes(kind):
     ...     assert kind.dtype == np.float32 and len(kind.shape) <= 2
     >>> test_types_have_at_most_two_axes()
     """
     shapes = numpy_strategies.array_shapes(
-        min_dims=0, max_dims=most_axes, min_side=0, max_side=longest
+        min_dims=0, max_dims=max_axes, min_side=0, max_side=max_length
     )
     strong = st.builds(ArrayType, st.sampled_from(list(dtypes)), shapes)
     weak = [type_of(kind(0)) for kind in (int, float, complex) if np.dtype(kind) in dtypes]
@@ -89,7 +89,7 @@ def programs(
     ops: Collection[str] | None = None,
     *,
     dtypes: Collection | None = None,
-    most_steps: int = 12,
+    max_steps: int = 12,
     control_flow: bool = False,
 ) -> st.SearchStrategy:
     """(Lambda, arguments): closed, well-typed programs of the operations ``ops`` (default: all).
@@ -109,7 +109,7 @@ def programs(
     >>> test_replay_is_deterministic()
     """
     if control_flow:
-        return control_functions(most_steps=max(1, most_steps // 3)).map(_record_function)
+        return control_functions(max_steps=max(1, max_steps // 3)).map(_record_function)
     chosen = None if dtypes is None else frozenset(dtypes)
     names = [name for name in sorted(ops or _DRAWN) if _samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
@@ -117,9 +117,9 @@ def programs(
     picks = st.tuples(*[st.integers(0, 15)] * _MAX_OPERANDS)
     step = st.builds(ProgramStep, name, st.integers(0, 63), picks)
     # two lists, because a single one would hold six steps on average, whatever its maximum
-    first = st.lists(step, max_size=most_steps - most_steps // 2)
+    first = st.lists(step, max_size=max_steps - max_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
-    steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
+    steps = st.builds(add, first, st.lists(step, max_size=max_steps // 2)).filter(bool)
     return st.builds(program_of_steps, steps, st.integers(0, _MAX_RESULTS - 1), st.just(chosen))
 
 
@@ -143,7 +143,7 @@ def _samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
 
 def _makes_complex(name: str, sample: Sample) -> bool:
     """Whether a result of an operation is complex, as a Fourier transform of real numbers is."""
-    results = applied(PRIMITIVES[name], sample)[0].ret.args
+    results = applied_program(PRIMITIVES[name], sample)[0].ret.args
     return any(r.type is not None and r.type.dtype.kind == "c" for r in results)
 
 
@@ -253,17 +253,17 @@ class _Growth:
         """``item`` cut or repeated to the type ``aval``, by binds of the program."""
         count = math.prod(aval.shape)
         if item.value.shape != aval.shape:
-            item = self.applied("reshape", [item], shape=(-1,), order="C")
+            item = self.applied_program("reshape", [item], shape=(-1,), order="C")
             if item.value.size > count:
-                item = self.applied("index", [item], item=slice(0, count))
+                item = self.applied_program("index", [item], item=slice(0, count))
             elif item.value.size < count:
                 places = np.arange(count) % item.value.size
-                item = self.applied("index", [item, places], item=Here())
-            item = self.applied("reshape", [item], shape=aval.shape, order="C")
+                item = self.applied_program("index", [item, places], item=Here())
+            item = self.applied_program("reshape", [item], shape=aval.shape, order="C")
         same = item.value.dtype == aval.dtype
-        return item if same else self.applied("cast", [item], dtype=aval.dtype)
+        return item if same else self.applied_program("cast", [item], dtype=aval.dtype)
 
-    def applied(self, name: str, operands: list, **attrs) -> _Known:
+    def applied_program(self, name: str, operands: list, **attrs) -> _Known:
         """The result of an operation that cannot fail."""
         self.added(PRIMITIVES[name], operands, attrs, trusted=True)
         return self.values[-1]

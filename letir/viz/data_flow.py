@@ -40,12 +40,12 @@ _CLUSTERS: dict[str, Callable[[Source | None], str]] = {
 
 
 @entry_point
-def graph(program: Any, *, cluster: str = "line", most: int = 120) -> Picture:
+def graph(program: Any, *, cluster: str = "line", max_binds: int = 120) -> Picture:
     """The data flow of a program as a picture: a box for each operation, an edge for each use.
 
     Consecutive operations from the same line of your code form a group, with
     ``cluster="function"`` consecutive operations from the same function. A program of more than
-    ``most`` binds shows a box for each group. ``program``: a Lambda, a Gradient or a compiled
+    ``max_binds`` binds shows a box for each group. ``program``: a Lambda, a Gradient or a compiled
     program. The picture is shown in notebooks, printed as text, and saved as SVG, HTML, text or
     DOT. Linear in the number of binds.
 
@@ -68,7 +68,7 @@ def graph(program: Any, *, cluster: str = "line", most: int = 120) -> Picture:
             "  leave it out for groups of the same line"
         )
     fn = shown_program("graph", program)
-    flow = _Flow.from_program(fn, _CLUSTERS[cluster], is_folded=len(fn.binds) > most)
+    flow = _Flow.from_program(fn, _CLUSTERS[cluster], is_folded=len(fn.binds) > max_binds)
     return _Drawing(flow).picture(fn)
 
 

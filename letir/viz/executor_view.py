@@ -79,7 +79,7 @@ def _program_body(recorded: Lambda, optimized: Any, kernels: tuple, prefix: str)
         parts += [title, html_table(("line", "condition"), rows, label="guards")]
     parts.append(_kernel_table(kernels))
     if isinstance(optimized, Lambda):
-        table = ProgramTable(prefix=prefix, most=_MAX_BINDS)
+        table = ProgramTable(prefix=prefix, max_binds=_MAX_BINDS)
         parts += ["<h4>program after the passes</h4>", table.html(optimized, "program")]
     return "".join(parts)
 

@@ -117,9 +117,9 @@ def width_of(texts: Iterable[str]) -> float:
     return _CHARACTER * max(map(len, texts), default=0)
 
 
-def shorten_text(text: str, most: int) -> str:
-    """``text`` in at most ``most`` characters."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+def shorten_text(text: str, max_length: int) -> str:
+    """``text`` in at most ``max_length`` characters."""
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
 def format_seconds(seconds: float) -> str:

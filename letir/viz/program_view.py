@@ -62,7 +62,7 @@ class ProgramTable:
     roles: Mapping[Local, str] = field(factory=dict)
     notes: Mapping[Local, str] = field(factory=dict)
     marks: Mapping[Local, str] = field(factory=dict)
-    most: int = _MAX_BINDS
+    max_binds: int = _MAX_BINDS
     has_sources: bool = True
     printer: Printer = field(factory=lambda: Printer(bounded=True, bodies=False, sources=False))
     inner_left: int = _MAX_INNER
@@ -72,19 +72,19 @@ class ProgramTable:
         """The table of a program, in a box that scrolls. ``label`` is for screen readers."""
         heads = _HEADS if self.has_sources else _HEADS[:-1]
         head = "".join([f'<th scope="col">{text}</th>' for text in heads])
-        rows = "".join(self.rows(fn, self.most, 0))
+        rows = "".join(self.rows(fn, self.max_binds, 0))
         return scrolling_box(
             f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}</tbody></table>", label
         )
 
-    def rows(self, fn: Lambda, most: int, depth: int) -> Iterator[str]:
+    def rows(self, fn: Lambda, max_binds: int, depth: int) -> Iterator[str]:
         """The rows of a program: parameters, binds, the return."""
         yield from self.params(fn.params)
-        left_out = len(fn.binds) - most
+        left_out = len(fn.binds) - max_binds
         for i, bind in enumerate(fn.binds):
-            if left_out > 0 and most // 2 <= i < most // 2 + left_out:
+            if left_out > 0 and max_binds // 2 <= i < max_binds // 2 + left_out:
                 self.printer.skip(bind)
-                if i == most // 2:
+                if i == max_binds // 2:
                     where = "" if depth else ": str and dumps write the program, slice takes a part"
                     yield _cut_row(f"… {left_out:,} binds left out{where} …")
                 continue
@@ -93,11 +93,11 @@ class ProgramTable:
 
     def params(self, params: Sequence[Local]) -> Iterator[str]:
         """The rows of parameters, the first and the last of many."""
-        left_out = len(params) - self.most
+        left_out = len(params) - self.max_binds
         for i, param in enumerate(params):
             self.printer.number(param)
-            if left_out > 0 and self.most // 2 <= i < self.most // 2 + left_out:
-                if i == self.most // 2:
+            if left_out > 0 and self.max_binds // 2 <= i < self.max_binds // 2 + left_out:
+                if i == self.max_binds // 2:
                     yield _cut_row(f"… {left_out:,} parameters left out …")
                 continue
             role = escape_text(self.roles.get(param, ""), _MAX_LENGTH)

@@ -36,10 +36,14 @@ style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 """
 
 
-def escape_text(text: Any, most: int = 0) -> str:
-    """``text`` as text of an element or an attribute in quotes, cut to ``most`` characters."""
+def escape_text(text: Any, max_length: int = 0) -> str:
+    """``text`` as text of an element or an attribute in quotes, cut to ``max_length``
+    characters.
+    """
     text = str(text)
-    return escape(text if not most or len(text) <= most else text[: most - 1] + "…")
+    return escape(
+        text if not max_length or len(text) <= max_length else text[: max_length - 1] + "…"
+    )
 
 
 def html_view(title: str, body: str, *, is_searched: bool = False) -> str:

@@ -12,7 +12,7 @@ def test_a_full_cache_is_cleared_for_the_next_entry():
     for i in range(4):
         cache[i] = str(i)
 
-    assert {3: "3"} == cache and 3 == cache.most
+    assert {3: "3"} == cache and 3 == cache.max_entries
 
 
 def test_entries_are_read_as_from_a_dict():
@@ -25,7 +25,7 @@ def test_a_copy_starts_empty():
     cache = BoundedCache(3)
     cache["a"] = 1
 
-    assert {} == copy.deepcopy(cache) and 3 == copy.copy(cache).most
+    assert {} == copy.deepcopy(cache) and 3 == copy.copy(cache).max_entries
 
 
 def test_a_cache_has_no_other_attributes():

@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.dask.row_rules import _RULES
 from letir.errors import LetirError
-from letir.testing import SAMPLES, applied, assert_close, assert_same
+from letir.testing import SAMPLES, applied_program, assert_close, assert_same
 from tests.each_sample import described, each_sample, samples_of
 
 _MAX_SAMPLES = 6  # of each operation, in the slow tests
@@ -62,7 +62,7 @@ def ways_to_split(args) -> list:
 
 def check_on_blocks(op, sample, parts: int) -> None:
     """Compare the results on blocks with those of NumPy. Skips if letir refuses to compute them."""
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     check(program, args, [in_blocks(arg, parts) for arg in args], parts > 1)
 
 
@@ -108,7 +108,7 @@ def test_several_blocks_give_numpys_values_or_an_error(op, sample):
 
 def check_rows(op, sample) -> None:
     """Compare the results on blocks along one axis, for each operand and axis."""
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     for blocks in ways_to_split(args):
         with contextlib.suppress(pytest.skip.Exception):
             check(program, args, blocks, True)

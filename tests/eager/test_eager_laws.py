@@ -9,7 +9,7 @@ from letir.eager import gradients, history, no_grad
 from letir.eval.evaluator import run_flat
 from letir.testing import assert_same
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from letir.testing.strategies import programs
 from tests.each_sample import each_sample
 
@@ -77,7 +77,7 @@ def is_defined(op, sample) -> bool:
 @each_sample(is_defined, among=is_eager, in_one_test=True, quick=3)
 def test_every_operation_has_the_values_and_gradients_of_its_program(op, sample):
     """[D15] The same rules, emitted into a builder or computed at once."""
-    compared(*applied(op, sample, constants=True))
+    compared(*applied_program(op, sample, constants=True))
 
 
 @given(programs())

@@ -16,7 +16,7 @@ from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, Undef
 from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_close, assert_same
+from letir.testing import SAMPLES, applied_program, assert_close, assert_same
 from tests.each_sample import each_sample, in_one_test
 from tests.eval.derivatives import derivative
 from tests.eval.stand_in import (
@@ -235,7 +235,7 @@ ROUNDED = words(
 @each_sample(among=lambda op: op.name not in (*LACKING, *ON_HOST), in_one_test=True)
 def test_no_operation_calls_numpy_by_name(op, sample):
     """Every record's ``impl`` computes with the array module it is given."""
-    f, args = applied(op, sample)
+    f, args = applied_program(op, sample)
     if op.name in REAL_ONLY and any(np.iscomplexobj(arg) for arg in args):
         with imported_device(), pytest.raises(lt.DTypeError, match="complex128"):
             run_flat(f, list(map(moved, args)))
@@ -266,7 +266,7 @@ def is_first(op, sample) -> bool:
     in_one_test=True,
 )
 def test_derivatives_run_on_the_device_of_the_arguments(op, sample):
-    f, args = applied(op, sample)
+    f, args = applied_program(op, sample)
     expected = derivative(f, args)
     if expected is None or not any(isinstance(arg, np.ndarray) for arg in args):
         return
@@ -287,7 +287,7 @@ def in_one_order(op, sample, expected: list, found: list) -> tuple[list, list]:
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @pytest.mark.parametrize("name", LACKING)
 def test_a_function_missing_on_the_device_is_an_error_with_the_remedy(device, name):
-    f, args = applied(PRIMITIVES[name], SAMPLES[name][0])
+    f, args = applied_program(PRIMITIVES[name], SAMPLES[name][0])
 
     missing = r"CuPy has no (scipy|numpy)\..*\n.*pass cupy.asnumpy\(x\)"
     with pytest.raises(lt.LetirError, match=missing):
@@ -298,7 +298,7 @@ def test_a_function_missing_on_the_device_is_an_error_with_the_remedy(device, na
 def test_a_function_missing_in_the_module_is_computed_from_others(name, device):
     *module, name = name.split(".")
     assert name not in API[".".join(["cupy", *module])]
-    f, args = applied(PRIMITIVES[name], SAMPLES[name][0])
+    f, args = applied_program(PRIMITIVES[name], SAMPLES[name][0])
 
     (found,) = run_flat(f, [moved(arg) for arg in args])
 

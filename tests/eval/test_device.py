@@ -10,7 +10,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_close, assert_same
+from letir.testing import SAMPLES, applied_program, assert_close, assert_same
 from tests.each_sample import each_of
 from tests.eval.derivatives import derivative
 from tests.eval.stand_in import DERIVATIVE_LACKING, LACKING, ON_HOST, REAL_ONLY
@@ -45,7 +45,7 @@ def on_device(value):
 @each_of([n for n in SAMPLES if n not in (*LACKING, *ON_HOST, *HOST_ERRORS)])
 def test_every_operation_agrees_between_device_and_host(name):
     for sample in SAMPLES[name]:
-        f, args = applied(PRIMITIVES[name], sample)
+        f, args = applied_program(PRIMITIVES[name], sample)
         if not any(isinstance(arg, np.ndarray) for arg in args):
             continue
         if name in REAL_ONLY and any(np.iscomplexobj(arg) for arg in args):
@@ -66,7 +66,7 @@ def test_every_operation_agrees_between_device_and_host(name):
 @each_of([n for n in SAMPLES if n not in NO_DERIVATIVE and not is_random(n)])
 def test_every_derivative_agrees_between_device_and_host(name):
     for sample in SAMPLES[name]:
-        f, args = applied(PRIMITIVES[name], sample)
+        f, args = applied_program(PRIMITIVES[name], sample)
         expected = derivative(f, args)
         if expected is None or name in ("eig", "eigh", "svd"):  # of vectors whose signs are open
             continue

@@ -10,7 +10,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.kernels.elementwise_groups import elementwise_kernel
 from letir.kernels.scalar_forms import form_of
 from letir.ops import load_all
-from letir.testing import applied
+from letir.testing import applied_program
 from tests.each_sample import each_sample
 
 pytest.importorskip("llvmlite")
@@ -32,12 +32,12 @@ def test_most_elementwise_operations_have_a_form():
 
 def has_kernel(op, sample) -> bool:
     """Whether the sample becomes a kernel."""
-    return elementwise_kernel(applied(op, sample)[0]) is not None
+    return elementwise_kernel(applied_program(op, sample)[0]) is not None
 
 
 @each_sample(has_kernel, among=has_form, quick=3)
 def test_a_form_computes_what_numpy_computes(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     with np.errstate(all="ignore"):
         expected, found = (
             lt.run_forward(program, *args),

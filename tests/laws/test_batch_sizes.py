@@ -14,7 +14,7 @@ from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType, Size
 from letir.errors import GuardError, LetirError
 from letir.eval.array_modules import type_of
-from letir.testing import SAMPLES, Sample, applied, assert_close
+from letir.testing import SAMPLES, Sample, applied_program, assert_close
 from letir.testing.gradient_checks import is_inexact, random_direction
 
 N = Size.named("n")
@@ -72,7 +72,7 @@ def compared_at_three_sizes(op: Primitive, sample: Sample) -> bool:
     try:
         gradient = differentiate(named(op, sample, positions))
         cases = [of_size(sample, positions, n) for n in (length, length + 1, 3 * length)]
-        programs = [applied(op, case, constants=True) for case in cases]
+        programs = [applied_program(op, case, constants=True) for case in cases]
     except LetirError:
         return False
     for program, args in programs:

@@ -13,7 +13,7 @@ from letir.ast.types import Size, Undef
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
+from letir.testing import SAMPLES, Sample, applied_program, assert_close, check_grads
 from letir.transforms.batching import batch_program
 from tests.each_sample import each_sample
 
@@ -103,7 +103,7 @@ def loop_over(op: Primitive, sample: Sample, mask: tuple) -> Loop:
     """The loop that a batch of these operands has to agree with."""
     args = [arg for arg in sample.args if arg is not None and arg is not Undef]
     columns = [examples(a, MOST) if m else [a] * MOST for a, m in zip(args, mask, strict=True)]
-    fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
+    fn, _ = applied_program(op, specimen(sample, [column[0] for column in columns]))
     return Loop(fn, columns, [run_flat(fn, list(row)) for row in zip(*columns, strict=True)])
 
 
@@ -147,7 +147,7 @@ def is_possible(op: Primitive, sample: Sample, mask: tuple) -> bool:
 
 def cases(op: Primitive, sample: Sample) -> tuple[Case, ...]:
     """The batches to test: a loop needs one example for a result of unknown shape."""
-    unknown = any(arg.type is None for arg in applied(op, sample)[0].ret.args)
+    unknown = any(arg.type is None for arg in applied_program(op, sample)[0].ret.args)
     return CASES[:-1] if op.name in BY_LOOP and unknown else CASES
 
 
@@ -176,11 +176,11 @@ def test_a_batch_agrees_with_a_loop(op, sample):
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
     """Whether finite differences approximate the derivative: no ties, and double precision."""
-    is_rough = sample.rough or "batch_difference" in sample.exempt
-    if type(op.vjp) is Absent or is_rough or not has_values(op, sample):
+    is_nonsmooth = sample.nonsmooth or "batch_difference" in sample.exempt
+    if type(op.vjp) is Absent or is_nonsmooth or not has_values(op, sample):
         return False
     kinds = [type_of(arg) for arg in sample.args if arg is not None and arg is not Undef]
-    results = [arg.type for arg in applied(op, sample)[0].ret.args]
+    results = [arg.type for arg in applied_program(op, sample)[0].ret.args]
     known = [kind for kind in (*kinds, *results) if kind is not None and kind.inexact]
     has_result = any(kind is None or kind.inexact for kind in results)
     return (
@@ -198,7 +198,7 @@ def test_derivatives_of_a_batch_agree_with_differences(op, sample):
     for mask in masks(len(args)):
         if is_possible(op, sample, mask):
             columns = [examples(a, 2) if m else [a] for a, m in zip(args, mask, strict=True)]
-            fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
+            fn, _ = applied_program(op, specimen(sample, [column[0] for column in columns]))
             program, _ = batch_program(fn, [0 if there else None for there in mask], 2)
             given = [np.stack(c) if m else c[0] for c, m in zip(columns, mask, strict=True)]
             check_grads(program, given, order=1, modes=modes)

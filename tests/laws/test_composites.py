@@ -11,7 +11,7 @@ from letir.ast.types import ArrayType
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import decomposition
-from letir.testing import applied, assert_close
+from letir.testing import applied_program, assert_close
 from tests.each_sample import each_sample
 
 
@@ -23,7 +23,7 @@ def is_composite(op: Primitive) -> bool:
 @each_sample(among=is_composite, in_one_test=True)
 def test_a_decomposition_agrees_with_its_composite(op, sample):
     """To rounding, and of the same type [B4]."""
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     kinds = tuple(None if arg is None else type_of(arg) for arg in sample.args)
     parts = decomposition(op.decompose, kinds, op.complete(sample.attrs))
 

@@ -97,7 +97,7 @@ def test_every_pass_keeps_results(program, data):
 
 
 @QUICK
-@given(control_functions(named=True, longest=3))
+@given(control_functions(named=True, max_length=3))
 def test_programs_of_symbolic_sizes_serve_every_size(program):
     f, args = program
     shapes = (("n", 2), ("n",), (2,), (), (), ("n",))
@@ -143,7 +143,7 @@ def test_gradients_of_variables_agree_with_programs(program):
 
 
 @QUICK
-@given(control_functions(smooth=True, most_steps=2))
+@given(control_functions(smooth=True, max_steps=2))
 def test_both_modes_agree_on_second_derivatives(program):
     f, args = program
     arrays = tuple(args[:ARRAYS])

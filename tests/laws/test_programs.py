@@ -66,7 +66,7 @@ SMOOTH = programs(ops=keeping("program_derivative", "program_difference"), dtype
 # not at equal singular values: what has no second derivative there follows rounding errors
 STEADY = keeping("program_derivative", "program_second_derivative", "transposition")
 TURNED = programs(ops=STEADY, dtypes=NUMBERS)
-REAL = programs(ops=keeping("program_derivative"), dtypes=NUMBERS[:-1], most_steps=8)
+REAL = programs(ops=keeping("program_derivative"), dtypes=NUMBERS[:-1], max_steps=8)
 
 
 # ---- programs as they are ----

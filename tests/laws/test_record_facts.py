@@ -13,7 +13,7 @@ from letir.ast.terms import Const
 from letir.ast.types import PYTHON_NUMBERS
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute, run_flat
-from letir.testing import SAMPLES, Sample, applied, assert_same
+from letir.testing import SAMPLES, Sample, applied_program, assert_same
 from tests.each_sample import each_of, in_one_test
 
 
@@ -290,7 +290,7 @@ def held(fact: Callable) -> list[str]:
 def binds_of(name: str) -> Iterator[tuple]:
     """(bind, program, arguments) for each sample."""
     for sample in SAMPLES[name]:
-        program, args = applied(PRIMITIVES[name], sample)
+        program, args = applied_program(PRIMITIVES[name], sample)
         yield next(bind for bind in program.binds if bind.op.name == name), program, args
 
 
@@ -345,6 +345,6 @@ def test_every_operation_with_bodies_has_a_body_layout():
 def test_only_body_attributes_hold_programs(name):
     """``check`` refuses programs in all other attributes."""
     for sample in SAMPLES[name]:
-        for bind in applied(PRIMITIVES[name], sample)[0].binds:
+        for bind in applied_program(PRIMITIVES[name], sample)[0].binds:
             held = {key for key, value in bind.attrs.items() if bodies_in((value,))}
             assert held <= BODY_ATTRIBUTES

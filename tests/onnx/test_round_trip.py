@@ -8,7 +8,7 @@ from onnx import parser
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from tests.each_sample import in_one_test
 from tests.laws.test_batch_sizes import DIFFERENTIABLE, batched_positions, named
 from tests.onnx.exporting.test_node_emission import QUICK
@@ -104,7 +104,7 @@ def test_operations_and_gradients_of_named_sizes_survive_export_and_import(name)
         positions = batched_positions(sample)
         if not positions or not len(sample.args[positions[0]]):
             continue
-        args = applied(op, sample, constants=True)[1]
+        args = applied_program(op, sample, constants=True)[1]
         try:
             program = named(op, sample, positions)
             gradient = gradient_of(program, args)
@@ -124,7 +124,7 @@ def check_again(program, op, case) -> None:
         return
     if not replays(op, case):
         return
-    args = applied(op, case, constants=True)[1]
+    args = applied_program(op, case, constants=True)[1]
     expected = program(*args)
     found = lt.onnx.load(model)(*map(real_pairs, args))
     rows = [rows if isinstance(rows, tuple) else (rows,) for rows in (found, expected)]

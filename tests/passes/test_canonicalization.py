@@ -179,7 +179,7 @@ def test_a_number_made_an_array_stays_one_where_it_widens_the_dtype():
 @pytest.mark.parametrize("change", [canonicalize_ops, remove_implicit_expands])
 def test_results_of_generated_programs_are_unchanged(change):
     @SOME
-    @given(programs(most_steps=20))
+    @given(programs(max_steps=20))
     def run(program):
         fn, args = program
         assert_unchanged(change, fn, *args)

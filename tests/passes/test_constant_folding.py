@@ -12,7 +12,7 @@ from letir.ast.terms import Lambda
 from letir.ast.text.parser import parse
 from letir.passes import constant_propagation, dead_code
 from letir.passes.constant_folding import is_foldable
-from letir.testing import SAMPLES, applied, assert_same, programs
+from letir.testing import SAMPLES, applied_program, assert_same, programs
 from tests.each_sample import each_of
 
 
@@ -223,7 +223,7 @@ def test_constants_in_bodies_are_computed():
 @pytest.mark.filterwarnings("error")
 def test_a_folded_result_equals_the_result_of_a_run(name):
     for sample in SAMPLES[name]:
-        program, args = applied(PRIMITIVES[name], sample, constants=True)
+        program, args = applied_program(PRIMITIVES[name], sample, constants=True)
         closed = with_constants(program, args)
 
         found = lt.check(constant_propagation(closed))

@@ -11,7 +11,7 @@ from letir.ops import load_all
 from letir.passes import decompose, decompose_addmm
 from letir.testing import assert_close, assert_same, programs
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from tests.each_sample import each_of
 from tests.passes.exactness import assert_unchanged, gradient_of, ops, row_of
 
@@ -31,7 +31,7 @@ def deeply(fn):
 def test_a_decomposed_composite_gives_the_same_bits(name):
     """[B4]."""
     for sample in SAMPLES[name]:
-        fn, args = applied(PRIMITIVES[name], sample)
+        fn, args = applied_program(PRIMITIVES[name], sample)
 
         assert_unchanged(decompose, fn, *args)
         assert_unchanged(deeply, fn, *args)
@@ -40,7 +40,7 @@ def test_a_decomposed_composite_gives_the_same_bits(name):
 @each_of(COMPOSITES)
 def test_every_composite_is_decomposed_when_all_are_requested(name):
     for sample in SAMPLES[name]:
-        fn, _ = applied(PRIMITIVES[name], sample)
+        fn, _ = applied_program(PRIMITIVES[name], sample)
         found = lt.check(decompose(fn, keep_rules=False, exact=False))
 
         left = [bind.op.name for bind in found.binds if bind.op.decompose is not None]

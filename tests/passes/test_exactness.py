@@ -73,9 +73,9 @@ def recorded(program) -> tuple[Lambda, list]:
         return lt.trace(f, *args), args
 
 
-CONTROL = control_functions(most_steps=3).map(recorded)
-GRADIENTS = control_functions(smooth=True, most_steps=2).map(lambda p: (gradient(*p), p[1]))
-PROGRAMS = st.one_of(programs(most_steps=16), CONTROL, GRADIENTS)
+CONTROL = control_functions(max_steps=3).map(recorded)
+GRADIENTS = control_functions(smooth=True, max_steps=2).map(lambda p: (gradient(*p), p[1]))
+PROGRAMS = st.one_of(programs(max_steps=16), CONTROL, GRADIENTS)
 
 
 def check_all(f: Lambda, args) -> None:
@@ -151,7 +151,7 @@ def test_passes_reach_a_fixpoint(program):
 
 
 @QUICK
-@given(control_functions(most_steps=3), st.integers(-1, 4))
+@given(control_functions(max_steps=3), st.integers(-1, 4))
 def test_passes_keep_results_for_arguments_that_take_another_path(program, steps):
     """A loop has another trip count, a conditional takes another branch."""
     f, args = recorded(program)

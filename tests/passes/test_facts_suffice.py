@@ -31,7 +31,7 @@ from letir.passes import (
     propagate_shapes,
     unroll,
 )
-from letir.testing import SAMPLES, applied
+from letir.testing import SAMPLES, applied_program
 
 PREFIX = "renamed_"
 
@@ -134,7 +134,7 @@ def test_a_pass_asks_records_for_facts(name, renamed):
         new = renamed(op)
         # a rule of elementwise operations is traced once for each sample: a few samples suffice
         for sample in samples if op.holds_lambdas else samples[:3]:
-            program, _ = applied(op, sample)
+            program, _ = applied_program(op, sample)
 
             expected = outcome(PASSES[name], program, op, op)
 
@@ -146,7 +146,7 @@ def test_constant_propagation_asks_records_for_facts(renamed):
         op = PRIMITIVES[op_name]
         new = renamed(op)
         for sample in samples:
-            program, args = applied(op, sample, constants=True)
+            program, args = applied_program(op, sample, constants=True)
             builder = LetBuilder()
             values = [
                 a if type(a) in PYTHON_NUMBERS else builder.constant(np.asarray(a)) for a in args

@@ -21,7 +21,7 @@ from letir.errors import GuardError
 from letir.eval.evaluator import run_flat
 from letir.eval.memory_checks import memory_owner
 from letir.plan.plan import Plan, plan_of
-from letir.testing import applied, assert_same
+from letir.testing import applied_program, assert_same
 from letir.testing.strategies import programs
 from tests.each_sample import each_sample, in_one_test
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
@@ -73,7 +73,7 @@ def test_a_plan_updates_a_donated_array_in_place():
 @each_sample(in_one_test=True)
 def test_every_operation_agrees_with_run_forward(op, sample):
     for constants in (False, True):
-        check_plan(*applied(op, sample, constants=constants))
+        check_plan(*applied_program(op, sample, constants=constants))
 
 
 @given(programs())

@@ -16,7 +16,7 @@ from letir.eval.evaluator import run_flat
 from letir.plan import reused_operands
 from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.straight_line import straight_line_of
-from letir.testing import applied, assert_same
+from letir.testing import applied_program, assert_same
 from letir.testing.strategies import programs
 from tests.each_sample import each_sample, in_one_test
 from tests.plan.test_plan import owner
@@ -75,7 +75,7 @@ def check_function(fn, args) -> None:
 @each_sample(in_one_test=True)
 def test_every_operation_agrees_with_run_forward(op, sample):
     for constants in (False, True):
-        check_function(*applied(op, sample, constants=constants))
+        check_function(*applied_program(op, sample, constants=constants))
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")

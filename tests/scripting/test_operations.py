@@ -9,7 +9,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.scripting.operations import script_op
 from letir.testing import check_grads
-from letir.testing.samples.sample import applied, of
+from letir.testing.samples.sample import applied_program, sample_of
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 ROW = np.array([0.3, -0.4, 0.9])
@@ -111,7 +111,7 @@ def test_arguments_that_do_not_match_the_parameters_are_an_error():
 
 
 def test_an_operation_works_in_the_builder():
-    program, args = applied(swish, of(X))
+    program, args = applied_program(swish, sample_of(X))
 
     np.testing.assert_array_equal(program(*args), swish(X))
 

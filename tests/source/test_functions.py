@@ -5,7 +5,7 @@ import numpy as np
 import letir as lt
 from letir.ast.types import Undef
 from letir.eval.evaluator import run_flat
-from letir.testing import applied, assert_same
+from letir.testing import applied_program, assert_same
 from letir.testing.gradient_checks import is_inexact
 from tests.each_sample import each_sample
 
@@ -31,7 +31,7 @@ def is_written(op, sample) -> bool:
 def test_the_source_of_an_operation_computes_the_same(op, sample):
     """With operands as parameters, and with Python numbers in the bind."""
     for constants in (False, True):
-        program, args = applied(op, sample, constants=constants)
+        program, args = applied_program(op, sample, constants=constants)
         expected = without_undef(run_flat(program, list(args)))
 
         found = loaded(lt.to_source(program), "f")(*args)
@@ -41,7 +41,7 @@ def test_the_source_of_an_operation_computes_the_same(op, sample):
 
 @each_sample(is_written, in_one_test=True, quick=2)
 def test_the_source_of_a_gradient_computes_the_same(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     try:
         g = lt.differentiate(program)
         expected, residuals = g.forward(*args)

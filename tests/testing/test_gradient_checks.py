@@ -9,7 +9,7 @@ from attrs import evolve
 from letir import custom_vjp, stop_gradient, trace
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import LetirError, MissingRule
-from letir.testing import Sample, applied, assert_same, check_grads
+from letir.testing import Sample, applied_program, assert_same, check_grads
 
 X = np.array([0.5, -1.25, 2.0])
 
@@ -108,9 +108,9 @@ def test_a_disagreement_of_modes_below_the_error_of_differences_is_found():
     exp = PRIMITIVES["exp"]
     wrong = evolve(exp, vjp=lambda ct, y, x: ((1 + 1e-9) * ct * y,))
 
-    check_grads(*applied(exp, Sample((X,))))
+    check_grads(*applied_program(exp, Sample((X,))))
     with pytest.raises(AssertionError, match="where reverse and forward mode must agree"):
-        check_grads(*applied(wrong, Sample((X,))))
+        check_grads(*applied_program(wrong, Sample((X,))))
 
 
 def test_a_missing_rule_is_an_error_that_says_which():

@@ -7,7 +7,7 @@ from letir import run_forward
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eval.array_modules import type_of
-from letir.testing import SAMPLES, Sample, applied, assert_same
+from letir.testing import SAMPLES, Sample, applied_program, assert_same
 from tests.each_sample import each_sample, in_one_test
 
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all")
@@ -24,14 +24,14 @@ def types_of(name: str) -> set:
 
 
 def test_a_sample_becomes_a_program_of_one_bind():
-    program, args = applied(PRIMITIVES["sub"], Sample((np.ones(2), 3.0)))
+    program, args = applied_program(PRIMITIVES["sub"], Sample((np.ones(2), 3.0)))
 
     assert "lambda %0: float64[2], %1: float64*[] {" in str(program)
     assert_same(np.array([-2.0, -2.0]), run_forward(program, *args))
 
 
 def test_python_numbers_may_be_constants():
-    program, args = applied(PRIMITIVES["sub"], Sample((np.ones(2), 3.0)), constants=True)
+    program, args = applied_program(PRIMITIVES["sub"], Sample((np.ones(2), 3.0)), constants=True)
 
     assert "sub(%0, 3.0)" in str(program)
     assert len(args) == 1
@@ -62,7 +62,7 @@ def test_reductions_are_sampled_with_axes_keepdims_and_masks(name):
 
 @each_sample(in_one_test=True)
 def test_evaluating_a_sample_does_not_change_its_arrays(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     before = [np.copy(arg) for arg in args]
 
     run_forward(program, *args)

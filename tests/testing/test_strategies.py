@@ -108,7 +108,7 @@ def test_nearly_every_operation_is_drawn():
 def test_failing_programs_shrink_to_the_relevant_operation():
     fn, _ = find(
         # among all operations, a given one is drawn rarely
-        programs(ops=(*VIEWS, "add", "cumsum", "sort", "tanh", "where"), most_steps=6),
+        programs(ops=(*VIEWS, "add", "cumsum", "sort", "tanh", "where"), max_steps=6),
         lambda program: any(bind.op.name == "cumsum" for bind in program[0].binds),
         settings=settings(database=None, derandomize=True, max_examples=300),
     )

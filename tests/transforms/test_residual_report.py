@@ -155,7 +155,7 @@ def test_a_broadcast_value_counts_as_its_base():
     assert found.temporaries < 60_000
 
 
-@given(programs(most_steps=8))
+@given(programs(max_steps=8))
 @settings(deadline=None, max_examples=50)
 def test_every_gradient_can_be_explained(program):
     f, _ = program

@@ -8,7 +8,7 @@ from letir.ad.forward import linear_program
 from letir.ad.linearity import Linearity
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same
+from letir.testing import SAMPLES, Sample, applied_program, assert_close, assert_same
 from letir.testing.gradient_checks import coarsest_eps, is_inexact
 from letir.transforms.transposition import transposed_program
 from tests.each_sample import each_sample
@@ -208,7 +208,7 @@ def may_be_linear(op: Primitive, sample: Sample) -> bool:
 @each_sample(may_be_linear, in_one_test=True, quick=2)
 def test_operations_declared_linear_are_linear(op, sample):
     for constants in (False, True):
-        program, args = applied(op, sample, constants=constants)
+        program, args = applied_program(op, sample, constants=constants)
         for i in range(len(args)):
             if is_inexact(args[i]):
                 check_linearity(program, args, i)
@@ -229,7 +229,7 @@ def has_tangents(op: Primitive, sample: Sample) -> bool:
 
 @each_sample(has_tangents, among=is_turned, in_one_test=True, quick=2)
 def test_reverse_mode_is_the_transpose_of_forward_mode(op, sample):
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
     with np.errstate(all="ignore"):
         pair = linear_program(program, inputs)
@@ -255,7 +255,7 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(op, sample):
 def test_many_operations_are_declared_linear():
     def is_linear(name):
         for sample in SAMPLES[name]:
-            program, args = applied(PRIMITIVES[name], sample)
+            program, args = applied_program(PRIMITIVES[name], sample)
             for param, arg in zip(program.params, args, strict=True):
                 try:
                     if is_inexact(arg):

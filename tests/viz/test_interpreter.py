@@ -16,7 +16,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from letir.viz.explorer_page.page_file import INTERPRETER, script_text
 from letir.viz.explorer_page.run_code import CodeWriter, NotShown, array_json
 from tests.viz.browser import CHROMIUM, found_in
@@ -104,7 +104,7 @@ def sample_outcomes() -> list[tuple[str, dict, list, tuple]]:
         for sample in samples:
             if any(arg is Undef for arg in sample.args):
                 continue
-            program, args = applied(PRIMITIVES[name], sample)
+            program, args = applied_program(PRIMITIVES[name], sample)
             dtypes = {np.asarray(arg).dtype.name for arg in args}
             if not dtypes <= set(DTYPES):
                 continue

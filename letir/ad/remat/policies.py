@@ -120,7 +120,7 @@ class ResidualChoice:
     def __init__(self, parts: Halves, policy: Policy, *, anything: bool = False):
         self.parts, self.policy = parts, policy
         grade = "min_bytes" if policy == "keep_all" else policy
-        self.most = GRADES.get(grade, EXPENSIVE) if isinstance(grade, str) else EXPENSIVE
+        self.max_grade = GRADES.get(grade, EXPENSIVE) if isinstance(grade, str) else EXPENSIVE
         self.inputs = {p for p in parts.captured if p not in parts.producers}
         self.limit = max(_MIN_LIMIT, math.isqrt(parts.lifted))  # square root: Chen et al., 2016
         self.graded = [
@@ -133,7 +133,7 @@ class ResidualChoice:
 
     def allows(self, grade: int | None) -> bool:
         """Whether the policy recomputes binds of this cost grade."""
-        return grade is not None and grade <= self.most
+        return grade is not None and grade <= self.max_grade
 
     def may_keep(self, local: Local) -> bool:
         """Whether a value can become a residual: a floating one needs a vjp parameter."""
@@ -155,7 +155,7 @@ class ResidualChoice:
         if callable(self.policy):
             return self.required_values(self.policy)
         kept = set(self.parts.captured)
-        if self.most > CHEAP:
+        if self.max_grade > CHEAP:
             kept = self.replace_by_roots()
         kept, _ = self.parts.needed(self.replace_by_results(self.drop_recomputable(kept)))
         return self.parts.needed(minimum_cut(self, kept))[0] if exact else kept

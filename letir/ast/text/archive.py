@@ -39,11 +39,11 @@ class _LimitedStream:
     """A stream that refuses to read a zip directory (the list of members) that is too large."""
 
     def __init__(self, stream: IO[bytes]):
-        self.stream, self.most = stream, _MAX_DIRECTORY
+        self.stream, self.max_bytes = stream, _MAX_DIRECTORY
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""
-        if size > self.most:
+        if size > self.max_bytes:
             raise zipfile.BadZipFile(f"the list of its members takes {size} bytes")
         return self.stream.read(size)
 
@@ -73,24 +73,24 @@ class Members:
                 f"its members have {declared} bytes, max_bytes allows {self.left}\n"
                 f"  pass a greater max_bytes {_TRUST}"
             )
-        most = _MAX_RATIO * file_bytes + _ANY_RATIO
-        if declared > most:
+        limit = _MAX_RATIO * file_bytes + _ANY_RATIO
+        if declared > limit:
             raise ParseError(
                 f"its {file_bytes} bytes unpack to {declared}, more than a hundred times as many\n"
                 f"  {_TRUST}, unpack it and zip it again without compression"
             )
-        self.left = min(self.left, most)
+        self.left = min(self.left, limit)
 
     def has(self, name: str) -> bool:
         """Whether there is a member with this name."""
         return name in self.archive.NameToInfo
 
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """The bytes of a member, unpacked up to the limit."""
+    def read(self, name: str, limit: int | None = None) -> bytes:
+        """The bytes of a member. Raises ParseError if there are too many."""
         with self._member_stream(name) as stream:
             # the declared size may be a lie: one byte too many reveals it
-            content = stream.read(min(self.left, self.left if most is None else most) + 1)
-        self._take(len(content), most)
+            content = stream.read(min(self.left, self.left if limit is None else limit) + 1)
+        self._take(len(content), limit)
         return content
 
     def read_text(self, name: str) -> str:
@@ -135,10 +135,10 @@ class Members:
         except _DAMAGED as error:
             raise ParseError(f"the file is damaged: {error}") from None
 
-    def _take(self, count: int, most: int | None) -> None:
+    def _take(self, count: int, limit: int | None) -> None:
         """Count bytes that were read. Raises ParseError beyond the limits."""
         self.left -= count
-        if self.left < 0 or (most is not None and count > most):
+        if self.left < 0 or (limit is not None and count > limit):
             raise ParseError(
                 "it unpacks to more than max_bytes allows, or than a file of its size may\n"
                 f"  pass a greater max_bytes {_TRUST}"
@@ -157,7 +157,7 @@ def members_of(path: Any, max_bytes: int, max_text_bytes: int) -> Iterator[Membe
             raise ParseError(
                 f"{path} is not a letir file: {error}\n  letir.save(program, path) writes one"
             ) from None
-        cautious.most = max_bytes + 1
+        cautious.max_bytes = max_bytes + 1
         members = Members(archive, max_bytes, max_text_bytes)
         with archive:
             try:

@@ -36,7 +36,7 @@ class RowCut:
 
     ``blocks``: the number of blocks, 0 if chunks may have any size. ``combines``: for each result
     the reduction that combines its blocks, or "". ``results`` and ``scratch``: the shapes and
-    dtypes of the kernel's results and scratch arrays. ``most_threads``: None if any number pays.
+    dtypes of the kernel's results and scratch arrays. ``max_threads``: None if any number pays.
     """
 
     axes: tuple[int | None, ...]
@@ -45,7 +45,7 @@ class RowCut:
     combines: tuple[str, ...]
     results: _Arrays
     scratch: _Arrays
-    most_threads: int | None = None
+    max_threads: int | None = None
 
     @classmethod
     def from_kernel(cls, lowered: RowKernel, body: Lambda) -> "RowCut | None":
@@ -57,7 +57,7 @@ class RowCut:
         is_small = math.prod(lowered.space.shape) < least_size(body)
         if result is None or not is_small:
             return result
-        return evolve(result, most_threads=1) if result.blocks else None
+        return evolve(result, max_threads=1) if result.blocks else None
 
     @classmethod
     def _of_sizes(cls, lowered: RowKernel) -> "RowCut | None":

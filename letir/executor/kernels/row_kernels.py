@@ -155,7 +155,7 @@ class RowCall:
             if has_gaps or lies_apart:
                 x = np.ascontiguousarray(x)
             inputs.append(x)
-        threads = 1 if self.cut is None else self.cut.most_threads or threads_of_call()
+        threads = 1 if self.cut is None else self.cut.max_threads or threads_of_call()
         if self.cut is not None and (self.cut.blocks or threads > 1):
             results: Any = self.cut.run(self.ufunc, inputs, threads, self.new_array)
         else:

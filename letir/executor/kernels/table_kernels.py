@@ -153,7 +153,7 @@ class _Chains:
         if len(binds) < _MIN_BINDS or self.failures == _MAX_FAILURES:
             yield from binds
             return
-        cluster = UnrolledCluster(most_arrays=_MAX_ARRAYS, most_stored=_MAX_STORED)
+        cluster = UnrolledCluster(max_arrays=_MAX_ARRAYS, max_stored=_MAX_STORED)
         for bind in binds:
             cluster.add(bind, 0)
         if not cluster.finish(self.uses):

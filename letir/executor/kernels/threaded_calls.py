@@ -53,7 +53,7 @@ def work_of_element(body: Lambda) -> int:
 def uses_threads(call: Any) -> bool:
     """Whether the call of a kernel runs in several threads on large operands."""
     cut = getattr(call, "cut", None)
-    is_alone = getattr(cut, "most_threads", None) == 1
+    is_alone = getattr(cut, "max_threads", None) == 1
     return type(call) is ThreadedCall or (cut is not None and not is_alone)
 
 

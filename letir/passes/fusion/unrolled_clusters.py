@@ -52,8 +52,8 @@ class UnrolledCluster:
     after: list[Bind] = field(factory=list)
     shared: Lambda | None = None
     kernel: Any = None
-    most_arrays: int = MAX_ARRAYS
-    most_stored: int = _MAX_STORED  # elements of the results
+    max_arrays: int = MAX_ARRAYS
+    max_stored: int = _MAX_STORED  # elements of the results
 
     @property
     def pays(self) -> bool:
@@ -97,7 +97,7 @@ class UnrolledCluster:
         self.operands = [arg for arg in self.inside if arg not in self.producers]
         stored = sum([_size_of(output.type) or 0 for output in self.outputs])
         arrays = len(self.operands) + len(self.outputs)
-        return bool(self.outputs) and arrays <= self.most_arrays and stored <= self.most_stored
+        return bool(self.outputs) and arrays <= self.max_arrays and stored <= self.max_stored
 
     def has_form_of_numpys_result(self, bind: Bind, binder: Local) -> bool:
         """Whether a kernel returns a result in NumPy's form: a scalar or a new array."""

@@ -209,9 +209,9 @@ def _apply_python_operator(meaning: Meaning, args: list) -> Any:
         listed = ", ".join(map(repr, args))
         raise TypeError(f"{meaning.name} takes arrays and numbers, found {listed}")
     # tested before it is computed: a script may come from an untrusted source
-    most_bits, function = python.most_bits, python.of_numbers
+    max_bits, function = python.max_bits, python.of_numbers
     assert function is not None, "the caller has tested it"
-    if most_bits and all(type(arg) is int for arg in args) and most_bits(*args) > _MAX_BITS:
+    if max_bits and all(type(arg) is int for arg in args) and max_bits(*args) > _MAX_BITS:
         raise TypeError(f"{f' {python.symbol} '.join(map(str, args))} is too large")
     result = function(*args)
     if type(result) is int and result.bit_length() > _MAX_BITS:

@@ -3,7 +3,8 @@
 A new operation needs a record in ``letir.ops`` and samples here. Together the samples of a record
 cover 0-d, empty and broadcast operands, negative axes and tuples of axes, ``keepdims``, masks,
 ties, Python numbers, single and half precision, integers, and complex numbers if the operation
-takes them. Derivatives exist at a sample and agree with finite differences, unless it is ``rough``.
+takes them. Derivatives exist at a sample and agree with finite differences, unless it is
+``nonsmooth``.
 """
 
 import pkgutil

@@ -1,7 +1,7 @@
 """``Sample``, the operands and attributes of one bind, and functions that make lists of samples.
 
-``of`` makes a sample, ``points`` and ``couples`` make those of elementwise functions. The arrays
-hold distinct numbers of both signs, away from integers and ties.
+``sample_of`` makes a sample, ``unary_samples`` and ``binary_samples`` make those of elementwise
+functions. The arrays hold distinct numbers of both signs, away from integers and ties.
 """
 
 import itertools
@@ -50,7 +50,7 @@ def _known_laws(sample, attribute, reasons) -> None:
 class Sample:
     """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
 
-    ``rough``: the derivative need not agree with differences, at a tie or by design.
+    ``nonsmooth``: the derivative need not agree with differences, at a tie or by design.
     ``exempt``: the reason for each of the ``LAWS`` that is not checked on the sample.
 
     >>> from letir.extend import PRIMITIVES
@@ -62,18 +62,18 @@ class Sample:
 
     args: tuple
     attrs: Attrs = field(default=NO_ATTRS, converter=Attrs)
-    rough: bool = False
+    nonsmooth: bool = False
     exempt: Mapping[str, str] = field(factory=dict, validator=_known_laws)
 
 
-def of(*args: Any, **attrs: Any) -> Sample:
+def sample_of(*args: Any, **attrs: Any) -> Sample:
     """A sample with these operands and attributes."""
     return Sample(args, attrs)
 
 
-def rough(*args: Any, **attrs: Any) -> Sample:
+def nonsmooth(*args: Any, **attrs: Any) -> Sample:
     """A sample whose derivative is a convention."""
-    return Sample(args, attrs, rough=True)
+    return Sample(args, attrs, nonsmooth=True)
 
 
 def exempt(samples: Iterable[Sample], **reasons: str) -> list[Sample]:
@@ -81,7 +81,9 @@ def exempt(samples: Iterable[Sample], **reasons: str) -> list[Sample]:
     return [evolve(sample, exempt={**sample.exempt, **reasons}) for sample in samples]
 
 
-def applied(op: Primitive, sample: Sample, *, constants: bool = False) -> tuple[Lambda, list]:
+def applied_program(
+    op: Primitive, sample: Sample, *, constants: bool = False
+) -> tuple[Lambda, list]:
     """(program, arguments): the program of the one bind that applies ``op`` to the sample.
 
     Python numbers are weak parameters, or, with ``constants``, constants in the bind.
@@ -124,7 +126,7 @@ BOOL, INT64, FLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(
 )
 
 
-def narrow(*samples: Sample) -> list[Sample]:
+def narrowed(*samples: Sample) -> list[Sample]:
     """The samples with float64 arrays converted to single and half precision."""
     result = []
     for sample, dtype in itertools.product(samples, (FLOAT32, FLOAT16)):
@@ -136,18 +138,31 @@ def narrow(*samples: Sample) -> list[Sample]:
     return result
 
 
-def points(a: float, b: float, *, integer: int = 1, has_complex: bool = True) -> list[Sample]:
+def unary_samples(
+    a: float, b: float, *, integer: int = 1, has_complex: bool = True
+) -> list[Sample]:
     """Samples of a function of one array, smooth around ``a`` and ``b``, that takes ``integer``."""
     row = np.array([a, b, 0.5 * (a + b)])
-    real = [of(row), of(row[0]), of(np.array(b)), of(a), of(EMPTY), *narrow(of(row))]
-    real += [of(np.full(2, integer)), of(np.full((2, 1), integer, np.int8)), of(integer)]
+    real = [
+        sample_of(row),
+        sample_of(row[0]),
+        sample_of(np.array(b)),
+        sample_of(a),
+        sample_of(EMPTY),
+        *narrowed(sample_of(row)),
+    ]
+    real += [
+        sample_of(np.full(2, integer)),
+        sample_of(np.full((2, 1), integer, np.int8)),
+        sample_of(integer),
+    ]
     if not has_complex:
         return real
     column = np.array([[a + 0.25j], [b - 0.125j]])
-    return [*real, of(column), of(np.complex64(a + 0.5j)), of(complex(b, 0.5))]
+    return [*real, sample_of(column), sample_of(np.complex64(a + 0.5j)), sample_of(complex(b, 0.5))]
 
 
-def couples(x: Any, y: Any, *, has_complex: bool = True) -> list[Sample]:
+def binary_samples(x: Any, y: Any, *, has_complex: bool = True) -> list[Sample]:
     """Samples of a function of two arrays of shape (2, 3) that is smooth around ``x`` and ``y``."""
     shapes = [(x, y), (x[:, :1], y[0]), (x[0, 0], y), (x[0, 1], y[1, 0]), (x[:, :0], y[:1, :0])]
     numbers = [
@@ -162,4 +177,7 @@ def couples(x: Any, y: Any, *, has_complex: bool = True) -> list[Sample]:
     complexes = [(x + 0.25j, y - 0.5j), (x + 0.25j, y[:1]), (x[0], 0.6 + 1j)]
     complexes += [((x + 1j).astype(COMPLEX64), y[0])]
     pairs = shapes + numbers + mixed + integers + (complexes if has_complex else [])
-    return [*itertools.starmap(of, pairs), *narrow(of(x, y[0]), of(x[0], float(y[0, 1])))]
+    return [
+        *itertools.starmap(sample_of, pairs),
+        *narrowed(sample_of(x, y[0]), sample_of(x[0], float(y[0, 1]))),
+    ]

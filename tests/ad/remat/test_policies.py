@@ -79,7 +79,7 @@ def chain(length: int) -> Lambda:
 # ---- the same gradients ----
 
 
-@given(programs(most_steps=8), st.sampled_from(POLICIES), st.booleans())
+@given(programs(max_steps=8), st.sampled_from(POLICIES), st.booleans())
 @settings(deadline=None)
 def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
     """Recomputation repeats the same operations, so the bits are the same."""
@@ -110,7 +110,7 @@ def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
         assert_same(expected, kept.backward(fewer, *cts))
 
 
-@given(programs(most_steps=8), st.booleans())
+@given(programs(max_steps=8), st.booleans())
 @settings(deadline=None)
 def test_no_policy_keeps_more_bytes(program, is_raw):
     f, _ = program

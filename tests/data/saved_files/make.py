@@ -17,7 +17,7 @@ from letir.ast.files import save_programs  # where it was then
 
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
-from letir.testing import SAMPLES, applied
+from letir.testing import SAMPLES, applied_program
 
 FOLDER = Path()  # so that no path of a machine is written into the files
 X = np.array([0.5, -1.25, 2.0])
@@ -102,7 +102,9 @@ def write() -> None:
     found = leaves_of((out, GRADIENT.backward(residuals, *cts)))
     np.savez_compressed(FOLDER / "gradient.npz", *found)
     # one sample of every operation: their names, versions and attributes
-    programs = {name: applied(PRIMITIVES[name], SAMPLES[name][0])[0] for name in sorted(SAMPLES)}
+    programs = {
+        name: applied_program(PRIMITIVES[name], SAMPLES[name][0])[0] for name in sorted(SAMPLES)
+    }
     save_programs(FOLDER / "operations.letir", programs)
     text = "".join(f"# {name}\n{lt.dumps(program)}\n" for name, program in programs.items())
     (FOLDER / "operations.txt").write_text(text, encoding="utf-8")

@@ -88,7 +88,7 @@ def functions_with_writes(data, exact):
 
 
 def values_and_gradients(data, exact):
-    f, args = data.draw(programs(dtypes=REAL, most_steps=8))
+    f, args = data.draw(programs(dtypes=REAL, max_steps=8))
     places = tuple([n for n, x in enumerate(args) if np.asarray(x).dtype.kind == "f"])
 
     def loss(*args):

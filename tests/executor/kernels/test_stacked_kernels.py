@@ -150,7 +150,7 @@ def test_blocks_depend_on_sizes_alone():
     cuts = [calls(f, x, y, z)[0].cut for f in (cheap, dear)]
 
     assert [2, 2] == [cut.blocks for cut in cuts]
-    assert [1, None] == [cut.most_threads for cut in cuts]
+    assert [1, None] == [cut.max_threads for cut in cuts]
 
 
 def test_a_warning_is_numpys_and_errors_name_the_operation():

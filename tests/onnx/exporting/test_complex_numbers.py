@@ -8,7 +8,7 @@ import pytest
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from tests.each_sample import in_one_test
 from tests.onnx.running import assert_agrees, exported, gradient_of, kinds_of, results_of
 
@@ -41,7 +41,7 @@ def test_an_operation_on_complex_numbers_and_its_gradient_agree(name):
     for sample in SAMPLES[name]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            program, args = applied(op, sample)
+            program, args = applied_program(op, sample)
             if not has_complex(program):
                 continue
             count += 1

@@ -17,7 +17,7 @@ from letir.onnx.exporting.node_graph import (
     rule_for,
 )
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from tests.each_sample import in_one_test
 from tests.onnx.running import (
     REFUSED,
@@ -42,7 +42,7 @@ QUICK = (
 
 def check_sample(op, sample) -> None:
     """The operation and its gradient, exported and run."""
-    program, args = applied(op, sample)
+    program, args = applied_program(op, sample)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         assert_agrees(exported(program), program, args)
@@ -79,7 +79,7 @@ def test_most_operations_with_a_derivative_export():
 
     for name in REFUSED:
         with pytest.raises(lt.ExportError, match="ONNX"):
-            exported(applied(PRIMITIVES[name], SAMPLES[name][0])[0])
+            exported(applied_program(PRIMITIVES[name], SAMPLES[name][0])[0])
     assert REFUSED.keys() | signs <= set(names)
     assert len(REFUSED) + len(signs) <= 0.05 * len(names)
 

@@ -10,7 +10,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import LetirError
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import applied
+from letir.testing.samples.sample import applied_program
 from tests.each_sample import in_one_test
 from tests.laws.test_batch_sizes import DIFFERENTIABLE, batched_positions, is_as_typed, named
 from tests.onnx.exporting.test_node_emission import QUICK
@@ -29,7 +29,7 @@ def with_rows(sample, positions, size: int):
 def replays(op, case) -> bool:
     """Whether the operation has results of the declared shapes at these sizes."""
     try:
-        program, args = applied(op, case, constants=True)
+        program, args = applied_program(op, case, constants=True)
         results = program(*args)
     except (LetirError, IndexError, ValueError):  # the size determines another shape
         return False
@@ -46,12 +46,12 @@ def agrees_at_other_sizes(op, sample) -> bool:
     cases = [case for case in cases if replays(op, case)]
     try:
         programs = [named(op, sample, positions)]
-        gradient = gradient_of(programs[0], applied(op, sample, constants=True)[1])
+        gradient = gradient_of(programs[0], applied_program(op, sample, constants=True)[1])
     except LetirError:
         return False
     models = [exported(p) for p in (programs[0], gradient) if p is not None]
     for case in cases:
-        args = applied(op, case, constants=True)[1]
+        args = applied_program(op, case, constants=True)[1]
         for program, model in zip((programs[0], gradient), models, strict=False):
             assert_agrees(model, program, args)
     return bool(cases)

@@ -10,7 +10,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
-from letir.testing import SAMPLES, applied, assert_close, assert_same, check_grads
+from letir.testing import SAMPLES, applied_program, assert_close, assert_same, check_grads
 from tests.each_sample import in_one_test
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
@@ -374,7 +374,7 @@ OWN += [
 @pytest.mark.parametrize("name", OWN)
 def test_the_source_of_a_derivative_runs(name):
     for sample in SAMPLES[name][:3]:
-        program, args = applied(PRIMITIVES[name], sample)
+        program, args = applied_program(PRIMITIVES[name], sample)
         namespace: dict = {}
         exec(lt.to_source(program), namespace)
         found = namespace["f"](*args)

@@ -243,7 +243,7 @@ def test_a_retyped_group_has_the_new_shape():
     assert 28 == group_of(f.binds[0]).cost.avoided
 
 
-@given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))
+@given(programs(ops=ELEMENTWISE + BESIDE, max_steps=24))
 def test_results_are_the_same_to_the_bit(program):
     """[F7]"""
     f, args = program
@@ -251,7 +251,7 @@ def test_results_are_the_same_to_the_bit(program):
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(fuse(f)), *args))
 
 
-@given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))
+@given(programs(ops=ELEMENTWISE + BESIDE, max_steps=24))
 def test_a_group_has_elementwise_binds_of_its_shape(program):
     groups = [group_of(bind) for bind in fuse(program[0]).binds if bind.op.name == "fused"]
 

@@ -85,7 +85,7 @@ def in_place(fn: lt.Lambda, *args):
 
 
 @SOME
-@given(programs(ops=UPDATES, most_steps=25))
+@given(programs(ops=UPDATES, max_steps=25))
 def test_after_the_pass_every_update_can_run_in_place(program):
     fn, args = program
     expected = run_forward(fn, *[np.copy(a) if type(a) is np.ndarray else a for a in args])

@@ -108,7 +108,7 @@ def test_any_single_part_of_a_split_becomes_a_slice():
 
 
 @SOME
-@given(programs(ops=LISTS, most_steps=20))
+@given(programs(ops=LISTS, max_steps=20))
 def test_results_of_generated_programs_are_unchanged(program):
     fn, args = program
 

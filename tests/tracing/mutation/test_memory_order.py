@@ -10,7 +10,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_same
+from letir.testing import SAMPLES, applied_program, assert_same
 from tests.each_sample import each_of, in_one_test
 
 X = np.arange(16.0).reshape(4, 4) + 0.5
@@ -109,7 +109,7 @@ def is_new(name: str) -> bool:
 @each_of([name for name in SAMPLES if is_new(name)])
 def test_new_arrays_lie_in_c_order(name):
     for sample in SAMPLES[name]:
-        fn, values = applied(PRIMITIVES[name], sample)
+        fn, values = applied_program(PRIMITIVES[name], sample)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results = run_flat(fn, values)
@@ -121,7 +121,7 @@ def test_new_arrays_lie_in_c_order(name):
 @each_of([name for name in SAMPLES if PRIMITIVES[name].order == "C"])
 def test_an_order_that_does_not_depend_on_operands_is_c(name):
     for sample in SAMPLES[name]:
-        fn, values = applied(PRIMITIVES[name], sample)
+        fn, values = applied_program(PRIMITIVES[name], sample)
         columns = [v.copy(order="F") if isinstance(v, np.ndarray) else v for v in values]
         for out in run_flat(fn, columns):
             assert not isinstance(out, np.ndarray) or out.flags.c_contiguous

@@ -10,7 +10,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.testing.samples.sample import X, Y, exempt, of
+from letir.testing.samples.sample import X, Y, exempt, sample_of
 
 VECTOR, SCALAR = ArrayType(float, (3,)), ArrayType(float)
 
@@ -38,13 +38,15 @@ GROWTH_RULE = body(lambda x, c, out, t: (out * t * c,), VECTOR, VECTOR, VECTOR, 
 
 SAMPLES = {
     "checkpoint": [
-        of(X[0], Y[0], body=WAVE, saved=0),
-        of(X[0], Y[0], body=WAVE, saved=1),
+        sample_of(X[0], Y[0], body=WAVE, saved=0),
+        sample_of(X[0], Y[0], body=WAVE, saved=1),
     ],
     "custom_jvp": exempt(
         [
-            of(X[0], Y[0], name="scaled", primal=SCALED, rule=SCALED_RULE, closed_over=0),
-            of(X[0], np.ones(3), name="growth", primal=GROWTH, rule=GROWTH_RULE, closed_over=0),
+            sample_of(X[0], Y[0], name="scaled", primal=SCALED, rule=SCALED_RULE, closed_over=0),
+            sample_of(
+                X[0], np.ones(3), name="growth", primal=GROWTH, rule=GROWTH_RULE, closed_over=0
+            ),
         ],
         program_derivative="by design, it is not the derivative of the values",
         batch_difference="its rule holds for one operand",

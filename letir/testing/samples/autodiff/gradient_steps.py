@@ -21,9 +21,9 @@ from letir.testing.samples.sample import (
     Y,
     Z,
     exempt,
-    narrow,
-    of,
-    rough,
+    narrowed,
+    nonsmooth,
+    sample_of,
 )
 
 VECTOR = {"shape": (3,), "dtype": FLOAT64}
@@ -49,45 +49,45 @@ BACKWARD = body(2, lambda residual, ct: (ct * residual,))
 def steps(**attrs: Any) -> list[Sample]:
     """Steps of a gradient program with all cotangents, one of two, and none."""
     return [
-        of(Y[0], X[0], X[1], **PRODUCT, **attrs),
-        of(Y[0], Y[1], X[0], **PAIR, **attrs),
-        of(Y[0], Undef, X[0], **PAIR, **attrs),
-        rough(Undef, X[0], X[1], **PRODUCT, **attrs),
-        rough(Undef, Undef, X[0], **PAIR, **attrs),
+        sample_of(Y[0], X[0], X[1], **PRODUCT, **attrs),
+        sample_of(Y[0], Y[1], X[0], **PAIR, **attrs),
+        sample_of(Y[0], Undef, X[0], **PAIR, **attrs),
+        nonsmooth(Undef, X[0], X[1], **PRODUCT, **attrs),
+        nonsmooth(Undef, Undef, X[0], **PAIR, **attrs),
     ]
 
 
 SAMPLES = {
     "guard": exempt(
         [
-            of(np.int64(3), value=3),
-            of(np.bool_(True), value=True),
-            of(2, value=2),
-            of(np.array(4), value=4),
+            sample_of(np.int64(3), value=3),
+            sample_of(np.bool_(True), value=True),
+            sample_of(2, value=2),
+            sample_of(np.array(4), value=4),
         ],
         batch="one choice is made for all examples",
     ),
     "custom_vjp": exempt(
         [
-            rough(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
+            nonsmooth(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
         ],
         program_derivative="by design, it is not the derivative of the values",
         linearity="its body has no forward mode",
     ),
     "autograd_add": [
-        of(X, Y),
-        of(Undef, X),
-        of(X, Undef),
-        of(X[0, 0], Y[0, 0]),
-        of(Z, W),
-        of(EMPTY, EMPTY),
-        *narrow(of(X, Y)),
+        sample_of(X, Y),
+        sample_of(Undef, X),
+        sample_of(X, Undef),
+        sample_of(X[0, 0], Y[0, 0]),
+        sample_of(Z, W),
+        sample_of(EMPTY, EMPTY),
+        *narrowed(sample_of(X, Y)),
     ],
     "instantiate": exempt(
         [
-            of(X[0], **VECTOR),
-            of(Undef, **VECTOR),
-            of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
+            sample_of(X[0], **VECTOR),
+            sample_of(Undef, **VECTOR),
+            sample_of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
         ],
         batch_of_last="its last operand is a shape",
         batch_of_named_size="zeros in place of a missing value need the number of examples",

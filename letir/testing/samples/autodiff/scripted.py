@@ -6,7 +6,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import exp, sin
-from letir.testing.samples.sample import X, Y, of
+from letir.testing.samples.sample import X, Y, sample_of
 
 
 def program(count: int, formula: Callable) -> Lambda:
@@ -45,4 +45,4 @@ PAIR = {
     "gradients": (0, 1),
     "n_outs": 2,
 }
-SAMPLES = {"scripted": [of(X[0], Y[0], **PRODUCT), of(X[0], Y[1], **PAIR)]}
+SAMPLES = {"scripted": [sample_of(X[0], Y[0], **PRODUCT), sample_of(X[0], Y[1], **PAIR)]}

@@ -10,7 +10,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.subgraph import VECTORS
 from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import VECTOR, WAVE, body
-from letir.testing.samples.sample import X, Y, of
+from letir.testing.samples.sample import X, Y, sample_of
 
 SHORT = ArrayType(float, (1,))
 # a result that is returned twice, one that is an operand, and integers
@@ -28,7 +28,7 @@ def graph(program: Lambda, requires_grad: Sequence[bool] | None = None) -> dict:
 
 SAMPLES = {
     "differentiable_graph": [
-        of(X[0], Y[0], **graph(WAVE)),
-        of(X[0], np.full(1, 0.75), **graph(MIXED)),
+        sample_of(X[0], Y[0], **graph(WAVE)),
+        sample_of(X[0], np.full(1, 0.75), **graph(MIXED)),
     ],
 }

@@ -9,7 +9,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import maximum, sin
-from letir.testing.samples.sample import BLOCK, BOOLEANS, EMPTY, INTEGERS, X, Y, Z, of
+from letir.testing.samples.sample import BLOCK, BOOLEANS, EMPTY, INTEGERS, X, Y, Z, sample_of
 
 NUMBER, ROW, SQUARE = ArrayType(float), ArrayType(float, (3,)), ArrayType(float, (2, 2))
 COUNTS, FLAGS, WAVE = ArrayType(int, (3,)), ArrayType(bool, (3,)), ArrayType(complex, (3,))
@@ -49,36 +49,40 @@ AFFINE = {"body": binary(affine, NUMBER, NUMBER), "n_xs": 2, "batched": True}
 START = np.array([0.3, -0.2, 0.9])
 SAMPLES = {
     "map": [
-        of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True),
-        of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=False),
-        of(X[0], Y[0], body=body(lambda x, y: x * y, NUMBER, NUMBER), n_xs=2, batched=True),
-        of(X, body=body(lambda x: (x, x * 1.0, where(x > 0, x, 0)), ROW), n_xs=1, batched=True),
-        of(EMPTY, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True),
-        of(Z, body=body(lambda z: z * z, WAVE), n_xs=1, batched=True),
-        of(INTEGERS, body=body(lambda i: i * 2, COUNTS), n_xs=1, batched=True),
-        of(X, 0.5, body=body(lambda x, w: w, ROW, NUMBER), n_xs=1, batched=True),
+        sample_of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True),
+        sample_of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=False),
+        sample_of(X[0], Y[0], body=body(lambda x, y: x * y, NUMBER, NUMBER), n_xs=2, batched=True),
+        sample_of(
+            X, body=body(lambda x: (x, x * 1.0, where(x > 0, x, 0)), ROW), n_xs=1, batched=True
+        ),
+        sample_of(
+            EMPTY, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True
+        ),
+        sample_of(Z, body=body(lambda z: z * z, WAVE), n_xs=1, batched=True),
+        sample_of(INTEGERS, body=body(lambda i: i * 2, COUNTS), n_xs=1, batched=True),
+        sample_of(X, 0.5, body=body(lambda x, w: w, ROW, NUMBER), n_xs=1, batched=True),
     ],
     "reduce": [
-        of(START, X, **ADD),
-        of(START, X, **MAX),
-        of(START, EMPTY, **MAX),
-        of(np.float64(0.5), FACTORS, **TIMES),
-        of(SQUARES[0], SQUARES, **MATMUL),
-        of(SQUARES[0], SQUARES, **{**MATMUL, "batched": False}),
-        of(np.float64(0.5), MANY, np.float64(1.2), body=SCALED, n_xs=1, batched=True),
-        of(np.float64(0.5), np.float64(0.1), MANY, MANY + 0.3, **AFFINE),
-        of(Z[0], Z, **{**ADD, "body": binary(lambda a, b: a * b, WAVE)}),
-        of(INTEGERS[0], INTEGERS, **{**ADD, "body": binary(lambda a, b: a + b, COUNTS)}),
+        sample_of(START, X, **ADD),
+        sample_of(START, X, **MAX),
+        sample_of(START, EMPTY, **MAX),
+        sample_of(np.float64(0.5), FACTORS, **TIMES),
+        sample_of(SQUARES[0], SQUARES, **MATMUL),
+        sample_of(SQUARES[0], SQUARES, **{**MATMUL, "batched": False}),
+        sample_of(np.float64(0.5), MANY, np.float64(1.2), body=SCALED, n_xs=1, batched=True),
+        sample_of(np.float64(0.5), np.float64(0.1), MANY, MANY + 0.3, **AFFINE),
+        sample_of(Z[0], Z, **{**ADD, "body": binary(lambda a, b: a * b, WAVE)}),
+        sample_of(INTEGERS[0], INTEGERS, **{**ADD, "body": binary(lambda a, b: a + b, COUNTS)}),
     ],
     "associative_scan": [
-        of(X, reverse=False, **ADD),
-        of(X, reverse=True, **MAX),
-        of(EMPTY, reverse=True, **MAX),
-        of(FACTORS, reverse=False, **TIMES),
-        of(SQUARES, reverse=False, **MATMUL),
-        of(SQUARES, reverse=True, **{**MATMUL, "batched": False}),
-        of(MANY, np.float64(1.2), body=SCALED, n_xs=1, reverse=True, batched=True),
-        of(MANY[:6], MANY[:6] + 0.3, reverse=False, **AFFINE),
-        of(BOOLEANS, reverse=False, **{**ADD, "body": binary(lambda a, b: a | b, FLAGS)}),
+        sample_of(X, reverse=False, **ADD),
+        sample_of(X, reverse=True, **MAX),
+        sample_of(EMPTY, reverse=True, **MAX),
+        sample_of(FACTORS, reverse=False, **TIMES),
+        sample_of(SQUARES, reverse=False, **MATMUL),
+        sample_of(SQUARES, reverse=True, **{**MATMUL, "batched": False}),
+        sample_of(MANY, np.float64(1.2), body=SCALED, n_xs=1, reverse=True, batched=True),
+        sample_of(MANY[:6], MANY[:6] + 0.3, reverse=False, **AFFINE),
+        sample_of(BOOLEANS, reverse=False, **{**ADD, "body": binary(lambda a, b: a | b, FLAGS)}),
     ],
 }

@@ -12,7 +12,7 @@ from letir.testing.samples.control_flow.map_reduce import (
     TIMES,
     binary,
 )
-from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, of
+from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, sample_of
 
 ROW, COUNTS = ArrayType(float, (3,)), ArrayType(int, (3,))
 PLACES = np.array([2, 0, 2, -1, 9, 0, 2])
@@ -25,28 +25,28 @@ MAX = {**ADD, "body": binary(maximum, ArrayType(float))}
 LOW = np.float64(-np.inf)
 SAMPLES = {
     "scatter": [
-        of(DEST, PLACES, MANY, n_xs=1),
-        of(ROWS, FEW, X, n_xs=1),
-        of(ROWS, NONE, EMPTY, n_xs=1),
-        of(X, Y, FEW, Y, X, n_xs=2),
-        of(Z, FEW, Z * 2, n_xs=1),
-        of(INTEGERS, FEW, INTEGERS, n_xs=1),
+        sample_of(DEST, PLACES, MANY, n_xs=1),
+        sample_of(ROWS, FEW, X, n_xs=1),
+        sample_of(ROWS, NONE, EMPTY, n_xs=1),
+        sample_of(X, Y, FEW, Y, X, n_xs=2),
+        sample_of(Z, FEW, Z * 2, n_xs=1),
+        sample_of(INTEGERS, FEW, INTEGERS, n_xs=1),
     ],
     "reduce_by_index": [
-        of(ROWS, np.zeros(3), FEW, X, **ADD),
-        of(ROWS, np.zeros(3), NONE, EMPTY, **ADD),
-        of(DEST, LOW, PLACES, MANY, **MAX),
-        of(DEST, np.float64(1.0), PLACES[:4], FACTORS, **TIMES),
-        of(DEST, np.float64(1.0), PLACES[:4], FACTORS, **{**TIMES, "batched": False}),
-        of(
+        sample_of(ROWS, np.zeros(3), FEW, X, **ADD),
+        sample_of(ROWS, np.zeros(3), NONE, EMPTY, **ADD),
+        sample_of(DEST, LOW, PLACES, MANY, **MAX),
+        sample_of(DEST, np.float64(1.0), PLACES[:4], FACTORS, **TIMES),
+        sample_of(DEST, np.float64(1.0), PLACES[:4], FACTORS, **{**TIMES, "batched": False}),
+        sample_of(
             *(DEST, np.float64(1 / 1.2), PLACES, MANY, np.float64(1.2)),
             **{"body": SCALED, "n_xs": 1, "batched": True},
         ),
-        of(
+        sample_of(
             *(DEST, DEST + 1, np.float64(1.0), np.float64(0.0), PLACES, MANY, MANY + 0.3),
             **AFFINE,
         ),
-        of(
+        sample_of(
             *(INTEGERS, np.zeros(3, int), FEW, INTEGERS),
             **{**ADD, "body": binary(lambda a, b: a + b, COUNTS)},
         ),

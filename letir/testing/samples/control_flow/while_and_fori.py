@@ -7,7 +7,7 @@ from letir.ast.types import WEAK, ArrayType
 from letir.ops.elementwise.casting import weaken
 from letir.ops.elementwise.ufuncs import sin, tanh
 from letir.testing.samples.control_flow.conditionals import NOTHING, NUMBER, ROW, SINGLE, WAVE, body
-from letir.testing.samples.sample import EMPTY, X, Y, Z, exempt, of
+from letir.testing.samples.sample import EMPTY, X, Y, Z, exempt, sample_of
 
 COUNT, INDEX = ArrayType(int), WEAK[int]
 
@@ -49,10 +49,10 @@ LAYERS = body(layer, INDEX, ROW, NUMBER)
 W, ONE, ZERO = np.float64(1.3), np.int64(1), np.int64(0)
 SAMPLES = {
     "while_loop": [
-        of(X[0], ZERO, W, **COUNTED),
-        of(X[0], np.int64(5), W, **COUNTED),
-        of(np.float64(5.0), np.float64(0.2), **HALVED),
-        of(
+        sample_of(X[0], ZERO, W, **COUNTED),
+        sample_of(X[0], np.int64(5), W, **COUNTED),
+        sample_of(np.float64(5.0), np.float64(0.2), **HALVED),
+        sample_of(
             Z[0],
             ZERO,
             test=body(lambda z, n: n < 2, WAVE, COUNT),
@@ -61,24 +61,24 @@ SAMPLES = {
     ],
     "while_scan": exempt(
         [
-            of(X[0], ZERO, W, **STACKED, n_carry=2, numbered=False),
-            of(X[0], np.int64(5), W, **STACKED, n_carry=2, numbered=False),
-            of(X[0], ZERO, W, **COUNTED, n_carry=2, numbered=False),
-            of(X[0], ZERO, W, **NUMBERED, n_carry=2, numbered=True),
+            sample_of(X[0], ZERO, W, **STACKED, n_carry=2, numbered=False),
+            sample_of(X[0], np.int64(5), W, **STACKED, n_carry=2, numbered=False),
+            sample_of(X[0], ZERO, W, **COUNTED, n_carry=2, numbered=False),
+            sample_of(X[0], ZERO, W, **NUMBERED, n_carry=2, numbered=True),
         ],
         second_derivative="its first derivative has a symbolic size of its own",
         batch="it may stack more residuals for one example than for another",
         named_rows="the stacked residuals have a symbolic size of their own",
     ),
     "fori_loop": [
-        of(0, 3, X[0], W, body=LAYERS),
-        of(ZERO, np.int64(3), X[0], W, body=LAYERS),
-        of(ONE, ZERO, X[0], W, body=LAYERS),
-        of(0, 2, X[0], W, body=body(layer, COUNT, ROW, NUMBER)),
-        of(0, 2, X[0].astype("float32"), body=body(lambda i, h: sin(h) * i, INDEX, SINGLE)),
-        of(0, 2, EMPTY, body=body(lambda i, h: sin(h), INDEX, NOTHING)),
-        of(0, 2, Z[0], body=body(lambda i, z: z * z + i, INDEX, WAVE)),
-        of(
+        sample_of(0, 3, X[0], W, body=LAYERS),
+        sample_of(ZERO, np.int64(3), X[0], W, body=LAYERS),
+        sample_of(ONE, ZERO, X[0], W, body=LAYERS),
+        sample_of(0, 2, X[0], W, body=body(layer, COUNT, ROW, NUMBER)),
+        sample_of(0, 2, X[0].astype("float32"), body=body(lambda i, h: sin(h) * i, INDEX, SINGLE)),
+        sample_of(0, 2, EMPTY, body=body(lambda i, h: sin(h), INDEX, NOTHING)),
+        sample_of(0, 2, Z[0], body=body(lambda i, z: z * z + i, INDEX, WAVE)),
+        sample_of(
             *(0, 3, X[0], Y[0]),
             body=body(lambda i, x, y: (x * y, weaken(i + 1) * y), INDEX, ROW, ROW),
         ),

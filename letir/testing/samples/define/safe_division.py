@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, narrow, of
+from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, narrowed, sample_of
 
 SAMPLES = {
     "quotient": [
-        of(X, Y),
-        of(X[:, :1], Y[0]),
-        of(X, 3.0),
-        of(0.5, Y),
-        of(Z, Y),
-        of(INTEGERS, INTEGERS + 1),
-        of(EMPTY, Y[0]),
-        of(np.array([0.0, 0.0, 1.0]), np.array([-1.0, 2.0, 4.0])),
-        *narrow(of(X, Y[0])),
+        sample_of(X, Y),
+        sample_of(X[:, :1], Y[0]),
+        sample_of(X, 3.0),
+        sample_of(0.5, Y),
+        sample_of(Z, Y),
+        sample_of(INTEGERS, INTEGERS + 1),
+        sample_of(EMPTY, Y[0]),
+        sample_of(np.array([0.0, 0.0, 1.0]), np.array([-1.0, 2.0, 4.0])),
+        *narrowed(sample_of(X, Y[0])),
     ]
 }

@@ -1,10 +1,10 @@
 """Samples of the operations in ``letir.ops.effects.printing``."""
 
-from letir.testing.samples.sample import INTEGERS, X, of
+from letir.testing.samples.sample import INTEGERS, X, sample_of
 
 SAMPLES = {
     "print": [
-        of(X[0], text="x is {}\n"),
-        of(X[0, 0], 2.5, INTEGERS, text="{0} {1:.2f} 'n' {n!r}", names=("n",)),
+        sample_of(X[0], text="x is {}\n"),
+        sample_of(X[0, 0], 2.5, INTEGERS, text="{0} {1:.2f} 'n' {n!r}", names=("n",)),
     ],
 }

@@ -5,15 +5,15 @@ import numpy as np
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.testing.samples.sample import INTEGERS, X, exempt, of
+from letir.testing.samples.sample import INTEGERS, X, exempt, sample_of
 
 _BUILDER = LetBuilder()
 INVERSE = _BUILDER.build([PRIMITIVES["inv"](_BUILDER.param(ArrayType(float, (2, 2))))])
 SAMPLES = {
     "guard_raised": exempt(
-        [of(np.zeros((2, 2)), body=INVERSE, error="numpy.linalg.LinAlgError")],
+        [sample_of(np.zeros((2, 2)), body=INVERSE, error="numpy.linalg.LinAlgError")],
         batch="an exception of one example is not an exception of all",
         program="it raises if its operand does not raise what was recorded",
     ),
-    "guard_computed": [of(X[0], caught=True), of(INTEGERS, caught=False)],
+    "guard_computed": [sample_of(X[0], caught=True), sample_of(INTEGERS, caught=False)],
 }

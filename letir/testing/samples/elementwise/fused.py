@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import GROWTH, VECTOR, WAVE, body
-from letir.testing.samples.sample import X, Y, Z, narrow, of
+from letir.testing.samples.sample import X, Y, Z, narrowed, sample_of
 
 PAIR = body(lambda x, y: (x * y,), VECTOR, VECTOR)
 MIXED = body(lambda n, x: (n * x, x > n), ArrayType(int), VECTOR)
@@ -17,11 +17,11 @@ MATRIX = body(
 )
 SAMPLES = {
     "fused": [
-        of(X[0], Y[0], body=WAVE),
-        of(X[0], body=GROWTH),
-        of(np.int64(2), X[0], body=MIXED),
-        of(Z[0], body=COMPLEX),
-        of(X, Y[0], body=MATRIX),
-        *narrow(of(X[0], body=GROWTH), of(X[0], Y[0], body=PAIR)),
+        sample_of(X[0], Y[0], body=WAVE),
+        sample_of(X[0], body=GROWTH),
+        sample_of(np.int64(2), X[0], body=MIXED),
+        sample_of(Z[0], body=COMPLEX),
+        sample_of(X, Y[0], body=MATRIX),
+        *narrowed(sample_of(X[0], body=GROWTH), sample_of(X[0], Y[0], body=PAIR)),
     ]
 }

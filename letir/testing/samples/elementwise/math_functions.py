@@ -1,6 +1,6 @@
 """Samples of the operations in ``letir.ops.elementwise.math_functions``."""
 
-from letir.testing.samples.sample import exempt, of
+from letir.testing.samples.sample import exempt, sample_of
 
 _OF_ONE = """asin atan atanh cos cosh degrees erf erfc exp expm1 fabs gamma lgamma log log10 log1p
 log2 radians sin sinh sqrt tan tanh acos asinh"""
@@ -9,14 +9,14 @@ _OF_TWO = "atan2 copysign fmod hypot pow"
 SAMPLES = {
     "math_function": exempt(
         [
-            *(of(0.7, name=name) for name in _OF_ONE.split()),
-            *(of(2.5, 0.7, name=name) for name in _OF_TWO.split()),
-            of(1.5, name="acosh"),
+            *(sample_of(0.7, name=name) for name in _OF_ONE.split()),
+            *(sample_of(2.5, 0.7, name=name) for name in _OF_TWO.split()),
+            sample_of(1.5, name="acosh"),
         ],
         named_rows="its operands are numbers",
     ),
     "math_reduction": exempt(
-        [of(0.7, 2.5, -1.5, name="fsum"), of(0.7, 2.5, -1.5, name="hypot")],
+        [sample_of(0.7, 2.5, -1.5, name="fsum"), sample_of(0.7, 2.5, -1.5, name="hypot")],
         named_rows="its operands are numbers",
     ),
 }

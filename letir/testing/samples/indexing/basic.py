@@ -19,8 +19,8 @@ from letir.testing.samples.sample import (
     Y,
     Z,
     exempt,
-    narrow,
-    of,
+    narrowed,
+    sample_of,
 )
 
 HERE = Here()
@@ -49,20 +49,20 @@ def written() -> list[Sample]:
     new = np.linspace(0.3, 1.7, 12)
     return [
         *[
-            of(X, new[: math.prod(shape)].reshape(shape), *arrays, item=item)
+            sample_of(X, new[: math.prod(shape)].reshape(shape), *arrays, item=item)
             for shape, item, arrays in PARTS
         ],
-        of(X, 0.5, item=(0, slice(None))),
-        of(X, 2, ROWS[:2], COLUMNS[:2], item=(HERE, HERE)),
-        of(X, new[:1], item=1),
-        of(X, INTEGERS, item=...),
-        of(INTEGERS, np.array([8, 9, 10]), item=0),
-        of(Z, W[0], item=0),
-        of(Z, X[0], item=1),
-        of(np.array(0.5), 1.5, item=()),
-        of(EMPTY, X[0], item=slice(None)),
-        of(X.astype(FLOAT32), Y[0], item=0),
-        *narrow(of(X, Y[0], item=1), of(X, 0.5, ROWS, item=HERE)),
+        sample_of(X, 0.5, item=(0, slice(None))),
+        sample_of(X, 2, ROWS[:2], COLUMNS[:2], item=(HERE, HERE)),
+        sample_of(X, new[:1], item=1),
+        sample_of(X, INTEGERS, item=...),
+        sample_of(INTEGERS, np.array([8, 9, 10]), item=0),
+        sample_of(Z, W[0], item=0),
+        sample_of(Z, X[0], item=1),
+        sample_of(np.array(0.5), 1.5, item=()),
+        sample_of(EMPTY, X[0], item=slice(None)),
+        sample_of(X.astype(FLOAT32), Y[0], item=0),
+        *narrowed(sample_of(X, Y[0], item=1), sample_of(X, 0.5, ROWS, item=HERE)),
     ]
 
 
@@ -72,17 +72,17 @@ def assembled() -> list[Sample]:
     rows = {"items": (slice(1), slice(1, None)), "shape": (2, 3)}
     return [
         *[
-            of(new[: math.prod(shape)].reshape(shape), *arrays, items=(item,), shape=(2, 3))
+            sample_of(new[: math.prod(shape)].reshape(shape), *arrays, items=(item,), shape=(2, 3))
             for shape, item, arrays in PARTS
         ],
-        of(X[:1], Y[1:], **rows),
-        of(X, Y[0], new[:3], ROWS, COLUMNS, items=(..., 1, (HERE, HERE)), shape=(2, 3)),
-        of(X[0], Y[0], X[1], items=(slice(3), slice(1, 4), slice(3)), shape=(5,)),
-        of(INTEGERS, X, items=((), ...), shape=(2, 3)),
-        of(Z[:1], W[1:], **rows),
-        of(X[:1].astype(FLOAT32), Y[1:], **rows),
-        of(X[0, 0], items=((),), shape=()),
-        *narrow(of(X[:1], Y[1:], **rows)),
+        sample_of(X[:1], Y[1:], **rows),
+        sample_of(X, Y[0], new[:3], ROWS, COLUMNS, items=(..., 1, (HERE, HERE)), shape=(2, 3)),
+        sample_of(X[0], Y[0], X[1], items=(slice(3), slice(1, 4), slice(3)), shape=(5,)),
+        sample_of(INTEGERS, X, items=((), ...), shape=(2, 3)),
+        sample_of(Z[:1], W[1:], **rows),
+        sample_of(X[:1].astype(FLOAT32), Y[1:], **rows),
+        sample_of(X[0, 0], items=((),), shape=()),
+        *narrowed(sample_of(X[:1], Y[1:], **rows)),
     ]
 
 
@@ -92,26 +92,26 @@ SAMPLES = {
     ),
     "index": exempt(
         [
-            *[of(X, *arrays, item=item) for _, item, arrays in PARTS],
-            of(X[0, 0], item=()),
-            of(X[0], item=None),
-            of(np.array(0.5), item=...),
-            of(Z, item=0),
-            of(INTEGERS, ROWS, item=HERE),
-            of(BLOCK, ROWS, COLUMNS, item=(HERE, slice(None), HERE)),
-            of(BLOCK, ROWS, COLUMNS, item=(slice(1), HERE, HERE)),
-            of(BLOCK, COLUMNS, item=(0, slice(None), HERE)),
-            of(BLOCK, ROWS, COLUMNS, item=(slice(None), HERE, ..., HERE)),
-            *narrow(of(X, item=(0, 1)), of(X, ROWS, item=HERE)),
+            *[sample_of(X, *arrays, item=item) for _, item, arrays in PARTS],
+            sample_of(X[0, 0], item=()),
+            sample_of(X[0], item=None),
+            sample_of(np.array(0.5), item=...),
+            sample_of(Z, item=0),
+            sample_of(INTEGERS, ROWS, item=HERE),
+            sample_of(BLOCK, ROWS, COLUMNS, item=(HERE, slice(None), HERE)),
+            sample_of(BLOCK, ROWS, COLUMNS, item=(slice(1), HERE, HERE)),
+            sample_of(BLOCK, COLUMNS, item=(0, slice(None), HERE)),
+            sample_of(BLOCK, ROWS, COLUMNS, item=(slice(None), HERE, ..., HERE)),
+            *narrowed(sample_of(X, item=(0, 1)), sample_of(X, ROWS, item=HERE)),
         ],
         batch_of_named_size="a mapped mask needs the number of examples",
     ),
     "index_set": exempt(
         [
             *written(),
-            of(BOOLEANS, True, item=0),
-            of(X, Y[:1], item=0),
-            of(X, Y[None, :1], ROWS[:1], item=HERE),
+            sample_of(BOOLEANS, True, item=0),
+            sample_of(X, Y[:1], item=0),
+            sample_of(X, Y[None, :1], ROWS[:1], item=HERE),
         ],
         batch_of_named_size="a mapped mask needs the number of examples",
     ),

@@ -2,25 +2,25 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import FLOAT32, INTEGERS, SPECIAL, X, of
+from letir.testing.samples.sample import FLOAT32, INTEGERS, SPECIAL, X, sample_of
 
 SORTED = np.array([-1.0, 0.5, 0.5, 1.6])
 UNSORTED, ORDER = np.array([0.5, -1.0, 1.6, 0.25]), np.array([1, 3, 0, 2])
 SAMPLES = {
     "searchsorted": [
-        of(SORTED, X),
-        of(SORTED, X, side="right"),
-        of(SORTED, X[0, 0]),
-        of(SORTED, 0.5, side="right"),
-        of(UNSORTED, SPECIAL, ORDER),
-        of(np.array([1, 2, 5]), INTEGERS.astype(FLOAT32)),
-        of(SORTED[:0], X),
+        sample_of(SORTED, X),
+        sample_of(SORTED, X, side="right"),
+        sample_of(SORTED, X[0, 0]),
+        sample_of(SORTED, 0.5, side="right"),
+        sample_of(UNSORTED, SPECIAL, ORDER),
+        sample_of(np.array([1, 2, 5]), INTEGERS.astype(FLOAT32)),
+        sample_of(SORTED[:0], X),
     ],
     "digitize": [
-        of(X, SORTED),
-        of(X, SORTED[::-1], right=True),
-        of(X[0, 0], SORTED, right=True),
-        of(INTEGERS, np.array([1.0, 2.0, 5.0])),
-        of(SPECIAL, SORTED),
+        sample_of(X, SORTED),
+        sample_of(X, SORTED[::-1], right=True),
+        sample_of(X[0, 0], SORTED, right=True),
+        sample_of(INTEGERS, np.array([1.0, 2.0, 5.0])),
+        sample_of(SPECIAL, SORTED),
     ],
 }

@@ -10,36 +10,36 @@ from letir.testing.samples.sample import (
     X,
     Y,
     Z,
-    narrow,
-    of,
-    rough,
+    narrowed,
+    nonsmooth,
+    sample_of,
 )
 
 TIES = np.array([[2.0, 1.0, 2.0], [1.0, 1.0, 1.0]])
 SORTED = [
-    of(X),
-    of(X, axis=0),
-    of(X, axis=None),
-    of(BLOCK * 3 % 1, axis=-2, kind="stable"),
-    rough(TIES, kind="stable"),
-    of(EMPTY),
-    of(Z),
-    of(INTEGERS, axis=None),
-    rough(SPECIAL, kind="stable"),
-    *narrow(of(X)),
+    sample_of(X),
+    sample_of(X, axis=0),
+    sample_of(X, axis=None),
+    sample_of(BLOCK * 3 % 1, axis=-2, kind="stable"),
+    nonsmooth(TIES, kind="stable"),
+    sample_of(EMPTY),
+    sample_of(Z),
+    sample_of(INTEGERS, axis=None),
+    nonsmooth(SPECIAL, kind="stable"),
+    *narrowed(sample_of(X)),
 ]
 PARTS = [  # all positions are given, as NumPy may order the others in any way
-    of(X, kth=1),
-    of(X, kth=(0, -1), axis=0),
-    of(X, kth=(1, 2, 3, 4), axis=None),
-    of(BLOCK * 3 % 1, kth=1, axis=-2),
-    rough(TIES, kth=1),
-    of(EMPTY, kth=1),
-    of(Z, kth=1),
-    of(INTEGERS, kth=0),
-    *narrow(of(X, kth=1)),
+    sample_of(X, kth=1),
+    sample_of(X, kth=(0, -1), axis=0),
+    sample_of(X, kth=(1, 2, 3, 4), axis=None),
+    sample_of(BLOCK * 3 % 1, kth=1, axis=-2),
+    nonsmooth(TIES, kth=1),
+    sample_of(EMPTY, kth=1),
+    sample_of(Z, kth=1),
+    sample_of(INTEGERS, kth=0),
+    *narrowed(sample_of(X, kth=1)),
 ]
-NUMBER = of(np.float64(0.5))
+NUMBER = sample_of(np.float64(0.5))
 
 SAMPLES = {
     "sort": SORTED,
@@ -47,10 +47,10 @@ SAMPLES = {
     "partition": PARTS,
     "argpartition": PARTS,
     "lexsort": [
-        of(X[0]),
-        of(TIES, Y),
-        of(TIES, INTEGERS, axis=0),
-        of(np.round(BLOCK), BLOCK, axis=-2),
-        of(EMPTY, EMPTY),
+        sample_of(X[0]),
+        sample_of(TIES, Y),
+        sample_of(TIES, INTEGERS, axis=0),
+        sample_of(np.round(BLOCK), BLOCK, axis=-2),
+        sample_of(EMPTY, EMPTY),
     ],
 }

@@ -2,7 +2,7 @@
 least_squares.
 
 NumPy reads one triangle of a Hermitian matrix, derivatives cover both: such
-samples are ``rough``, and tests/test_linalg.py compares those derivatives with differences.
+samples are ``nonsmooth``, and tests/test_linalg.py compares those derivatives with differences.
 """
 
 import math
@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, Sample, exempt, of, rough
+from letir.testing.samples.sample import (
+    COMPLEX64,
+    FLOAT32,
+    INTEGERS,
+    Sample,
+    exempt,
+    nonsmooth,
+    sample_of,
+)
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
 # two complex eigenvalues
@@ -31,63 +39,84 @@ EXACT = {"hermitian": False, "relative": False}
 
 def svds(x: Any, **attrs: Any) -> Sample:
     """A sample of svd, thin unless said otherwise."""
-    return of(x, **{"full_matrices": False, "compute_uv": True, "hermitian": False, **attrs})
+    return sample_of(x, **{"full_matrices": False, "compute_uv": True, "hermitian": False, **attrs})
 
 
 SYSTEMS = {
     "solve": [
-        of(A, B),
-        of(STACK, LINE),
-        of(C, B),
-        of(STACK[:, None], np.stack([B, B * 2, B - 1])),
-        of(NARROW, B.astype(FLOAT32)),
-        of(WHOLE, LINE),
-        of(NONE, NONE),
+        sample_of(A, B),
+        sample_of(STACK, LINE),
+        sample_of(C, B),
+        sample_of(STACK[:, None], np.stack([B, B * 2, B - 1])),
+        sample_of(NARROW, B.astype(FLOAT32)),
+        sample_of(WHOLE, LINE),
+        sample_of(NONE, NONE),
     ],
-    "inv": [of(STACK), of(C), of(NARROW), of(WHOLE), of(NONE)],
+    "inv": [sample_of(STACK), sample_of(C), sample_of(NARROW), sample_of(WHOLE), sample_of(NONE)],
     "cofactors": exempt(
-        [of(STACK), rough(np.outer(LINE, LINE)), rough(np.eye(3)), of(NARROW), of(NONE)],
+        [
+            sample_of(STACK),
+            nonsmooth(np.outer(LINE, LINE)),
+            nonsmooth(np.eye(3)),
+            sample_of(NARROW),
+            sample_of(NONE),
+        ],
         complex_step="it is not analytic",
         program_second_derivative="matrices of rank one have none",
     ),
-    "det": [of(STACK), of(C), of(np.zeros((2, 2))), of(np.eye(3)), of(NARROW), of(WHOLE), of(NONE)],
+    "det": [
+        sample_of(STACK),
+        sample_of(C),
+        sample_of(np.zeros((2, 2))),
+        sample_of(np.eye(3)),
+        sample_of(NARROW),
+        sample_of(WHOLE),
+        sample_of(NONE),
+    ],
     "slogdet": exempt(
-        [of(STACK), of(C), of(NARROW), of(WHOLE), of(NONE)], complex_step="it is not analytic"
+        [sample_of(STACK), sample_of(C), sample_of(NARROW), sample_of(WHOLE), sample_of(NONE)],
+        complex_step="it is not analytic",
     ),
-    "matrix_power": [of(STACK, n=3), of(C, n=-2), of(A, n=0), of(NARROW, n=1), of(WHOLE, n=5)],
+    "matrix_power": [
+        sample_of(STACK, n=3),
+        sample_of(C, n=-2),
+        sample_of(A, n=0),
+        sample_of(NARROW, n=1),
+        sample_of(WHOLE, n=5),
+    ],
     "tensorsolve": exempt(
         [
-            of(WIDE_TENSOR, B.T, axes=None),
-            of(WIDE_TENSOR.transpose(2, 0, 1) + 0.5j, B.T, axes=(0,)),
+            sample_of(WIDE_TENSOR, B.T, axes=None),
+            sample_of(WIDE_TENSOR.transpose(2, 0, 1) + 0.5j, B.T, axes=(0,)),
         ],
         named_rows="its axes belong to one matrix, not to a batch",
     ),
     "tensorinv": exempt(
-        [of(STACK[0].reshape(3, 1, 3), ind=2), of(C.reshape(3, 3, 1), ind=1)],
+        [sample_of(STACK[0].reshape(3, 1, 3), ind=2), sample_of(C.reshape(3, 3, 1), ind=1)],
         named_rows="its axes belong to one matrix, not to a batch",
     ),
 }
 DECOMPOSED = {
     "cholesky": exempt(
         [
-            rough(POSITIVE, upper=False),
-            rough(np.stack([POSITIVE, POSITIVE + 1]), upper=True),
-            rough(HERMITIAN, upper=False),
-            rough(HERMITIAN, upper=True),
-            rough(POSITIVE.astype(FLOAT32), upper=False),
-            rough(NONE, upper=False),
+            nonsmooth(POSITIVE, upper=False),
+            nonsmooth(np.stack([POSITIVE, POSITIVE + 1]), upper=True),
+            nonsmooth(HERMITIAN, upper=False),
+            nonsmooth(HERMITIAN, upper=True),
+            nonsmooth(POSITIVE.astype(FLOAT32), upper=False),
+            nonsmooth(NONE, upper=False),
         ],
         program_difference="its derivative is along Hermitian matrices",
     ),
     "qr": exempt(
         [
-            of(np.stack([TALL, TALL * 2 + 1]), mode="reduced"),
-            of(TALL.T, mode="reduced"),
-            of(C, mode="complete"),
-            rough(TALL, mode="complete"),
-            of(Z, mode="r"),
-            of(NARROW, mode="reduced"),
-            of(NONE, mode="reduced"),
+            sample_of(np.stack([TALL, TALL * 2 + 1]), mode="reduced"),
+            sample_of(TALL.T, mode="reduced"),
+            sample_of(C, mode="complete"),
+            nonsmooth(TALL, mode="complete"),
+            sample_of(Z, mode="r"),
+            sample_of(NARROW, mode="reduced"),
+            sample_of(NONE, mode="reduced"),
         ],
         complex_step="it is not analytic",
         program_derivative="matrices of repeated numbers have none",
@@ -97,9 +126,9 @@ DECOMPOSED = {
             svds(STACK),
             svds(TALL.T),
             svds(TALL, full_matrices=True, compute_uv=False),
-            rough(TALL, full_matrices=True, compute_uv=True, hermitian=False),
-            rough(C, full_matrices=False, compute_uv=True, hermitian=False),
-            rough(POSITIVE, full_matrices=True, compute_uv=True, hermitian=True),
+            nonsmooth(TALL, full_matrices=True, compute_uv=True, hermitian=False),
+            nonsmooth(C, full_matrices=False, compute_uv=True, hermitian=False),
+            nonsmooth(POSITIVE, full_matrices=True, compute_uv=True, hermitian=True),
             svds(NARROW),
             svds(NONE),
         ],
@@ -107,62 +136,64 @@ DECOMPOSED = {
         program_derivative="matrices of repeated numbers have none",
     ),
     "svdvals": exempt(
-        [of(STACK), of(C), of(TALL), of(NARROW), of(WHOLE)],
+        [sample_of(STACK), sample_of(C), sample_of(TALL), sample_of(NARROW), sample_of(WHOLE)],
         complex_step="it is not analytic",
         program_second_derivative="matrices of equal singular values have none",
     ),
     "pinv": exempt(
         [
-            of(np.stack([TALL, TALL * 2 + 1]), **EXACT),
-            of(Z.T, **EXACT),
-            of(STACK, np.array([0.1, 0.01]), **EXACT),
-            of(A, 1e-9, **EXACT),
-            rough(HERMITIAN, hermitian=True, relative=False),
-            of(NARROW, hermitian=False, relative=True),
+            sample_of(np.stack([TALL, TALL * 2 + 1]), **EXACT),
+            sample_of(Z.T, **EXACT),
+            sample_of(STACK, np.array([0.1, 0.01]), **EXACT),
+            sample_of(A, 1e-9, **EXACT),
+            nonsmooth(HERMITIAN, hermitian=True, relative=False),
+            sample_of(NARROW, hermitian=False, relative=True),
         ],
         complex_step="it is not analytic",
         program_difference="its derivative is along Hermitian matrices",
     ),
     "matrix_rank": [
-        of(STACK, **EXACT),
-        of(TALL, 0.5, **EXACT),
-        of(STACK, np.array([0.5, 0.9]), hermitian=False, relative=True),
-        of(POSITIVE, hermitian=True, relative=False),
-        of(WHOLE, **EXACT),
+        sample_of(STACK, **EXACT),
+        sample_of(TALL, 0.5, **EXACT),
+        sample_of(STACK, np.array([0.5, 0.9]), hermitian=False, relative=True),
+        sample_of(POSITIVE, hermitian=True, relative=False),
+        sample_of(WHOLE, **EXACT),
     ],
 }
 EIGENVALUES = [
-    of(TURN, real=False),
-    of(np.stack([A, 2 * A.T]), real=True),
-    of(C, real=False),
-    of(NARROW, real=True),
+    sample_of(TURN, real=False),
+    sample_of(np.stack([A, 2 * A.T]), real=True),
+    sample_of(C, real=False),
+    sample_of(NARROW, real=True),
 ]
 EIGEN = {
     "eigh": exempt(
         [
-            rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
-            rough(HERMITIAN, UPLO="U"),
-            rough(POSITIVE.astype(FLOAT32), UPLO="L"),
-            rough(np.eye(3), UPLO="L"),
-            rough(NONE, UPLO="L"),
+            nonsmooth(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
+            nonsmooth(HERMITIAN, UPLO="U"),
+            nonsmooth(POSITIVE.astype(FLOAT32), UPLO="L"),
+            nonsmooth(np.eye(3), UPLO="L"),
+            nonsmooth(NONE, UPLO="L"),
         ],
         program_derivative="matrices of repeated numbers have none",
     ),
     "generalized_eigh": exempt(
         [
-            rough(POSITIVE, lower=True),
-            rough(POSITIVE, np.eye(3) + 0.1 * POSITIVE, lower=False),
-            rough(HERMITIAN, HERMITIAN * 0.5 + np.eye(3), lower=True),
-            rough(POSITIVE.astype(FLOAT32), np.diag(np.arange(1, 4, dtype=FLOAT32)), lower=True),
+            nonsmooth(POSITIVE, lower=True),
+            nonsmooth(POSITIVE, np.eye(3) + 0.1 * POSITIVE, lower=False),
+            nonsmooth(HERMITIAN, HERMITIAN * 0.5 + np.eye(3), lower=True),
+            nonsmooth(
+                POSITIVE.astype(FLOAT32), np.diag(np.arange(1, 4, dtype=FLOAT32)), lower=True
+            ),
         ],
         program_derivative="matrices of repeated numbers have none",
         named_rows="it takes one matrix, or one pair",
     ),
     "eigvalsh": exempt(
         [
-            rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
-            rough(HERMITIAN, UPLO="U"),
-            rough(POSITIVE.astype(FLOAT32), UPLO="L"),
+            nonsmooth(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
+            nonsmooth(HERMITIAN, UPLO="U"),
+            nonsmooth(POSITIVE.astype(FLOAT32), UPLO="L"),
         ],
         program_difference="its derivative is along Hermitian matrices",
     ),
@@ -177,7 +208,7 @@ EIGEN = {
 
 def vectors(x: Any, ord: Any, axis: Any = -1, keepdims: Any = False) -> Sample:
     """A sample of a norm with these attributes."""
-    return of(x, ord=ord, axis=axis, keepdims=keepdims)
+    return sample_of(x, ord=ord, axis=axis, keepdims=keepdims)
 
 
 NORMS = {
@@ -191,7 +222,7 @@ NORMS = {
             vectors(LINE, 3, None),
             vectors(NARROW, 1, (0, 1)),
             vectors(INTEGERS, -1, None),
-            rough(np.zeros(3), ord=None, axis=None, keepdims=False),
+            nonsmooth(np.zeros(3), ord=None, axis=None, keepdims=False),
             vectors(LINE[0], None, None),
         ],
         complex_step="it is not analytic",
@@ -204,28 +235,28 @@ NORMS = {
             vectors(A, 0),
             vectors(STACK, -1.5, 0),
             vectors(C.astype(COMPLEX64), 2),
-            rough(np.zeros((2, 3)), ord=0.5, axis=-1, keepdims=False),
+            nonsmooth(np.zeros((2, 3)), ord=0.5, axis=-1, keepdims=False),
         ],
         complex_step="it is not analytic",
     ),
     "matrix_norm": exempt(
         [
-            of(STACK, ord="fro", keepdims=True),
-            of(C, ord=2, keepdims=False),
-            of(A, ord="nuc", keepdims=True),
-            of(STACK, ord=1, keepdims=False),
-            of(C, ord=-math.inf, keepdims=False),
-            of(NARROW, ord="fro", keepdims=False),
+            sample_of(STACK, ord="fro", keepdims=True),
+            sample_of(C, ord=2, keepdims=False),
+            sample_of(A, ord="nuc", keepdims=True),
+            sample_of(STACK, ord=1, keepdims=False),
+            sample_of(C, ord=-math.inf, keepdims=False),
+            sample_of(NARROW, ord="fro", keepdims=False),
         ],
         complex_step="it is not analytic",
     ),
     "condition_number": exempt(
         [
-            of(STACK, p=None),
-            of(C, p=-2),
-            of(A, p="fro"),
-            of(STACK, p=1),
-            of(NARROW, p=2),
+            sample_of(STACK, p=None),
+            sample_of(C, p=-2),
+            sample_of(A, p="fro"),
+            sample_of(STACK, p=1),
+            sample_of(NARROW, p=2),
         ],
         complex_step="it is not analytic",
     ),
@@ -233,13 +264,13 @@ NORMS = {
 LEAST_SQUARES = {
     "lstsq": exempt(
         [
-            of(TALL, TALL[:, :2] ** 2, rcond=None, full_rank=True),
-            of(TALL + 0.5j * TALL**2, LINE[[0, 1, 2, 0]], rcond=1e-9, full_rank=True),
-            of(TALL.T, LINE, rcond=None, full_rank=True),
-            of(
+            sample_of(TALL, TALL[:, :2] ** 2, rcond=None, full_rank=True),
+            sample_of(TALL + 0.5j * TALL**2, LINE[[0, 1, 2, 0]], rcond=1e-9, full_rank=True),
+            sample_of(TALL.T, LINE, rcond=None, full_rank=True),
+            sample_of(
                 TALL.astype(FLOAT32), LINE[[0, 1, 2, 0]].astype(FLOAT32), rcond=None, full_rank=True
             ),
-            rough(np.outer(TALL[:, 0], LINE), TALL[:, 1], rcond=1e-6, full_rank=False),
+            nonsmooth(np.outer(TALL[:, 0], LINE), TALL[:, 1], rcond=1e-6, full_rank=False),
         ],
         complex_step="it is not analytic",
         program_second_derivative="matrices of equal singular values have none",

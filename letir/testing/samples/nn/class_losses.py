@@ -8,9 +8,9 @@ from letir.testing.samples.sample import (
     POSITIVE,
     X,
     exempt,
-    narrow,
-    of,
-    rough,
+    narrowed,
+    nonsmooth,
+    sample_of,
 )
 
 CLASSES = np.array([2, 0])
@@ -21,30 +21,30 @@ FAR_LOGITS = np.array([[900.0, -900.0, 0.0], [5.0, 1000.0, -700.0]])
 
 SAMPLES = {
     "checked_classes": [
-        of(CLASSES, classes=3),
-        of(np.int64(1), classes=2),
-        of(np.array([[0, -100]]), classes=1, ignored=-100),
+        sample_of(CLASSES, classes=3),
+        sample_of(np.int64(1), classes=2),
+        sample_of(np.array([[0, -100]]), classes=1, ignored=-100),
     ],
-    "one_hot": [of(CLASSES, classes=3), of(np.int64(1), classes=2, dtype=FLOAT32)],
+    "one_hot": [sample_of(CLASSES, classes=3), sample_of(np.int64(1), classes=2, dtype=FLOAT32)],
     "nll_loss": exempt(
         [
-            of(X, CLASSES),
-            of(BLOCK, SPACED, POSITIVE[0], reduction="none"),
-            of(BLOCK, SPACED, POSITIVE[0]),
-            of(X[0], np.int64(1), reduction="sum"),
-            of(X, np.array([-100, -100])),
-            *narrow(of(X, CLASSES)),
+            sample_of(X, CLASSES),
+            sample_of(BLOCK, SPACED, POSITIVE[0], reduction="none"),
+            sample_of(BLOCK, SPACED, POSITIVE[0]),
+            sample_of(X[0], np.int64(1), reduction="sum"),
+            sample_of(X, np.array([-100, -100])),
+            *narrowed(sample_of(X, CLASSES)),
         ],
         named_rows="its target, which has fewer axes, is batched too",
     ),
     "cross_entropy": [
-        of(X, CLASSES),
-        of(BLOCK, SPACED, POSITIVE[0], label_smoothing=0.1),
-        of(X, SHARES, POSITIVE[0], reduction="sum"),
-        of(X, SHARES, label_smoothing=0.2),
-        of(X[0], np.int64(1), reduction="none"),
-        rough(FAR_LOGITS, CLASSES),
-        rough(np.array([0.5, -np.inf, 1.0]), np.array([0.5, 0.0, 0.5])),
-        *narrow(of(X, CLASSES)),
+        sample_of(X, CLASSES),
+        sample_of(BLOCK, SPACED, POSITIVE[0], label_smoothing=0.1),
+        sample_of(X, SHARES, POSITIVE[0], reduction="sum"),
+        sample_of(X, SHARES, label_smoothing=0.2),
+        sample_of(X[0], np.int64(1), reduction="none"),
+        nonsmooth(FAR_LOGITS, CLASSES),
+        nonsmooth(np.array([0.5, -np.inf, 1.0]), np.array([0.5, 0.0, 0.5])),
+        *narrowed(sample_of(X, CLASSES)),
     ],
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import exempt, narrow, of
+from letir.testing.samples.sample import exempt, narrowed, sample_of
 
 LINE = np.sin(np.arange(2 * 4 * 7.0)).reshape(2, 4, 7)
 LINE_WEIGHT = np.cos(np.arange(6 * 2 * 3.0)).reshape(6, 2, 3)
@@ -17,27 +17,27 @@ ON_IMAGE = {"stride": (2, 1), "padding": ((0, 1), (1, 2)), "dilation": (1, 2)}
 SAMPLES = {
     "conv": exempt(
         [
-            of(LINE, LINE_WEIGHT, **GROUPED),
-            of(IMAGE, WEIGHT, **ON_IMAGE),
-            of(LINE[:, :2] * 1j, LINE_WEIGHT, **PLAIN),
-            of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
-            *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
+            sample_of(LINE, LINE_WEIGHT, **GROUPED),
+            sample_of(IMAGE, WEIGHT, **ON_IMAGE),
+            sample_of(LINE[:, :2] * 1j, LINE_WEIGHT, **PLAIN),
+            sample_of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
+            *narrowed(sample_of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
         ],
         batch_of_named_size="groups need the number of examples",
     ),
     "conv_transpose": exempt(
         [
-            of(LINE_RESULT, LINE_WEIGHT, sizes=(7,), **GROUPED),
-            of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
-            *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
+            sample_of(LINE_RESULT, LINE_WEIGHT, sizes=(7,), **GROUPED),
+            sample_of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
+            *narrowed(sample_of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
         ],
         batch_of_named_size="groups need the number of examples",
     ),
     "conv_weight": exempt(
         [
-            of(LINE, LINE_RESULT, kernel=(3,), **GROUPED),
-            of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
-            *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
+            sample_of(LINE, LINE_RESULT, kernel=(3,), **GROUPED),
+            sample_of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
+            *narrowed(sample_of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
         ],
         batch_of_named_size="groups need the number of examples",
     ),

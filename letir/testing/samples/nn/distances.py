@@ -7,27 +7,27 @@ from letir.testing.samples.sample import (
     BLOCK,
     X,
     Y,
-    narrow,
-    of,
-    rough,
+    narrowed,
+    nonsmooth,
+    sample_of,
 )
 
 SAMPLES = {
     "pairwise_distance": [
-        of(X, Y),
-        *[of(X, Y, p=p) for p in (1.0, 3.0, np.inf)],
-        rough(X, X, eps=0.0),
-        *narrow(of(X, Y)),
+        sample_of(X, Y),
+        *[sample_of(X, Y, p=p) for p in (1.0, 3.0, np.inf)],
+        nonsmooth(X, X, eps=0.0),
+        *narrowed(sample_of(X, Y)),
     ],
     "cosine_similarity": [
-        of(X, Y),
-        of(BLOCK, BLOCK[::-1], axis=-1),
-        rough(X * 0, Y),
-        *narrow(of(X, Y)),
+        sample_of(X, Y),
+        sample_of(BLOCK, BLOCK[::-1], axis=-1),
+        nonsmooth(X * 0, Y),
+        *narrowed(sample_of(X, Y)),
     ],
-    "cosine_embedding_loss": [*both(X, Y, SIGNS[:, 0]), of(X[0], Y[0], np.float64(-1.0))],
+    "cosine_embedding_loss": [*both(X, Y, SIGNS[:, 0]), sample_of(X[0], Y[0], np.float64(-1.0))],
     "triplet_margin_loss": [
         *both(X, Y, X[::-1].copy()),
-        of(X, Y, X[::-1].copy(), swap=True, p=1.0, margin=3.0),
+        sample_of(X, Y, X[::-1].copy(), swap=True, p=1.0, margin=3.0),
     ],
 }

@@ -18,7 +18,7 @@ from letir.testing.samples.sample import (
     X,
     Y,
     exempt,
-    of,
+    sample_of,
 )
 
 KEY = np.array([7, 11], np.uint64)
@@ -28,7 +28,7 @@ P = np.array([0.2, 0.5, 0.3])
 
 def drawn(*args: Any, shape: Any, dtype: Any = FLOAT64) -> Sample:
     """A sample with a shape and a dtype."""
-    return of(*args, shape=shape, dtype=dtype)
+    return sample_of(*args, shape=shape, dtype=dtype)
 
 
 STATE = state_of(np.random.default_rng(3))
@@ -41,12 +41,12 @@ def of_generator(
     method: str,
     shape: Any,
     dtype: Any = FLOAT64,
-    rough: bool = False,
+    nonsmooth: bool = False,
     **options: Any,
 ) -> Sample:
     """A sample of a draw from a generator."""
     attrs = {"method": method, "shape": shape, "dtype": dtype, "options": tuple(options.items())}
-    return evolve(of(state, *operands, **attrs), rough=rough)
+    return evolve(sample_of(state, *operands, **attrs), nonsmooth=nonsmooth)
 
 
 SAMPLES = {
@@ -60,7 +60,7 @@ SAMPLES = {
             of_generator(STATE, method="permutation", shape=(4,), dtype=np.dtype(np.int64), n=4),
             of_generator(STATE, P, method="choice", shape=(2,), dtype=np.dtype(np.int64), a=3),
             of_generator(
-                STATE, np.array([0.5, 2.0]), method="standard_gamma", shape=(2,), rough=True
+                STATE, np.array([0.5, 2.0]), method="standard_gamma", shape=(2,), nonsmooth=True
             ),
         ],
         program_difference="its draws by rejection jump",
@@ -68,18 +68,33 @@ SAMPLES = {
         batch_rule="its only operand is a shape",
         named_rows="its shape is an attribute",
     ),
-    "random_key": [of(np.int64(3)), of(-3), of(ROWS - 1), of(np.uint64(2**63))],
-    "random_split": [of(KEY, num=(2,)), of(KEYS, num=(3,)), of(KEY, num=(2, 1)), of(KEY, num=(0,))],
-    "random_fold_in": [of(KEY, 3), of(KEYS, ROWS[:2]), of(KEY, ROWS), of(KEYS, np.int8(-1))],
+    "random_key": [
+        sample_of(np.int64(3)),
+        sample_of(-3),
+        sample_of(ROWS - 1),
+        sample_of(np.uint64(2**63)),
+    ],
+    "random_split": [
+        sample_of(KEY, num=(2,)),
+        sample_of(KEYS, num=(3,)),
+        sample_of(KEY, num=(2, 1)),
+        sample_of(KEY, num=(0,)),
+    ],
+    "random_fold_in": [
+        sample_of(KEY, 3),
+        sample_of(KEYS, ROWS[:2]),
+        sample_of(KEY, ROWS),
+        sample_of(KEYS, np.int8(-1)),
+    ],
     "random_draw": exempt(
         [
-            of(KEY, distribution="uniform", shape=(2, 3), dtype=FLOAT64),
-            of(KEYS, distribution="normal", shape=(3,), dtype=FLOAT32),
-            of(KEY, distribution="exponential", shape=(), dtype=FLOAT16),
-            of(KEY.astype(int), distribution="bits", shape=(2,), dtype=np.dtype(np.uint64)),
-            of(KEYS, distribution="permutation", shape=(4,), dtype=np.dtype(np.int64)),
-            of(KEY, np.array([2]), distribution="uniform", shape=None, dtype=FLOAT64),
-            of(KEY, distribution="normal", shape=(0, 3), dtype=FLOAT64),
+            sample_of(KEY, distribution="uniform", shape=(2, 3), dtype=FLOAT64),
+            sample_of(KEYS, distribution="normal", shape=(3,), dtype=FLOAT32),
+            sample_of(KEY, distribution="exponential", shape=(), dtype=FLOAT16),
+            sample_of(KEY.astype(int), distribution="bits", shape=(2,), dtype=np.dtype(np.uint64)),
+            sample_of(KEYS, distribution="permutation", shape=(4,), dtype=np.dtype(np.int64)),
+            sample_of(KEY, np.array([2]), distribution="uniform", shape=None, dtype=FLOAT64),
+            sample_of(KEY, distribution="normal", shape=(0, 3), dtype=FLOAT64),
         ],
         batch_of_last="its last operand is a shape",
     ),
@@ -111,9 +126,9 @@ SAMPLES = {
     ),
     "random_gamma": exempt(
         [
-            evolve(drawn(KEY, np.array([0.5, 2.0, 30.0]), shape=(2, 3)), rough=True),
-            evolve(drawn(KEYS, np.float32(1.5), shape=(2,), dtype=FLOAT32), rough=True),
-            evolve(drawn(KEY, 2.0, shape=()), rough=True),
+            evolve(drawn(KEY, np.array([0.5, 2.0, 30.0]), shape=(2, 3)), nonsmooth=True),
+            evolve(drawn(KEYS, np.float32(1.5), shape=(2,), dtype=FLOAT32), nonsmooth=True),
+            evolve(drawn(KEY, 2.0, shape=()), nonsmooth=True),
             drawn(KEY, ROWS + 1, shape=(3,)),
         ],
         program_difference="its draws by rejection jump",
@@ -139,20 +154,24 @@ SAMPLES = {
         named_rows="its shape is an attribute",
     ),
     "random_categorical": [
-        of(KEY, X, axis=-1, shape=None),
-        of(KEYS, X.T, axis=0, shape=(3, 2)),
-        of(KEY, X[0].astype(FLOAT32), axis=0, shape=(4, 2)),
+        sample_of(KEY, X, axis=-1, shape=None),
+        sample_of(KEYS, X.T, axis=0, shape=(3, 2)),
+        sample_of(KEY, X[0].astype(FLOAT32), axis=0, shape=(4, 2)),
     ],
-    "random_permutation": [of(KEY, X, axis=1), of(KEY, ROWS, axis=0), of(KEY, EMPTY, axis=0)],
+    "random_permutation": [
+        sample_of(KEY, X, axis=1),
+        sample_of(KEY, ROWS, axis=0),
+        sample_of(KEY, EMPTY, axis=0),
+    ],
     "random_places": [
-        of(KEY, n=5, shape=(2, 3), replace=True),
-        of(KEYS, P, n=3, shape=(4,), replace=True),
-        of(KEY, n=5, shape=(), replace=False),
-        of(KEY, P, n=3, shape=(2,), replace=False),
+        sample_of(KEY, n=5, shape=(2, 3), replace=True),
+        sample_of(KEYS, P, n=3, shape=(4,), replace=True),
+        sample_of(KEY, n=5, shape=(), replace=False),
+        sample_of(KEY, P, n=3, shape=(2,), replace=False),
     ],
     "random_choice": [
-        of(KEY, X, axis=1, shape=(2, 2), replace=True),
-        of(KEY, X, P[:2], axis=0, shape=(), replace=True),
-        of(KEY, ROWS, P, axis=0, shape=(2,), replace=False),
+        sample_of(KEY, X, axis=1, shape=(2, 2), replace=True),
+        sample_of(KEY, X, P[:2], axis=0, shape=(), replace=True),
+        sample_of(KEY, ROWS, P, axis=0, shape=(2,), replace=False),
     ],
 }

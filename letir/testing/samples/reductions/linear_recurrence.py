@@ -8,19 +8,19 @@ from letir.testing.samples.sample import (
     Y,
     Z,
     exempt,
-    narrow,
-    of,
+    narrowed,
+    sample_of,
 )
 
 SAMPLES = {
     "linear_recurrence": exempt(
         [
-            of(X[:1], Y),
-            of(TALL[1:], TALL * 1.5),
-            of(Z[0, :2], Y[0]),
-            of(BLOCK[:1], BLOCK + 1),
-            of(EMPTY, X[:1]),
-            *narrow(of(X[:1], Y)),
+            sample_of(X[:1], Y),
+            sample_of(TALL[1:], TALL * 1.5),
+            sample_of(Z[0, :2], Y[0]),
+            sample_of(BLOCK[:1], BLOCK + 1),
+            sample_of(EMPTY, X[:1]),
+            *narrowed(sample_of(X[:1], Y)),
         ],
         named_rows="its first operand has one row less than its second",
     ),

@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from letir.testing.samples.sample import FLOAT32, INTEGERS, Sample, X, Y, exempt, narrow, of, rough
+from letir.testing.samples.sample import (
+    FLOAT32,
+    INTEGERS,
+    Sample,
+    X,
+    Y,
+    exempt,
+    narrowed,
+    nonsmooth,
+    sample_of,
+)
 
 NAN = np.array([[0.5, np.nan, 2.0], [1.5, 0.75, np.nan]])
 MASK = np.array([[True, True, True], [True, False, True]])
@@ -14,36 +24,45 @@ COMPLEX = NAN + 1j * Y
 def reduced() -> list[Sample]:
     """Samples that every nan-reduction accepts."""
     return [
-        of(NAN),
-        of(NAN, axis=-1, keepdims=True),
-        of(X, axis=(0, 1)),
-        of(NAN[0, 0], axis=None),
-        of(INTEGERS, axis=1),
-        of(COMPLEX, axis=0),
-        *narrow(of(NAN, axis=1)),
+        sample_of(NAN),
+        sample_of(NAN, axis=-1, keepdims=True),
+        sample_of(X, axis=(0, 1)),
+        sample_of(NAN[0, 0], axis=None),
+        sample_of(INTEGERS, axis=1),
+        sample_of(COMPLEX, axis=0),
+        *narrowed(sample_of(NAN, axis=1)),
     ]
 
 
 FOLDED = [
     *reduced(),
-    of(NAN, MASK, axis=1),
-    of(NAN, axis=0, dtype=FLOAT32),
-    of(EMPTY_ROW, axis=1, initial=0.5),
+    sample_of(NAN, MASK, axis=1),
+    sample_of(NAN, axis=0, dtype=FLOAT32),
+    sample_of(EMPTY_ROW, axis=1, initial=0.5),
 ]
-SPREAD = [*reduced(), of(NAN, MASK, axis=1), of(NAN, None, Y[:, :1], axis=1, ddof=0.5)]
+SPREAD = [
+    *reduced(),
+    sample_of(NAN, MASK, axis=1),
+    sample_of(NAN, None, Y[:, :1], axis=1, ddof=0.5),
+]
 EXTREMA = [
     *reduced(),
-    of(NAN, MASK, axis=1, initial=0.25),
-    rough(TIES, axis=1),
+    sample_of(NAN, MASK, axis=1, initial=0.25),
+    nonsmooth(TIES, axis=1),
 ]
-PLACES = [of(NAN), of(NAN, axis=-1, keepdims=True), of(INTEGERS, axis=0), of(COMPLEX, axis=0)]
+PLACES = [
+    sample_of(NAN),
+    sample_of(NAN, axis=-1, keepdims=True),
+    sample_of(INTEGERS, axis=0),
+    sample_of(COMPLEX, axis=0),
+]
 CUMULATED = [
-    of(NAN),
-    of(NAN, axis=-1),
-    of(COMPLEX, axis=0),
-    of(INTEGERS, axis=1),
-    of(NAN[0, 1]),
-    *narrow(of(NAN, axis=1)),
+    sample_of(NAN),
+    sample_of(NAN, axis=-1),
+    sample_of(COMPLEX, axis=0),
+    sample_of(INTEGERS, axis=1),
+    sample_of(NAN[0, 1]),
+    *narrowed(sample_of(NAN, axis=1)),
 ]
 SAMPLES = {
     "nansum": FOLDED,

@@ -13,9 +13,9 @@ from letir.testing.samples.sample import (
     Sample,
     X,
     Z,
-    narrow,
-    of,
-    rough,
+    narrowed,
+    nonsmooth,
+    sample_of,
 )
 
 # NumPy warns about a mean of no elements
@@ -26,20 +26,30 @@ TIES = np.array([[1.0, 2.0, 2.0], [1.0, 1.0, 1.0]])
 
 def unmasked() -> list[Sample]:
     """Samples with every way to give axes, and every kind of array."""
-    samples = [of(X, axis=axis) for axis in (None, 0, -1, (0, 1), (-1, 0))]
-    samples += [of(X, axis=1, keepdims=True), of(X, keepdims=True), of(BLOCK, axis=(0, 2))]
-    samples += [of(X[0, 0]), of(0.5), of(INTEGERS, axis=1), of(BOOLEANS), of(X[:, :0], axis=0)]
-    return [*samples, *narrow(of(X, axis=1))]
+    samples = [sample_of(X, axis=axis) for axis in (None, 0, -1, (0, 1), (-1, 0))]
+    samples += [
+        sample_of(X, axis=1, keepdims=True),
+        sample_of(X, keepdims=True),
+        sample_of(BLOCK, axis=(0, 2)),
+    ]
+    samples += [
+        sample_of(X[0, 0]),
+        sample_of(0.5),
+        sample_of(INTEGERS, axis=1),
+        sample_of(BOOLEANS),
+        sample_of(X[:, :0], axis=0),
+    ]
+    return [*samples, *narrowed(sample_of(X, axis=1))]
 
 
 def masked(mask: np.ndarray = BOOLEANS) -> list[Sample]:
     """Samples with masks, and with no axes."""
     return [
         *unmasked(),
-        of(X, mask, axis=0),
-        of(X, mask[0], keepdims=True),
-        of(X, mask[:, :1], axis=(0, 1)),
-        of(X, axis=()),
+        sample_of(X, mask, axis=0),
+        sample_of(X, mask[0], keepdims=True),
+        sample_of(X, mask[:, :1], axis=(0, 1)),
+        sample_of(X, axis=()),
     ]
 
 
@@ -47,39 +57,43 @@ def extrema(outside: float) -> list[Sample]:
     """Samples with masks, which need an initial value beyond all elements, and with ties."""
     return [
         *unmasked(),
-        of(X, BOOLEANS, initial=outside),
-        of(X, BOOLEANS, axis=1, initial=outside, keepdims=True),
-        of(X, initial=0.25, axis=0),
-        of(EMPTY, initial=0.5, axis=0),
-        of(INTEGERS, initial=4),
-        of(Z, axis=1),
-        rough(TIES, axis=1),
-        rough(TIES, keepdims=True),
+        sample_of(X, BOOLEANS, initial=outside),
+        sample_of(X, BOOLEANS, axis=1, initial=outside, keepdims=True),
+        sample_of(X, initial=0.25, axis=0),
+        sample_of(EMPTY, initial=0.5, axis=0),
+        sample_of(INTEGERS, initial=4),
+        sample_of(Z, axis=1),
+        nonsmooth(TIES, axis=1),
+        nonsmooth(TIES, keepdims=True),
     ]
 
 
-DTYPES = [of(X, axis=0, dtype=FLOAT32), of(INTEGERS, dtype=FLOAT32), of(Z, axis=0)]
+DTYPES = [
+    sample_of(X, axis=0, dtype=FLOAT32),
+    sample_of(INTEGERS, dtype=FLOAT32),
+    sample_of(Z, axis=0),
+]
 FOLDED = [
     *DTYPES,
-    of(INTEGERS.astype(np.uint8)),
-    of(EMPTY),
-    of(X, axis=1, initial=0.5),
-    of(X, BOOLEANS, initial=2, keepdims=True),
-    of(Z.astype(COMPLEX64)),
+    sample_of(INTEGERS.astype(np.uint8)),
+    sample_of(EMPTY),
+    sample_of(X, axis=1, initial=0.5),
+    sample_of(X, BOOLEANS, initial=2, keepdims=True),
+    sample_of(Z.astype(COMPLEX64)),
 ]
-LOGICAL = [*masked(), of(Z, axis=0), of(EMPTY), of(SPECIAL)]
+LOGICAL = [*masked(), sample_of(Z, axis=0), sample_of(EMPTY), sample_of(SPECIAL)]
 PLACES = [
-    *[of(X, axis=axis) for axis in (None, 0, -1)],
-    of(X, axis=1, keepdims=True),
-    of(X, keepdims=True),
-    of(INTEGERS),
-    of(BOOLEANS, axis=0),
-    of(TIES, axis=1),
-    of(X[0, 0]),
-    of(EMPTY, axis=1),
-    of(SPECIAL),
-    of(Z, axis=0),
-    *narrow(of(X, axis=1)),
+    *[sample_of(X, axis=axis) for axis in (None, 0, -1)],
+    sample_of(X, axis=1, keepdims=True),
+    sample_of(X, keepdims=True),
+    sample_of(INTEGERS),
+    sample_of(BOOLEANS, axis=0),
+    sample_of(TIES, axis=1),
+    sample_of(X[0, 0]),
+    sample_of(EMPTY, axis=1),
+    sample_of(SPECIAL),
+    sample_of(Z, axis=0),
+    *narrowed(sample_of(X, axis=1)),
 ]
 SAMPLES = {
     "sum": [*masked(), *FOLDED],
@@ -87,9 +101,9 @@ SAMPLES = {
     "prod": [
         *masked(),
         *FOLDED,
-        of(ZERO_FACTORS, axis=1),
-        of(ZERO_FACTORS, axis=0, keepdims=True),
-        of(ZERO_FACTORS[:, :1]),
+        sample_of(ZERO_FACTORS, axis=1),
+        sample_of(ZERO_FACTORS, axis=0, keepdims=True),
+        sample_of(ZERO_FACTORS[:, :1]),
     ],
     "max": extrema(-9.0),
     "min": extrema(9.0),

@@ -6,24 +6,24 @@ from letir.testing.samples.sample import (
     FLOAT64,
     INT64,
     exempt,
-    of,
+    sample_of,
 )
 
 SAMPLES = {
     "eye": exempt(
         [
-            of(n=2, m=3, k=0, dtype=FLOAT64),
-            of(n=3, m=2, k=1, dtype=FLOAT32),
-            of(n=3, m=3, k=-1, dtype=BOOL),
+            sample_of(n=2, m=3, k=0, dtype=FLOAT64),
+            sample_of(n=3, m=2, k=1, dtype=FLOAT32),
+            sample_of(n=3, m=3, k=-1, dtype=BOOL),
         ],
         batch_rule="its only operand is a shape",
     ),
     "arange": exempt(
         [
-            of(start=0, stop=5, step=1, dtype=INT64),
-            of(start=0.5, stop=2.0, step=0.5, dtype=FLOAT64),
-            of(start=5, stop=0, step=-2, dtype=FLOAT32),
-            of(start=3, stop=3, step=1, dtype=INT64),
+            sample_of(start=0, stop=5, step=1, dtype=INT64),
+            sample_of(start=0.5, stop=2.0, step=0.5, dtype=FLOAT64),
+            sample_of(start=5, stop=0, step=-2, dtype=FLOAT32),
+            sample_of(start=3, stop=3, step=1, dtype=INT64),
         ],
         batch_rule="its only operand is a shape",
     ),

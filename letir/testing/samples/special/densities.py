@@ -9,7 +9,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.special.densities import RECORDS
-from letir.testing.samples.sample import COMPLEX128, FLOAT32, Sample, exempt, of, rough
+from letir.testing.samples.sample import COMPLEX128, FLOAT32, Sample, exempt, nonsmooth, sample_of
 
 NUMBERS = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, 3.625]])
 WITHIN = np.array([[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]])
@@ -32,14 +32,17 @@ EXACT = {
 def samples_of(name: str, method: str) -> list[Sample]:
     """Samples of an array with loc and scale, of points outside the support, and of a number."""
     if name == "poisson":
-        whole = of(COUNTS.astype(int), np.array([0.5, 1.25, 2.0]), 0)
-        return [whole, rough(COUNTS, 1.5, np.float64(-1.0)), of(2, 0.5, 0)]
+        whole = sample_of(COUNTS.astype(int), np.array([0.5, 1.25, 2.0]), 0)
+        return [whole, nonsmooth(COUNTS, 1.5, np.float64(-1.0)), sample_of(2, 0.5, 0)]
     shape: tuple[float, ...] = SHAPES.get(name, ())
     if method not in EXACT.get(name, ()):
         shape = tuple(n + 0.5 for n in shape)
     # not at 0.5, where the second derivative of laplace_ppf jumps
     x, number = (WITHIN * 0.9, 0.3) if method in ("ppf", "isf") else (NUMBERS * 0.7, 0.3)
-    result = [of(x, *shape, 0.125, np.array([1.5, 2.0, 0.5])), of(number, *shape, 0.0, 1.0)]
+    result = [
+        sample_of(x, *shape, 0.125, np.array([1.5, 2.0, 0.5])),
+        sample_of(number, *shape, 0.0, 1.0),
+    ]
     result = result if method in ("logpdf", "cdf", "logcdf", "logsf") else result[:1]
     if name in ("laplace", "logistic"):
         return exempt(result, complex_step="they take an absolute value")
@@ -63,34 +66,39 @@ def cubes() -> Lambda:
 ODE = {"body": slope(), "rtol": 1e-12, "atol": 1e-12}
 TIMES = np.array([0.0, 0.5, 0.75])
 MATRICES = exempt(
-    [of(A), of(np.stack([A, A.T + 1])), of(A.astype(FLOAT32)), of(A.astype(COMPLEX128))],
+    [
+        sample_of(A),
+        sample_of(np.stack([A, A.T + 1])),
+        sample_of(A.astype(FLOAT32)),
+        sample_of(A.astype(COMPLEX128)),
+    ],
     complex_step="SciPy's complex form rounds a tiny imaginary part",
     transposition="its forward mode calls the operation itself",
 )
 SAMPLES = {
     **{record.name: samples_of(*key) for key, record in RECORDS.items()},
-    "stdtr": [of(np.int64(3), NUMBERS), of(2, 0.5)],
-    "stdtrit": [of(np.int64(3), WITHIN), of(2, 0.25)],
+    "stdtr": [sample_of(np.int64(3), NUMBERS), sample_of(2, 0.5)],
+    "stdtrit": [sample_of(np.int64(3), WITHIN), sample_of(2, 0.25)],
     "expm": MATRICES,
     "sqrtm": exempt(MATRICES, program_derivative="matrices of repeated numbers have none"),
     "solve_triangular": [
-        of(A, B),
-        of(A, B[:, 0], transposed=True, lower=True),
-        of(A.astype(FLOAT32), B.astype(FLOAT32), unit_diagonal=True),
-        of(A + 0.5j, B, transposed=True),
-        of(A, B, check_finite=False),
-        of(np.stack([A, A.T]), np.stack([B, B + 1]), lower=True, unit_diagonal=True),
+        sample_of(A, B),
+        sample_of(A, B[:, 0], transposed=True, lower=True),
+        sample_of(A.astype(FLOAT32), B.astype(FLOAT32), unit_diagonal=True),
+        sample_of(A + 0.5j, B, transposed=True),
+        sample_of(A, B, check_finite=False),
+        sample_of(np.stack([A, A.T]), np.stack([B, B + 1]), lower=True, unit_diagonal=True),
     ],
     # rough: accurate to the tolerance of the solver only
     "odeint": exempt(
-        [rough(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
+        [nonsmooth(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
         transposition="its forward mode calls the operation itself",
         named_rows="its body is typed",
     ),
     # rough: accurate to the tolerance of the solver only
     "scipy_solve": exempt(
         [
-            rough(
+            nonsmooth(
                 np.float64(2.0),
                 function="optimize.brentq",
                 arguments=("tuple", ("tuple", ("function", 0), 0, 3), ("dict",)),
@@ -107,7 +115,7 @@ SAMPLES = {
     # integer results: a derivative is an error by name
     "scipy_call": exempt(
         [
-            of(
+            sample_of(
                 np.array([0.5, 2.0, 0.25, 1.5, 1.0]),
                 function="signal.argrelmax",
                 arguments=("tuple", ("tuple", Here()), ("dict", ("order", 1))),
@@ -118,8 +126,10 @@ SAMPLES = {
     ),
     "multivariate_normal_logpdf": exempt(
         [
-            rough(NUMBERS, np.array([0.5, 0.25, -1.0]), A @ A.T),  # differences are not symmetric
-            rough(NUMBERS[0], np.zeros(3), np.eye(3)),
+            nonsmooth(
+                NUMBERS, np.array([0.5, 0.25, -1.0]), A @ A.T
+            ),  # differences are not symmetric
+            nonsmooth(NUMBERS[0], np.zeros(3), np.eye(3)),
         ],
         program_difference="its derivative is along Hermitian matrices",
     ),

@@ -6,39 +6,48 @@ from typing import Any
 
 import numpy as np
 
-from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, exempt, of, rough
+from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, exempt, nonsmooth, sample_of
 
 
 def at(*numbers: float, integer: int | None = 1) -> list[Sample]:
     """Samples of a function of one real array, smooth at these numbers."""
     row = np.array(numbers)
-    result = [of(row), of(row.astype(FLOAT32)[:1])]
-    return result if integer is None else [*result, of(integer)]
+    result = [sample_of(row), sample_of(row.astype(FLOAT32)[:1])]
+    return result if integer is None else [*result, sample_of(integer)]
 
 
 def also_complex(*numbers: float) -> list[Sample]:
     """The same for a function that takes complex arrays too."""
-    return [*at(*numbers), of(np.array(numbers) + 0.25j)]
+    return [*at(*numbers), sample_of(np.array(numbers) + 0.25j)]
 
 
 def pairs(x: Any, y: Any) -> list[Sample]:
     """Samples of a function of two arrays of shape (2, 3), smooth at these."""
     x, y = np.array(x), np.array(y)
-    return [of(x, y[0]), of(float(x[0, 0]), y), of(x[:, :1].astype(FLOAT32), y[0].astype(FLOAT32))]
+    return [
+        sample_of(x, y[0]),
+        sample_of(float(x[0, 0]), y),
+        sample_of(x[:, :1].astype(FLOAT32), y[0].astype(FLOAT32)),
+    ]
 
 
 def orders(x: Any) -> list[Sample]:
     """Samples of a function of an order and an array."""
     x = np.array(x)
     low = x.astype(FLOAT32)
-    return [of(np.int64(1), x), of(np.int8(2), low), of(np.array([2, 3, 0]), x), of(2, float(x[1]))]
+    return [
+        sample_of(np.int64(1), x),
+        sample_of(np.int8(2), low),
+        sample_of(np.array([2, 3, 0]), x),
+        sample_of(2, float(x[1])),
+    ]
 
 
 POSITIVE = [[0.5, 1.25, 2.0], [1.5, 0.75, 3.625]]
 OTHERS = [[1.1, 0.43, 2.7], [0.93, 1.3, 0.8]]
 WITHIN = [[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]]
-AT_ZERO = [rough(np.zeros(2), np.zeros(2))]
-OF_ORDER = [of(np.int64(3), np.array([0.5, 1.25])), of(3, 0.5)]
+AT_ZERO = [nonsmooth(np.zeros(2), np.zeros(2))]
+OF_ORDER = [sample_of(np.int64(3), np.array([0.5, 1.25])), sample_of(3, 0.5)]
 ROUNDED = "SciPy's complex form rounds a tiny imaginary part"
 
 ONE = {
@@ -46,7 +55,7 @@ ONE = {
     "logit": at(0.5, 0.2, integer=None),
     "exprel": at(0.5, -1.5, 0.03),
     **dict.fromkeys(("erf", "erfc", "erfcx", "erfi", "dawsn"), also_complex(0.5, -1.25)),
-    "wofz": [of(np.array([0.5 + 0.25j, -1.0 + 1j])), of(0.5 + 1j)],
+    "wofz": [sample_of(np.array([0.5 + 0.25j, -1.0 + 1j])), sample_of(0.5 + 1j)],
     **dict.fromkeys(("ndtr", "log_ndtr"), also_complex(0.5, -1.25)),
     "erfinv": at(0.5, -0.75, integer=None),
     "erfcinv": at(0.5, 1.75, integer=None),
@@ -56,11 +65,13 @@ ONE = {
     **dict.fromkeys(("gamma", "rgamma"), exempt(at(0.5, 2.25, -1.5), complex_step=ROUNDED)),
     "gammaln": at(0.5, 2.25, -1.5),
     "loggamma": at(0.5, 2.25),
-    "gammasgn": [*at(0.5, -1.5), of(EMPTY), of(0.5)],
+    "gammasgn": [*at(0.5, -1.5), sample_of(EMPTY), sample_of(0.5)],
     "riemann_zeta": exempt(
-        [of(np.array([2, 3])), of(2)], named_rows="its derivative has no closed form"
+        [sample_of(np.array([2, 3])), sample_of(2)], named_rows="its derivative has no closed form"
     ),
-    "zetac": exempt([of(np.array([2, 3])), of(2)], named_rows="its derivative has no closed form"),
+    "zetac": exempt(
+        [sample_of(np.array([2, 3])), sample_of(2)], named_rows="its derivative has no closed form"
+    ),
     "entr": at(0.5, 2.25),
     "expi": exempt(also_complex(0.5, 1.25), complex_step=ROUNDED),
     "exp1": also_complex(0.5, 1.25),
@@ -86,22 +97,26 @@ TWO = {
     **dict.fromkeys(("jv", "yv", "ive"), exempt(orders([0.5, 1.25, 7.0]), complex_step=ROUNDED)),
     **dict.fromkeys(("iv", "kv", "kve"), orders([0.5, 1.25, 7.0])),
     **dict.fromkeys(("yn", "kn", "expn"), OF_ORDER),
-    "zeta": [of(np.int64(2), np.array(POSITIVE)), of(3, 0.5)],
+    "zeta": [sample_of(np.int64(2), np.array(POSITIVE)), sample_of(3, 0.5)],
     "gamma_slope": exempt(
         [
-            rough(np.array(POSITIVE), np.array(OTHERS), order=1),
-            rough(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), order=1),
-            rough(np.array([2.0, 3e7]), np.array([1.0, 3.001e7]), order=1),
-            of(np.array([1, 2]), np.array([1, 3]), order=2),
+            nonsmooth(np.array(POSITIVE), np.array(OTHERS), order=1),
+            nonsmooth(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), order=1),
+            nonsmooth(np.array([2.0, 3e7]), np.array([1.0, 3.001e7]), order=1),
+            sample_of(np.array([1, 2]), np.array([1, 3]), order=2),
         ],
         program_difference="its draws by rejection jump",
         program_second_derivative="it is a derivative itself, and has only one",
     ),
 }
-BETAS = [of(2, np.array([3, 1]), np.array([0.5, 0.25])), of(2, 3, 0.25)]
+BETAS = [sample_of(2, np.array([3, 1]), np.array([0.5, 0.25])), sample_of(2, 3, 0.25)]
 SAMPLES = {
     **ONE,
     **TWO,
     **dict.fromkeys(("betainc", "betaincc", "betaincinv"), BETAS),
-    "polygamma": [of(np.array(POSITIVE), n=1), of(np.float32(2.5), n=2), of(np.int64(2), n=0)],
+    "polygamma": [
+        sample_of(np.array(POSITIVE), n=1),
+        sample_of(np.float32(2.5), n=2),
+        sample_of(np.int64(2), n=0),
+    ],
 }
