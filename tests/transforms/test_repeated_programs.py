@@ -130,7 +130,7 @@ def test_gradients_of_gradients_are_recorded_again():
 
 
 def test_few_plans_are_kept(monkeypatch):
-    monkeypatch.setattr(repeated_programs, "_ALL", 10)
+    monkeypatch.setattr(repeated_programs, "_MAX_BINDS_OF_ALL", 10)
     for k in [*range(6), *range(6)]:
         lt.grad(lambda x: (x * float(k)).sum())(X)  # noqa: B023  called at once
 

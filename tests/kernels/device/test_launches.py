@@ -81,7 +81,7 @@ def test_the_grid_has_a_thread_for_each_step(n, expected):
 
 
 def test_few_threads_take_several_steps(monkeypatch):
-    monkeypatch.setattr(launches, "_MAX_BLOCKS", 2)
+    monkeypatch.setattr(launches, "_MOST_BLOCKS", 2)
     x, y = np.arange(1500.0).reshape(30, 50)[:, ::-1], np.zeros((30, 50))
     launch(x, 3.0, y)
 

@@ -76,7 +76,7 @@ def several(x, s):
 def test_the_only_row_is_cut_into_parts(monkeypatch, n, warps):
     for name, value in (("_PART", 8), ("_LONG", 16), ("_FEW_PARTS", 2)):
         monkeypatch.setattr(row_calls, name, value)
-    monkeypatch.setattr(row_groups, "SHORT", 0)  # a row to be cut is longer
+    monkeypatch.setattr(row_groups, "MAX_SHORT_ROW", 0)  # a row to be cut is longer
     x, s = RNG.normal(size=(n,)), np.array(0.5)
     found = of_only_row(several, x, s, [(), (), (), (), (n,)])
 
