@@ -29,7 +29,7 @@ def everything_pays(monkeypatch):
     monkeypatch.setattr(clustering, "MIN_KERNEL_ELEMENTS", 0)
     monkeypatch.setattr(compiled, "_LONG_CHAIN", 0)
     monkeypatch.setattr(unrolled_clusters, "MIN_WORK", 0)
-    with changed_costs(least_elements=0, least_loop_calls=0):
+    with changed_costs(least_elements=0, least_loop_calls=0, compiles_functions=True):
         yield
 
 
