@@ -68,7 +68,6 @@ def power(x: Expression, y: Expression) -> Expression:
     exponent = select(y.is_below(limit), y, y.number(limit).with_sign_of(y))
     exponent = select(y.is_nan(), 1.0, exponent)
     result = _positive_power(base, exponent, is_finite)
-    result = select(is_ordinary, result, size)
     whole = exponent.let("rint", exponent) == exponent
     half = 0.5 * exponent
     is_odd = whole & (half.let("rint", half) != half)
@@ -78,7 +77,9 @@ def power(x: Expression, y: Expression) -> Expression:
     # base elsewhere. LLVM would compute the quotient of a selection for all x, with an error
     above = select(is_wrong, x.number(0.0), select(inverted, 1.0, base))
     quotient = above / select(is_wrong, base - size, select(inverted, size, base))
-    result = select(inverted, 1.0, result) * quotient
+    # the choice of the factor 1 is not the last one: with AVX-512, LLVM would choose between the
+    # quotient and the product, which is computed for all x, with an error for inf * 0
+    result = select(is_ordinary, result, select(inverted, 1.0, size)) * quotient
     result = select(is_odd & x.is_negative(), -result, result)
     result = select(x.is_nan(), x, select(y.is_nan(), y, result))
     return select((y == 0.0) | (x == 1.0), 1.0, result)
