@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -42,6 +43,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # tests import each other an
 settings.register_profile("letir", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
+if settings().derandomize:
+    # Hypothesis would also draw constants of letir's modules that are loaded: examples would depend
+    # on the tests before, and reading all modules takes seconds
+    with suppress(ImportError):  # of another version
+        from hypothesis.internal.conjecture import providers
+
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(wrapper=True)
