@@ -142,7 +142,7 @@ x = np.linspace(1, 2, 30_000)
 def make(n):
     f = lt.jit(lambda x: np.sin(x * n) / (n + np.exp(x)) * np.tanh(x), kernels="background")
     return f, f(x)
-made = [make(n) for n in range(8)]
+made = [make(n) for n in range(4)]
 """
 
 

@@ -316,12 +316,20 @@ def test_a_lack_of_memory_leaves_a_plan_usable(monkeypatch):
     assert_same(inverse(x), f(x))
 
 
-def test_sixteen_threads_call_functions_while_kernels_compile():
+@pytest.fixture
+def _work_for_threads():
+    """Calls of 65,536 elements are cut."""
+    with changed_costs(least_thread_work=1 << 18):
+        yield
+
+
+@pytest.mark.usefixtures("_work_for_threads")
+def test_sixteen_threads_call_functions_while_kernels_compile(chunks):
     """1,000 calls in each thread; every one of 50 functions has its own kernels."""
     lt.set_num_threads(2)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
-    small, large = np.linspace(1, 2, 9_000), np.linspace(1, 2, 600_000)
+    small, large = np.linspace(1, 2, 9_000), np.linspace(1, 2, 80_000)
     functions = [lt.jit(lambda x, n=n: (x * (n + 2) + 1) / (x + n)) for n in range(50)]
     expected = [[(x * (n + 2) + 1) / (x + n) for x in (small, large)] for n in range(50)]
     wrong, barrier = [], threading.Barrier(16)
@@ -345,6 +353,7 @@ def test_sixteen_threads_call_functions_while_kernels_compile():
 
     assert not any(thread.is_alive() for thread in everyone)
     assert [] == wrong
+    assert len(chunks) == 16 * 50
 
 
 def test_explain_shows_the_number_of_threads():
