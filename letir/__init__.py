@@ -343,7 +343,7 @@ _LATE_BOUND = {
         ),
         "text_of",
     ),
-    "tracing.numpy_protocols.text_readers": ("reading_stand_in", "text_reader"),
+    "tracing.numpy_protocols.text_readers": ("reading_stand_in", "refuse_texts", "text_reader"),
     "tracing.statistics_stand_ins": ("statistics_module",),
     "tracing.random_draws": (*("draw_watch", "generator_states", "generators_of", "record_draw"),),
     "tracing.checks.own_generators": ("keeps_generator",),

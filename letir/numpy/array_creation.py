@@ -270,6 +270,8 @@ def array(
     object = array_of_object(object)
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
+    if dtype is not None and trace is not None and "float_texts" in vars(trace):
+        LATE_BOUND["refuse_texts"](object, dtype)
     if trace is not None and not isinstance(object, Value) and not has_traced(object):
         result = np.array(unwrap_buffers(object), dtype, copy=copy, order=order, ndmin=ndmin)
         if not (isinstance(object, np.ndarray) and in_one_memory(result, object)):
@@ -386,8 +388,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
 
 def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
     """numpy.fromiter, also of traced values."""
-    items = list(iter)
-    if first_traced(items) is None and _unpaused_trace() is None:
+    if first_traced(items := list(iter)) is None and _unpaused_trace() is None:
         return np.fromiter(items, dtype, count)
     if count > len(items):
         raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
@@ -396,5 +397,4 @@ def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -
 
 def as_traced_constant(value: Any) -> Any:
     """A new array made by NumPy, as a buffer if a trace is active."""
-    trace = _unpaused_trace()
-    return value if trace is None else as_buffer(trace, value)
+    return value if (trace := _unpaused_trace()) is None else as_buffer(trace, value)

@@ -80,9 +80,10 @@ def _convert_traced(x: Value, kind: _NumberClass) -> Any:
 
 def _convert_by_method(x: Any, kind: _NumberClass) -> Any:
     """``float(x)`` or ``complex(x)`` of an object; its method may give a traced number."""
-    if type(x) is str:
-        number = LATE_BOUND["number_of_text"](x)
-        return kind.original(x) if number is x else _convert_traced(number, kind)
+    if type(x) in (str, bytes, bytearray):
+        text = x if type(x) is str else x.decode("latin-1")
+        number = LATE_BOUND["number_of_text"](text)
+        return kind.original(x) if number is text else _convert_traced(number, kind)
     names = [f"__{kind.original.__name__}__", "__float__"]
     method = next((getattr(type(x), name) for name in names if hasattr(type(x), name)), None)
     result = method(x) if type(method) is FunctionType else x

@@ -34,7 +34,7 @@ _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording
 _modules: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
-LOADED_LATE = {"csv", "json", "scipy", "statistics"}
+LOADED_LATE = {"csv", "decimal", "fractions", "json", "scipy", "statistics"}
 LOADED_LATE |= {"numpy.fft", "numpy.random", "numpy.testing"}
 # modules that are being imported during a recording -> whether all of their names are there
 LOADING: dict[str, bool] = {}

@@ -1,5 +1,5 @@
 """The stand-ins for modules that a program need not have loaded: ``numpy.random``, ``numpy.fft``,
-``numpy.testing``, ``statistics``, ``json`` and SciPy's.
+``numpy.testing``, ``statistics``, ``json``, ``csv``, ``decimal``, ``fractions`` and SciPy's.
 """
 
 import copyreg
@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
-from letir.tracing.numpy_protocols.text_readers import reading_stand_in
+from letir.tracing.numpy_protocols.text_readers import reading_class, reading_stand_in
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import add_methods, is_recording, whole_module
 
@@ -54,6 +54,12 @@ def _json_module(module: ModuleType) -> LibraryModule:
     return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json_stand_in))
 
 
+def _fractions_module(module: ModuleType) -> LibraryModule:
+    make = vars(module.Fraction)["__new__"]
+    add_methods([(module.Fraction, "__new__", make, reading_stand_in(make.__func__, 1))])
+    return LibraryModule(module, {})
+
+
 _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
     "numpy.random": _random_module,
     "numpy.fft": _fourier_module,
@@ -61,6 +67,8 @@ _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
     "statistics": lambda module: LATE_BOUND["statistics_module"](module),  # noqa: PLW0108  late
     "json": _json_module,
     "csv": lambda module: LibraryModule(module, {"reader": reading_stand_in}),
+    "decimal": lambda module: LibraryModule(module, {"Decimal": reading_class}),
+    "fractions": _fractions_module,
 }
 
 

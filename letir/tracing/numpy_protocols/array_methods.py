@@ -262,7 +262,10 @@ class CopyingMethod:
         return self._copy(array, *args) if is_users else self.original(array, *args)
 
     def _copy(self, array: np.ndarray, *args: Any, **kwargs: Any) -> Any:
-        if self.name == "astype":  # the warning of a cast would have this file as its place
+        if self.name == "astype":
+            if array.dtype.kind in "SUT":
+                LATE_BOUND["refuse_texts"](array, *args[:1] or kwargs.values())
+            # the warning of a cast would have this file as its place
             result = LATE_BOUND["call_at_user"](self.original, array, *args, **kwargs)
         else:
             result = self.original(array, *args, **kwargs)

@@ -19,7 +19,7 @@ from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import TraceError
+from letir.errors import TraceError, mark_unrecorded_code
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.operands import has_traced_slice
 from letir.tracing.refusals import no_length_error, note_refusal, with_hint
@@ -110,6 +110,15 @@ def _integer_ratio(x: Any) -> Any:
     """``x.as_integer_ratio()``, the ratio of integers that is equal to the number, with a guard."""
     if x.is_integer_scalar():
         return int(x), 1
+    if sys._getframe(1).f_globals.get("__name__") == "fractions":
+        raise note_refusal(
+            mark_unrecorded_code(
+                TraceError(
+                    f"a Fraction of a traced value would lose its derivative{at_user()}\n"
+                    "  compute with the value itself, or with Fraction(letir.concrete(x))"
+                )
+            )
+        )
     return x.known_number("as_integer_ratio()").as_integer_ratio()
 
 

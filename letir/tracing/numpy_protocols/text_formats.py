@@ -20,7 +20,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.errors import TraceError, mark_unrecorded_code
-from letir.tracing.numpy_protocols.text_readers import note_float_text
+from letir.tracing.numpy_protocols.text_readers import note_float_text, number_in_text
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.stand_ins import is_recording
@@ -139,9 +139,11 @@ def _note_text(x: Any, text: str) -> str:
 def number_of_text(text: str, read: Callable[[str], float] = float) -> Any:
     """The traced number whose text this object is, for ``float(str(x))``, else ``text`` itself.
 
+    A text of many digits is a number's wherever it stands, such as in a part of a longer text.
     ``text`` itself, too, if it has less digits: the number that it gives has the derivative 0.
     """
     _, x = _notes_of("texts").get(id(text), (None, None))
+    x = number_in_text(text) if x is None else x
     return x if x is not None and read(text) == x.concrete_value() else text
 
 

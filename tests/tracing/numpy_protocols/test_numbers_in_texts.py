@@ -4,7 +4,10 @@ import ast
 import csv
 import io
 import json
+import re
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from letir.testing import assert_same
 from tests.each_sample import in_one_test
 
 X = np.array([1.5, 2.5, 1.5])
+LONG = np.array([1 / 3, 2 / 7])
 
 
 @in_one_test
@@ -41,6 +45,55 @@ def test_a_rounded_string_and_equal_strings_from_elsewhere_are_constants():
         return float(f"{x[0]:.0f}") * x[2] + float("".join(["2", ".5"])) * (len(text) + x[2])
 
     assert_same(np.array([0, 0, 4.5]), lt.grad(f)(X))
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: float(str(x[0]).encode()) ** 2,
+        lambda x: float(bytearray(str(x[0]), "ascii")) ** 2,
+        lambda x: float(",".join(str(v) for v in x).split(",")[0]) ** 2,
+        lambda x: float(re.findall(r"\d\.\d+", f"a={x[0]!r}")[0]) ** 2,
+    ],
+)
+def test_a_text_of_many_digits_is_a_numbers_wherever_it_stands(f):
+    assert_same(2 * LONG * [1, 0], lt.grad(f)(LONG))
+    assert_same(f(LONG), lt.jit(f)(LONG))
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: float("-" + str(x[0])),
+        lambda x: float(f"{x[0]};{x[1]}".split(";")[1]),  # the text of two numbers
+        lambda x: float(Decimal(str(x[0])) * 2),
+        lambda x: float(Fraction(str(x[0])) * 2),
+        lambda x: float(Fraction(float(x[0])) * 2),
+        lambda x: np.array([str(x[0]), "1"]).astype(float).sum(),
+        lambda x: np.array([[str(x[0]).encode(), b"1"]], dtype=float).sum(),
+    ],
+)
+def test_parts_of_texts_fractions_and_arrays_of_texts_are_not_read(f):
+    x = np.array([1 / 3, 1 / 3])
+    for record in (lt.grad(f), lambda x: lt.trace(f, x)):
+        with pytest.raises(lt.TraceError, match=r"lose its derivative\n.*test_numbers_in_texts"):
+            record(x)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert_same(f(x), lt.jit(f)(x))
+
+
+def test_decimal_numbers_and_fractions_of_other_values_are_exact():
+    def f(x, n):
+        price = Decimal("1.10") * Decimal(n) + Decimal.from_float(0.5)
+        part = Fraction(n, 3) + Fraction("1/4")
+        assert isinstance(price, Decimal) and type(part) is Fraction
+        return x * float(price) * float(part), str(price)
+
+    assert_same(f(2.0, 3), lt.trace(f, 2.0, 3)(2.0, 3))
+    assert_same(f(2.0, 3), lt.jit(f)(2.0, 3))
+    assert f(1.0, 3)[0] == lt.grad(lambda x: f(x, 3)[0])(2.0)
 
 
 def assert_not_read(f, lost):
