@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.numpy.array_creation import as_traced_constant
+from letir.numpy.array_creation import as_traced_constant, asarray
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
@@ -97,6 +97,8 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
     if not extrapolate:
         outside = ((x < starts[0]) | (x > last)).reshape((*x.shape, *extra))
         result = np.where(outside, np.nan, result)
+    if not result.shape:
+        return asarray(result)  # SciPy returns an array, not a scalar
     axis, n = self.axis, x.ndim
     order = [*range(n, n + axis), *range(n), *range(n + axis, result.ndim)]
     return result.transpose(order) if axis else result

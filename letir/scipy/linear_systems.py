@@ -200,7 +200,11 @@ def norm(
         wide_norm = np.linalg.norm(wide * unit) / unit
         rounded = wide_norm.astype(a.real.dtype).astype(np.float64)
         return PRIMITIVES["weaken"](rounded)  # SciPy returns a Python float
-    return np.linalg.norm(a, ord, axis, keepdims)
+    result = np.linalg.norm(a, ord, axis, keepdims)
+    is_float = a.dtype.char in "fdFD" and a.ndim == 2 and axis is None and not keepdims
+    if is_float and ord in (1, np.inf) and a.flags.c_contiguous != a.flags.f_contiguous:
+        return PRIMITIVES["weaken"](result.astype(np.float64))  # by LAPACK: a Python float
+    return result
 
 
 @drop_in("linalg")

@@ -46,6 +46,18 @@ def test_values_at_traced_points(name):
     check_grads(AT_POINTS[name], (X,), order=1)
 
 
+@in_one_test
+@pytest.mark.parametrize("name", AT_POINTS)
+def test_the_value_at_a_number_is_an_array_without_axes(name):
+    def f(x):
+        return AT_POINTS[name](x)
+
+    for x in (1.1, np.float64(1.1), np.array(1.1)):
+        for result in (lt.trace(f, x)(x), lt.jit(f)(x)):
+            assert type(f(x)) is type(result) is np.ndarray
+            assert f(x).shape == result.shape
+
+
 OF_VALUES = {
     "linear": lambda y: interpolate.interp1d(KNOTS, y)(X),
     "nearest": lambda y: interpolate.interp1d(KNOTS, y, kind="nearest")(X),

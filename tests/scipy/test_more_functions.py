@@ -207,6 +207,25 @@ def test_norms_of_vectors_are_those_of_blas(dtype, numbers):
     assert_same(lt.trace(linalg.norm, x)(x), linalg.norm(x))
 
 
+@in_one_test
+@pytest.mark.parametrize("order", [1, np.inf, None, 2, -1])
+@pytest.mark.parametrize(
+    "a",
+    [
+        *(np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3))),
+        *(np.arange(16.0).reshape(4, 4)[::2, ::2], np.ones((1, 3)), np.ones((2, 2), "float32")),
+        *(np.ones((2, 2), int), np.ones((2, 2)) + 1j),
+    ],
+)
+def test_norms_of_matrices_have_the_class_that_scipy_gives(a, order):
+    def f(a):
+        return linalg.norm(a, order)
+
+    for result in (lt.trace(f, a)(a), lt.jit(f)(a)):
+        assert type(f(a)) is type(result)
+        np.testing.assert_allclose(result, f(a), rtol=1e-6)
+
+
 def test_norms_of_half_precision_are_those_of_numpy():
     x = np.array([1.0, 2.0], "float16")
 
