@@ -32,7 +32,6 @@ from letir.numpy.array_creation import asfortranarray as asfortranarray
 from letir.numpy.array_creation import empty as empty
 from letir.numpy.array_creation import empty_like as empty_like
 from letir.numpy.array_creation import eye as eye
-from letir.numpy.array_creation import fromiter as fromiter
 from letir.numpy.array_creation import full as full
 from letir.numpy.array_creation import full_like as full_like
 from letir.numpy.array_creation import identity as identity
@@ -42,6 +41,7 @@ from letir.numpy.array_creation import require as require
 from letir.numpy.array_creation import zeros as zeros
 from letir.numpy.array_creation import zeros_like as zeros_like
 from letir.numpy.array_iterators import broadcast as broadcast
+from letir.numpy.array_iterators import fromiter as fromiter
 from letir.numpy.array_iterators import nditer as nditer
 from letir.numpy.index_tricks import c_ as c_
 from letir.numpy.index_tricks import r_ as r_

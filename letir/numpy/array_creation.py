@@ -4,7 +4,7 @@ Inside a trace they return arrays into which traced values can be written; outsi
 """
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -263,11 +263,14 @@ def array(
     order: Any = "K",
     subok: bool = False,
     ndmin: int = 0,
+    ndmax: int = 0,
     like: Any = None,
 ) -> Any:
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = _unpaused_trace()
     object = array_of_object(object)
+    if ndmax:
+        _refuse_deeper(object, dtype, ndmin, ndmax)
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
     if dtype is not None and trace is not None and "float_texts" in vars(trace):
@@ -294,6 +297,12 @@ def array(
     for _ in range(result.ndim, ndmin):  # in front, as NumPy adds axes
         result = result[None]
     return result
+
+
+def _refuse_deeper(object: Any, dtype: Any, ndmin: int, ndmax: int) -> None:
+    """Raise NumPy's error if a list is nested more deeply than ``ndmax``."""
+    depth = 0 if isinstance(object, Value | np.ndarray) else np.ndim(stack_traced(object))
+    np.array(np.zeros((1,) * depth).tolist(), ndmin=ndmin, ndmax=ndmax)  # type: ignore[call-overload]  # since 2.4
 
 
 def asarray(
@@ -384,15 +393,6 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     if result.dtype.kind in "fc" and not np.isfinite(result).all():
         raise ValueError("array must not contain infs or NaNs")
     return result
-
-
-def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
-    """numpy.fromiter, also of traced values."""
-    if first_traced(items := list(iter)) is None and _unpaused_trace() is None:
-        return np.fromiter(items, dtype, count)
-    if count > len(items):
-        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
-    return array(items if count < 0 else items[:count], dtype)
 
 
 def as_traced_constant(value: Any) -> Any:

@@ -1,16 +1,17 @@
-"""``nditer`` and ``broadcast`` of traced arrays, element by element in C order."""
+"""``nditer``, ``broadcast`` and ``fromiter`` of traced arrays, element by element in C order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import TraceError, mark_unrecorded_code
-from letir.numpy.array_creation import as_traced_constant
-from letir.tracing.operands import traced_or_array
+from letir.numpy.array_creation import array, as_traced_constant
+from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import ACTIVE, Trace
 
 _FLAGS = frozenset(
     ["multi_index", "c_index", "f_index", "refs_ok", "zerosize_ok", "copy_if_overlap"]
@@ -152,3 +153,12 @@ def nditer(op: Any, *args: Any, **options: Any) -> Any:
 def broadcast(*arrays: Any) -> Any:
     """numpy.broadcast, of traced arrays too."""
     return (Broadcast if _is_any_traced(arrays) else np.broadcast)(*arrays)
+
+
+def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
+    """numpy.fromiter, also of traced values."""
+    if first_traced(items := list(iter)) is None and not isinstance(ACTIVE.get(), Trace):
+        return np.fromiter(items, dtype, count)
+    if count > len(items):
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
+    return array(items if count < 0 else items[:count], dtype)

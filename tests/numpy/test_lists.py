@@ -68,3 +68,17 @@ def test_a_list_is_refused_or_the_result_is_right(name):
         for namespace in (np, lnp):
             with contextlib.suppress(LetirError, TypeError, ValueError, IndexError):
                 check(called(namespace, name), name, first, second)
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="NumPy has no ndmax")
+def test_ndmax_bounds_the_depth_of_lists():
+    def f(x):
+        rows = [list(x), list(2 * x)]
+        return np.array(rows, ndmax=2), np.array(x, ndmax=1), np.array([1.0, 2.0], ndmax=1) * x[:2]
+
+    x = np.arange(3.0)
+    assert_same(f(x), lt.trace(f, x)(x))
+    assert_same(f(x), lt.jit(f)(x))
+    for deep in (lambda x: np.array([x, x], ndmax=1), lambda x: np.array([[[1.0]]], ndmax=2) * x):
+        with pytest.raises(ValueError, match="maximum number of dimension"):
+            lt.trace(deep, x)
