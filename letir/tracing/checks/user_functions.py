@@ -115,6 +115,7 @@ _OF_A_CLASS = r"\b(?:Tracer|Buffer|RecordedObject)\b"
 _OF_A_CLASS += r"|^No matching signature found$|^can't unbox array from PyObject"  # Cython, Numba
 _OF_ARRAY_METHOD = "object __array__ method not producing an array"  # but a traced value
 _OF_DATES = "Could not convert object to NumPy"
+_OF_SEEDS = "SeedSequence expects int"  # in a library's code
 _OF_AN_OPERATOR = ("unsupported operand", "'<", "'>", "bad operand")
 _HINTS = {  # a part of Python's error about an array -> the remedy
     "object is not callable": "an array is not a function: its elements are x[i]",
@@ -130,6 +131,8 @@ def refuse_c_function(error: BaseException) -> None:
         text = "the method __array__ of an object gave it one"
     elif text.startswith(_OF_DATES) and type(error) is ValueError:
         text = f"{text}, a date or a time"
+    elif text.startswith(_OF_SEEDS) and _has_traced_locals(error):
+        text = f"{text}, a traced seed: pass it by static_argnames"
     elif not is_about_class or text.startswith(_OF_AN_OPERATOR):
         return
     if (hint := next((_HINTS[part] for part in _HINTS if part in text), None)) is not None:
@@ -143,6 +146,17 @@ def refuse_c_function(error: BaseException) -> None:
             "letir.opaque(function, aval)(x)"
         )
     ) from None
+
+
+def _has_traced_locals(error: BaseException) -> bool:
+    """Whether a traced value is in a variable of the Python function that raised an error."""
+    link, values = error.__traceback__, list[Any]()
+    while link is not None:
+        if link.tb_frame.f_code.co_filename.endswith(".py"):  # not Cython's
+            values = list(link.tb_frame.f_locals.values())
+        link = link.tb_next
+    inner = [x for value in values if isinstance(value, dict) for x in value.values()]
+    return any(issubclass(type(value), Value) for value in [*values, *inner])
 
 
 def call_plainly(f: Callable, args: tuple, kwargs: dict) -> Any:

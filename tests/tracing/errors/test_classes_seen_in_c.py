@@ -52,3 +52,21 @@ def test_texts_among_the_arguments_are_not_blamed():
     fast = lt.jit(with_an_option)
 
     assert_same(with_an_option(X, 2.0, "subclass"), fast(X, 2.0, "subclass"))
+
+
+def test_a_traced_seed_in_a_librarys_code_is_refused_by_name():
+    stats = pytest.importorskip("scipy.stats")
+
+    def difference(a, b):
+        return a.mean() - b.mean()
+
+    def p_value(x, seed):
+        return stats.permutation_test((x, x + 1), difference, rng=seed, n_resamples=20).pvalue
+
+    x = np.arange(3.0)
+    with pytest.raises(lt.TraceError, match=r"seed: pass it by static_argnames\n.*in_c.py"):
+        lt.trace(p_value, x, 1)
+    with pytest.raises(TypeError, match="SeedSequence expects int"):
+        lt.trace(lambda x: x * np.random.default_rng("seed").normal(), x)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert p_value(x, 1) == lt.jit(p_value)(x, 1)
