@@ -301,6 +301,9 @@ _LATE_BOUND = {
         *("list_taking_function", "recorded_function"),
     ),
     "tracing.numpy_protocols.boolean_identity": ("known_boolean",),
+    "tracing.checks.object_arguments": (
+        *("flatten_objects", "objects_flattened", "refuse_objects"),
+    ),
     "tracing.class_stand_ins": ("class_read", "class_stand_in"),
     "tracing.container_sites": (
         *("learn_held_functions", "note_held_function", "start_held_stand_ins"),

@@ -102,6 +102,14 @@ def with_texts(tree: Any) -> Any:
     return optree.tree_map(marked, tree, namespace=NAMESPACE)
 
 
+def texts_in_structure(leaves: list, spec: optree.PyTreeSpec) -> tuple[list, optree.PyTreeSpec]:
+    """The leaves that are not strings, and the structure with ``Text`` for the strings."""
+    parts = [Text(leaf) if type(leaf) is str else LEAF for leaf in leaves]
+    specs = iter([flatten(part)[1] for part in parts])
+    others = [leaf for leaf in leaves if type(leaf) is not str]
+    return others, spec.transform(None, lambda _: next(specs))
+
+
 def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
@@ -250,8 +258,10 @@ class Tree:
     def from_pytree(cls, tree: Any) -> "Tree":
         """The tree whose leaves are ``LEAF`` and ``Static``; strings are not leaves."""
         leaves, spec = flatten(tree)
+        if not {Leaf, Static, str}.issuperset(map(type, leaves)):
+            leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec)
         if str in map(type, leaves):
-            leaves, spec = flatten(with_texts(tree))
+            leaves, spec = texts_in_structure(leaves, spec)
         return cls(
             spec, tuple([(i, leaf) for i, leaf in enumerate(leaves) if type(leaf) is Static])
         )
@@ -286,8 +296,8 @@ class Tree:
                 return result
         except ValueError:
             pass
-        # a tree from a file has other classes of the same names
-        leaves, spec = flatten(tree)
+        # a tree from a file has other classes of the same names, objects have nodes of their own
+        leaves, spec = LATE_BOUND["flatten_objects"](tree)
         if (
             Tree(spec, self.statics if spec.num_leaves == self.spec.num_leaves else ()).text
             != self.text

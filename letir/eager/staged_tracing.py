@@ -24,9 +24,10 @@ from letir.eager.hooks import Handle, PassHook, add_hook
 from letir.eager.recorder import RECORDER
 from letir.eager.variable import Variable
 from letir.errors import TraceError
+from letir.eval.arguments import mark_static
 from letir.eval.evaluator import run_forward
 from letir.ops.elementwise.casting import barrier
-from letir.tracing.entry import mark_static, record
+from letir.tracing.entry import record
 from letir.tracing.trace_state import LAZY
 
 # (stage, position): a result of the first stage, or the gradient of the parameter at this position

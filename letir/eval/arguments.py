@@ -252,6 +252,19 @@ class TypedLeaf:
     value: object
 
 
+def mark_static(
+    f: Callable[..., Any],
+    args: tuple,
+    kwargs: dict,
+    argnums: int | Sequence[int],
+    argnames: str | Sequence[str],
+) -> tuple[tuple, dict]:
+    """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
+    if argnums == () == argnames:
+        return args, kwargs
+    return LATE_BOUND["with_static"](f, args, kwargs, argnums, argnames)
+
+
 # classes of most arguments, none of them static
 NEVER_STATIC = frozenset([np.ndarray, int, float, complex, np.float64, np.float32, np.int64])
 # exactly bool: np.bool_ is an array for NumPy, and becomes a parameter

@@ -3,11 +3,9 @@
 Calls with a wrong number of arguments are refused here, before anything runs.
 """
 
-import abc
 import inspect
-import sys
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -15,12 +13,10 @@ from attrs import frozen
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arguments import is_static, leaf_names, positional_names
+from letir.eval.arguments import is_static, leaf_names, mark_static, positional_names
 from letir.eval.array_modules import type_of
-from letir.tracing.callers import is_user_module
-from letir.tracing.entry import mark_static
+from letir.tracing.callers import is_users_class
 
-_ABSTRACT = (abc.ABC, Generic)  # bases without state of their own
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -135,18 +131,12 @@ def is_users_object(args: tuple) -> bool:
     classes = type(args[0]).__mro__[:-1] if args else ()
     if not classes or not hasattr(args[0], "__dict__") or is_tensor(args[0]):
         return False
-    return all(map(_is_users_class, classes))
+    return all(map(is_users_class, classes))
 
 
 def is_tensor(value: Any) -> bool:
     """Whether ``value`` is an array of another package, which NumPy can view."""
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
-
-
-def _is_users_class(kind: type) -> bool:
-    """Whether a class was made by a class statement in a user's module, or only names methods."""
-    space = getattr(sys.modules.get(kind.__module__), "__dict__", {})
-    return kind in _ABSTRACT or (bool(space) and is_user_module(space))
+    return hasattr(type(value), "__dlpack__") and not isinstance(value, np.ndarray)
 
 
 def is_method_of(executor: Any, args: tuple) -> bool:

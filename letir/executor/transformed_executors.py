@@ -14,9 +14,9 @@ from attrs import evolve
 
 from letir.ast import LATE_BOUND, load_module, object_by_name
 from letir.ast.terms import Lambda
+from letir.eval.arguments import mark_static
 from letir.executor.calls import executor_name
 from letir.executor.executor import Executor
-from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
 _MAX_TRANSFORMS = 64  # transforms per executor: new functions among their options would accumulate

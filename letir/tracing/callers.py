@@ -10,9 +10,10 @@ import itertools
 import os
 import re
 import sys
+from abc import ABC
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Generic, Protocol
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
@@ -164,6 +165,11 @@ def is_class_of_user(kind: type) -> bool:
     """Whether a class is defined in a user's module."""
     module = sys.modules.get(kind.__module__)
     return module is not None and is_user_module(vars(module))
+
+
+def is_users_class(kind: type) -> bool:
+    """Whether a class is defined in a user's module, or only names methods."""
+    return kind in (ABC, Generic, Protocol) or is_class_of_user(kind)
 
 
 def _is_users(name: str | None, file: str | None) -> bool:

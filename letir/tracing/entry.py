@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND, F, entry_point, with_progress_bar
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
-from letir.ast.pytrees import Tree, flatten, with_texts
+from letir.ast.pytrees import Tree, flatten, texts_in_structure
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError, mark_unrecorded_code
@@ -22,6 +22,7 @@ from letir.eval.arguments import (
     NEVER_STATIC,
     TypedLeaf,
     is_static,
+    mark_static,
     names_and_tree,
     positional_names,
     split_static_leaves,
@@ -57,6 +58,7 @@ from letir.tracing.tracer import Tracer
 
 WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
 IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
+_NO_OBJECTS = NEVER_STATIC | {Tracer, TypedLeaf, ShapeDtype, bool, str, FunctionType}
 _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
 
 
@@ -123,7 +125,7 @@ def trace(
     mode = ABSTRACT if abstract else EAGER
     fn = record(f, marked_args, marked_kwargs, mode, WRITE_BACK, intercept=intercept).fn
     if check:
-        leaves, spec = flatten((marked_args, marked_kwargs))
+        leaves, spec = LATE_BOUND["flatten_objects"]((marked_args, marked_kwargs))
 
         def again(new: list) -> Lambda:
             call = unflatten_arguments(spec, new)
@@ -157,6 +159,8 @@ def record(
     """
     restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))
+    if not _NO_OBJECTS.issuperset(map(type, leaves)):
+        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec)
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
     if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):
@@ -262,19 +266,6 @@ class _recording_functions(TemporaryChange):
 _CONTAINERS = frozenset([list, tuple, dict])
 
 
-def mark_static(
-    f: Callable[..., Any],
-    args: tuple,
-    kwargs: dict,
-    argnums: int | Sequence[int],
-    argnames: str | Sequence[str],
-) -> tuple[tuple, dict]:
-    """The arguments with the static ones wrapped. Raises TraceError for a missing one."""
-    if argnums == () == argnames:
-        return args, kwargs
-    return LATE_BOUND["with_static"](f, args, kwargs, argnums, argnames)
-
-
 class trace_for(TemporaryChange):
     """A context with (trace, traced values): a new trace with parameters for ``inputs``.
 
@@ -364,9 +355,11 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
         args: list[Any] = [_result_arg(new, result)]
     else:
         leaves, spec = flatten(result)
+        if new.draws != LIFT_STATES and not _NO_OBJECTS.issuperset(map(type, leaves)):
+            leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, Tracer)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string has no argument: it is part of the tree
-            leaves, spec = flatten(with_texts(result))
+            leaves, spec = texts_in_structure(leaves, spec)
             args = [arg for arg in args if arg is not None]
         row: Any = tuple(leaves)
         # a tuple of one result needs its tree, because (y,) is not y

@@ -15,7 +15,7 @@ from attrs import frozen
 from letir import passes
 from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
+from letir.ast.pytrees import LEAF, Leaf, Tree
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, flat_arguments
@@ -110,7 +110,7 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
         return [argnums % count], tree_of_results(1)  # each argument an array
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
     chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
-    leaves, spec = flatten(chosen)
+    leaves, spec = LATE_BOUND["flatten_objects"](chosen)
     return [leaf.place for leaf in leaves], Tree(spec)
 
 

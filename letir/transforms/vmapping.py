@@ -10,7 +10,7 @@ import optree
 from attrs import frozen
 
 from letir.ad.gradient_program import Gradient
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten, with_texts
@@ -18,11 +18,11 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
-from letir.eval.arguments import is_static, leaf_names, unmark_arguments
+from letir.eval.arguments import is_static, leaf_names, mark_static, unmark_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
-from letir.tracing.entry import DISCARD_WRITES, Recording, mark_static, record
+from letir.tracing.entry import DISCARD_WRITES, Recording, record
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batch_program
 from letir.transforms.jitted_functions import shared_with_executors
@@ -71,6 +71,7 @@ def vmap(
     @functools.wraps(f)
     def mapped(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))
+        LATE_BOUND["refuse_objects"](leaves)
         mapping = _Mapping.from_leaves(
             leaves, _argument_axes(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )

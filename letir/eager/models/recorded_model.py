@@ -20,9 +20,10 @@ from letir.eager.models.attributes import (
     put_part,
 )
 from letir.errors import DTypeError, GuardError, TraceError
+from letir.eval.arguments import mark_static
 from letir.eval.array_modules import type_of
 from letir.passes.dead_code_elimination import dead_code
-from letir.tracing.entry import WRITE_BACK, mark_static, record
+from letir.tracing.entry import WRITE_BACK, record
 from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer

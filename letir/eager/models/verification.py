@@ -14,9 +14,10 @@ from letir.ast.terms import Lambda
 from letir.eager.models.recorded_model import RecordedModel
 from letir.eager.variable import Variable
 from letir.errors import LetirError, TraceError
+from letir.eval.arguments import mark_static
 from letir.eval.array_modules import type_of
 from letir.source.side_by_side.comparison import diff
-from letir.tracing.entry import mark_static, record
+from letir.tracing.entry import record
 from letir.tracing.trace_state import EAGER
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.process_state import float_errors
-from letir.ast.pytrees import flatten
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
+from letir.tracing.checks.object_arguments import flatten_objects
 
 _MAX_LEAVES = 16  # leaves that are perturbed one by one
 _MAX_LINES = 24  # lines of the two programs in a message
@@ -50,14 +50,14 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     They differ if the function uses something that a recording cannot see: ``x is y``, ``str(x)``.
     """
-    leaves, spec = flatten((args, kwargs))
+    leaves, spec = flatten_objects((args, kwargs))
     if any(isinstance(leaf, ShapeDtype) for leaf in leaves):
         return
 
     def results_of(call: Callable) -> list:
         # on copies: both may write into their arguments, or draw from generators
         own_args, own_kwargs = spec.unflatten(map(_copy_leaf, leaves))
-        return flatten(call(*own_args, **own_kwargs))[0]
+        return flatten_objects(call(*own_args, **own_kwargs))[0]
 
     expected, results = results_of(f), results_of(fn)
     alike = len(expected) == len(results) and all(map(_results_agree, expected, results))

@@ -1,0 +1,174 @@
+"""Objects of users' classes among the arguments and results of ``trace``, as nested values.
+
+An object is a node of a pytree whose children are its attributes, and its items if it is a dict. A
+recorded function gets new objects of the same classes, whose attributes are traced; a program that
+returns an object makes a new one. optree knows classes, not objects, so each user's class gets a
+node class: ``flatten`` of other callers still sees the object as a leaf.
+"""
+
+import contextlib
+import copyreg
+import functools
+from collections.abc import Callable, Iterator
+from types import FunctionType, MethodType
+from typing import Any
+
+import optree
+
+from letir.ast import LATE_BOUND
+from letir.ast.pytrees import NAMESPACE, flatten
+from letir.eval.arguments import is_static
+from letir.eval.array_modules import type_of
+from letir.tracing.callers import is_users_class
+
+_class_of: Callable[[Any], Any] = type  # a key of caches, for mypy
+
+
+class _NodeClass(type):
+    """The metaclass of the nodes that stand for objects of one class, ``original``."""
+
+    original: type
+
+
+@functools.cache
+def _node_class(kind: Any) -> Any:
+    """The class of nodes that stand for objects of class ``kind``; it has the same name."""
+    names: dict[str, Any] = {"original": kind, "__slots__": ("instance",)}
+    names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    result = _NodeClass(kind.__name__, (), names)
+
+    def children(node):
+        instance = node.instance
+        items = dict(dict.items(instance)) if isinstance(instance, dict) else {}
+        attributes = _own_attributes(instance)
+        keys, names = tuple(items), tuple(attributes)
+        return [*items.values(), *attributes.values()], (keys, names), (*keys, *names)
+
+    def rebuild(keys_and_names, values):
+        keys, names = keys_and_names
+        values = list(values)
+        instance = (dict if issubclass(kind, dict) else object).__new__(kind)
+        if keys:
+            dict.update(instance, zip(keys, values[: len(keys)], strict=True))
+        for name, value in zip(names, values[len(keys) :], strict=True):
+            object.__setattr__(instance, name, value)  # a frozen class refuses setattr
+        return instance
+
+    register: Any = optree.register_pytree_node
+    register(result, children, rebuild, namespace=NAMESPACE)
+    return result
+
+
+_pickled: Any = lambda cls: (_node_class, (cls.original,))  # noqa: E731
+copyreg.pickle(_NodeClass, _pickled)
+
+
+def _own_attributes(instance: Any) -> dict[str, Any]:
+    """The attributes of an object itself, not of its class: those in slots, then the others."""
+    slots = [
+        name
+        for cls in type(instance).__mro__
+        for name in vars(cls).get("__slots__", ())
+        if name not in ("__dict__", "__weakref__")
+    ]
+    in_slots = {name: getattr(instance, name) for name in slots if hasattr(instance, name)}
+    return in_slots | getattr(instance, "__dict__", {})
+
+
+@functools.lru_cache(256)
+def _is_of_objects(kind: Any) -> bool:
+    """Whether all of the state of an object of this class is in attributes."""
+    slots = [name for cls in kind.__mro__ for name in vars(cls).get("__slots__", ())]
+    is_private = any(name.startswith("__") and not name.endswith("__") for name in slots)
+    is_one = any(type(vars(cls).get("__slots__")) is str for cls in kind.__mro__)
+    if is_private or is_one or hasattr(kind, "__del__") or hasattr(kind, "__dlpack__"):
+        return False
+    classes = [cls for cls in kind.__mro__[:-1] if cls is not dict]
+    return bool(classes) and all(map(is_users_class, classes))
+
+
+def flatten_objects(tree: Any) -> tuple[list, optree.PyTreeSpec]:
+    """The leaves of ``tree``, those of the objects in it included, and its structure.
+
+    An object that is there twice stays a leaf, because two copies of it would not change together,
+    and so does one with a function that uses the object itself.
+    """
+    return objects_flattened(*flatten(tree))
+
+
+def objects_flattened(
+    leaves: list, spec: optree.PyTreeSpec, part: type | None = None
+) -> tuple[list, optree.PyTreeSpec]:
+    """``flatten_objects`` of the tree with these leaves.
+
+    With ``part``: objects without a leaf of this class stay leaves, too.
+    """
+    return _flatten_new(leaves, spec, set(), part)
+
+
+def _flatten_new(
+    leaves: list, spec: optree.PyTreeSpec, seen: set[int], part: type | None
+) -> tuple[list, optree.PyTreeSpec]:
+    """``objects_flattened`` without the objects with ids in ``seen``, to which it adds some."""
+    if not any(_is_object(leaf) for leaf in leaves):
+        return leaves, spec
+    flat = [_flat_object(leaf, seen, part) for leaf in leaves]
+    specs = iter([of_leaf for _, of_leaf in flat])
+    whole = spec.transform(None, lambda _: next(specs))
+    return [leaf for of_leaf, _ in flat for leaf in of_leaf], whole
+
+
+def has_objects(tree: Any) -> bool:
+    """Whether objects of users' classes are among the leaves of ``tree``."""
+    return any(map(_is_object, flatten(tree)[0]))
+
+
+def refuse_objects(leaves: list) -> None:
+    """Raise DTypeError if one of the leaves is an object of a user's class."""
+    for leaf in filter(_is_object, leaves):
+        type_of(leaf)
+
+
+def _is_object(leaf: Any) -> bool:
+    if issubclass(type(leaf), dict) and not all(type(k) is str and k.isidentifier() for k in leaf):
+        return False  # the text of a program has the keys as names
+    return _is_of_objects(_class_of(leaf)) and not is_static(leaf)
+
+
+def _flat_object(leaf: Any, seen: set[int], part: type | None) -> tuple[list, optree.PyTreeSpec]:
+    """The leaves and the structure of an object, or of a leaf."""
+    if _is_object(leaf) and id(leaf) not in seen:
+        seen.add(id(leaf))
+        node = _node_class(_class_of(leaf))()
+        node.instance = leaf
+        leaves, spec = _flatten_new(*flatten(node), seen, None)
+        is_wanted = part is None or any(issubclass(type(value), part) for value in leaves)
+        if is_wanted and not any(_uses(value, seen) for value in leaves):
+            return leaves, spec
+    return [leaf], optree.treespec_leaf(namespace=NAMESPACE)
+
+
+def _uses(value: Any, objects: set[int]) -> bool:
+    """Whether ``value`` is one of the objects with these ids, or a function that uses one."""
+    return id(value) in objects or any(id(part) in objects for part in _parts_of_function(value))
+
+
+def _parts_of_function(value: Any) -> Iterator:
+    """What a function uses: its object, closed-over variables, bound arguments and defaults."""
+    if type(value) is MethodType:
+        yield value.__self__
+    elif type(value) is functools.partial:
+        yield from (value.func, *value.args, *value.keywords.values())
+        yield from _parts_of_function(value.func)
+    elif type(value) is FunctionType:
+        yield from value.__defaults__ or ()
+        for cell in value.__closure__ or ():
+            with contextlib.suppress(ValueError):  # a variable without a value
+                yield cell.cell_contents
+
+
+LATE_BOUND.update(
+    flatten_objects=flatten_objects,
+    objects_flattened=objects_flattened,
+    refuse_objects=refuse_objects,
+)

@@ -1,0 +1,259 @@
+"""Objects of users' classes among the arguments and results of ``trace`` and ``grad`` [B2]."""
+
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+from tests.each_sample import in_one_test
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Vector:
+    """A class with slots."""
+
+    __slots__ = ("x", "y")
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __add__(self, other):
+        return Vector(self.x + other.x, self.y + other.y)
+
+
+class Layer:
+    """A class with arrays, numbers, a text, a function, containers and another object."""
+
+    def __init__(self, scale=1.0, name="dense"):
+        self.weights, self.steps, self.name, self.is_on = X * scale, 2, name, True
+        self.parts, self.options = [Vector(scale, 3.0)], {"f": np.sin, "none": None}
+
+    def run(self, x):
+        """The result of a layer."""
+        if not self.is_on:
+            return x
+        for _ in range(self.steps):
+            x = self.options["f"](x) * self.weights + self.parts[0].x
+        return x
+
+
+class Quiet(Layer):
+    """A class that adds nothing."""
+
+
+def run(layer, x):
+    return layer.run(x)
+
+
+def test_attributes_are_parameters():
+    program = lt.trace(run, Layer(), X)
+
+    assert [p.name for p in program.params] == [
+        *("layer.weights", "layer.steps", "layer.parts.0.x", "layer.parts.0.y", "x")
+    ]
+    for layer in (Layer(), Layer(2.0)):
+        assert_same(layer.run(X), program(layer, X))
+        assert_same(layer.run(X), lt.compile(program)(layer, X))
+        assert_same(layer.run(X), lt.trace(program, layer, X)(layer, X))
+    longer = Layer()
+    longer.steps = 3
+    with pytest.raises(lt.GuardError):
+        program(longer, X)
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda layer: setattr(layer, "name", "other"), "the static argument 'dense' is part"),
+        (lambda layer: setattr(layer, "is_on", False), "the static argument True is part"),
+        (lambda layer: setattr(layer, "extra", 1.0), "expected arguments nested as"),
+        (lambda layer: layer.options.update(f=np.cos), "the static argument ufunc"),
+        (lambda layer: setattr(layer, "weights", np.ones(2)), "layer.weights.: expected float64.3"),
+    ],
+)
+def test_a_replay_takes_objects_with_the_same_attributes(change, message):
+    layer, program = Layer(), lt.trace(run, Layer(), X)
+    change(layer)
+    with pytest.raises((lt.DTypeError, lt.ShapeError), match=message):
+        program(layer, X)
+    with pytest.raises(lt.DTypeError, match="expected arguments nested as"):
+        program(Quiet(), X)
+
+
+def test_programs_with_objects_are_written_and_read(tmp_path):
+    program = lt.trace(run, Layer(), X)
+    lt.save(program, tmp_path / "program.letir")
+    for other in (
+        *(lt.parse(lt.dumps(program)), pickle.loads(pickle.dumps(program))),
+        lt.load(tmp_path / "program.letir"),
+    ):
+        assert other == program
+        assert_same(run(Layer(3.0), X), other(Layer(3.0), X))
+
+
+def test_results_are_new_objects():
+    def f(a, b):
+        return (
+            a + b,
+            {"nested": [Vector(True, Vector(X * b.y, 1))], "vector": Vector(a.x * b.y, "text")},
+            "text",
+        )
+
+    program = lt.trace(f, Vector(1.0, 2.0), Vector(3.0, 4.0))
+    total, named, text = program(Vector(2.0, 3.0), Vector(4.0, 5.0))
+    assert (type(total), total.x, total.y, text) == (Vector, 6.0, 8.0, "text")
+    assert (named["vector"].x, named["vector"].y) == (10.0, "text")
+    assert named["nested"][0].x is True
+    assert_same((X * 5.0, 1), (named["nested"][0].y.x, named["nested"][0].y.y))
+    with pytest.raises(lt.TraceError, match="the traced function returned <ufunc 'sin'>"):
+        lt.trace(Layer, 1.0)
+
+
+def test_gradients_with_and_beside_objects():
+    layer = Layer()
+    by_argument = lt.grad(lambda layer, x: layer.run(x).sum(), argnums=1)
+    assert_same(lt.grad(lambda x: layer.run(x).sum())(X), by_argument(layer, X))
+    gradient = lt.grad(lambda v, x: (v.x * x).sum() * v.y)(Vector(X, 2.0), X)
+    assert type(gradient) is Vector
+    assert_same((2 * X, 14.0), (gradient.x, float(gradient.y)))
+    with pytest.raises(lt.DTypeError, match=r"layer.steps is int64\*\[\], which has no derivative"):
+        lt.grad(lambda layer, x: layer.run(x).sum())(layer, X)
+
+
+def test_arrays_of_an_object_are_written_into():
+    def f(layer):
+        layer.weights[0] = layer.parts[0].x * 7
+        return layer.weights.sum()
+
+    ours, numpys = Layer(2.0), Layer(2.0)
+    result = lt.trace(f, Layer())(ours)
+    assert_same(f(numpys), result)
+    assert_same(numpys.weights, ours.weights)
+
+
+class Options(dict):
+    """A dict whose items are attributes."""
+
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+def test_an_object_may_be_a_dict_with_names_as_keys():
+    def f(options, x):
+        return options.w @ x + options["b"], Options(y=options.w * 2, text="kept")
+
+    program = lt.trace(f, Options(w=X, b=0.5), X)
+    value, result = program(Options(w=2 * X, b=1.5), X)
+    assert_same(f(Options(w=2 * X, b=1.5), X)[0], value)
+    assert (type(result), result.text) == (Options, "kept")
+    assert_same(4 * X, result.y)
+    assert_same(X, lt.grad(lambda o, x: f(o, x)[0], argnums=1)(Options(w=X, b=0.5), X))
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        fast = lt.jit(lambda o, x: f(o, x)[0])
+        assert_same(f(Options(w=X, b=0.5), X)[0], fast(Options(w=X, b=0.5), X))
+    for refused in (Options({1: X, "w": X, "b": 1.0}), Options({"two words": X})):
+        with pytest.raises(lt.DTypeError, match="Options is not an array of numbers"):
+            lt.trace(f, refused, X)
+    with pytest.raises(lt.TraceError, match="changes a list, dict or object"):
+        lt.trace(lambda options: options.update(b=options.w), Options(w=X, b=0.5))
+
+
+def assign(layer):
+    layer.weights = layer.weights * 2
+    return layer
+
+
+def append(layer):
+    layer.parts.append(layer.weights)
+    return layer
+
+
+def count(layer):
+    layer.steps += 1
+    return layer.weights
+
+
+@in_one_test
+@pytest.mark.parametrize("f", [assign, append, count])
+def test_functions_that_change_an_object_are_refused(f):
+    with pytest.raises(lt.TraceError, match="changes a list, dict or object that is an argument"):
+        lt.trace(f, Layer())
+    ours, numpys, fast = Layer(), Layer(), lt.jit(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of functions that return the object
+        for _ in range(12):
+            fast(ours), f(numpys)
+    assert_same(numpys.weights, ours.weights)
+    assert (len(numpys.parts), numpys.steps) == (len(ours.parts), ours.steps)
+
+
+def with_itself(layer):
+    layer.own = layer
+
+
+def with_its_method(layer):
+    layer.f = layer.run
+
+
+def with_a_partial(layer):
+    layer.f = functools.partial(run, layer)
+
+
+def with_a_closure(layer):
+    layer.f = lambda x: layer.run(2 * x)
+
+
+def with_a_part_twice(layer):
+    layer.parts *= 2
+
+
+def with_a_set(layer):
+    layer.options = {1.0, 2.0}
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "change",
+    [with_itself, with_its_method, with_a_partial, with_a_closure, with_a_part_twice, with_a_set],
+)
+def test_objects_that_a_copy_would_not_replace_are_refused(change):
+    layer = Layer()
+    change(layer)
+    with pytest.raises(lt.DTypeError, match=r"argument layer.*is not an array of numbers"):
+        lt.trace(run, layer, X)
+
+
+def test_an_object_that_the_function_did_not_make_is_no_result():
+    kept = Layer()
+    with pytest.raises(lt.TraceError, match="the traced function returned <"):
+        lt.trace(lambda x: kept, X)
+    fast = lt.jit(lambda x: kept)
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        assert all(fast(X) is kept for _ in range(12))
+
+
+def test_functions_of_objects_are_checked():
+    assert lt.trace(lambda v, x: Vector(v.x * x, v.y), Vector(X, 2.0), X, check=True)
+    with pytest.raises(lt.DTypeError, match="Vector is not an array of numbers"):
+        lt.vmap(lambda v, x: v.x * x)(Vector(X, X), X)
+
+
+@in_one_test
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"__slots__": ("__private",)},
+        {"__slots__": "value"},
+        {"__del__": lambda self: None},
+    ],
+)
+def test_classes_with_state_elsewhere_are_refused(names):
+    kind = type("Odd", (), {"__module__": __name__, **names})
+    with pytest.raises(lt.DTypeError, match="is not an array of numbers"):
+        lt.trace(lambda odd, x: x, kind(), X)
