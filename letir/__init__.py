@@ -220,6 +220,7 @@ _LATE_BOUND = {
     "tracing.checks.lent_arrays": ("lend_integers",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
     "tracing.checks.container_arguments": ("refuse_stored_values",),
+    "tracing.checks.decision_limit": ("note_guard", "record_limited"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
     "tracing.checks.draw_errors": ("draws_in_code_error",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),

@@ -63,6 +63,7 @@ class Executor(Generic[P, R]):
     held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
     has_warned = False  # whether it has warned that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
+    ends_recordings = False  # whether a recording has ended early, see ``record_limited``
     if TYPE_CHECKING:
 
         def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -73,6 +74,7 @@ class Executor(Generic[P, R]):
     def __init__(self, f: Callable[P, R], options: Options):
         functools.update_wrapper(self, f, updated=())
         self.f, self.options = f, options
+        self.is_plain = type(f) is FunctionType and not f.__dict__  # not a derivative of a function
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
         self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
@@ -307,7 +309,7 @@ class Executor(Generic[P, R]):
             except Exception as error:
                 if not getattr(error, "letir_runs_python", False):
                     raise
-                self.cache.note_failure(request.number, error)
+                entry = self.cache.note_failure(request.number, error, entry)
                 return entry, None, None  # in NumPy, the function may have written before it raises
 
     def entry_for(self, request: PlanRequest) -> Entry:

@@ -133,13 +133,19 @@ class PlanCache:
                 self.remove(entry)
             flight.done.set()
 
-    def note_failure(self, number: int, error: Exception) -> None:
+    def note_failure(self, number: int, error: Exception, entry: Entry) -> Entry:
         """Note that call ``number`` could not be recorded and runs the Python function.
 
-        The traceback of ``error`` is dropped: with it, waiting threads keep arguments alive.
+        Returns the entry of its arguments, which is a new one if later calls run Python too. The
+        traceback of ``error`` is dropped: with it, waiting threads keep arguments alive.
         """
-        self.last_failure = number, self.last_failure[1] + 1
         error.__traceback__ = error.__context__ = None
+        if not hasattr(error, "letir_is_python_kind"):
+            self.last_failure = number, self.last_failure[1] + 1
+            return entry
+        result = self.entry(entry.key)
+        result.runs_python = True
+        return result
 
     def waits(self, number: int) -> bool:
         """Whether call ``number`` is not recorded, since recordings failed several times."""

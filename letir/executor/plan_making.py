@@ -122,6 +122,7 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
+    do = functools.partial(LATE_BOUND["record_limited"], executor, do) if executor.is_plain else do
     max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
@@ -136,8 +137,8 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
             )
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
                 refuse_changed_state(executor, request, recording, (holders, before, first.fn))
-    except MustRunAsPython:
-        executor.runs_python = True
+    except MustRunAsPython as error:
+        executor.runs_python |= not hasattr(error, "letir_is_python_kind")
         LATE_BOUND["restore_state"](holders, before)
         raise
     except LetirError as error:

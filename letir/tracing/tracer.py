@@ -180,6 +180,7 @@ class Tracer(PythonProtocols):
             self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=copy(value)))
             raise
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
+        LATE_BOUND["note_guard"](self.emitter)
         return answer
 
     # ---- conversions that are refused, because the derivative would be lost ----

@@ -62,8 +62,10 @@ class ExternalValues:
     uses_scipy: bool
 
 
-def values_read(f: Any) -> ExternalValues | None:
+def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
+
+    ``executor``: an executor of ``f``, which ``f`` may call.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
@@ -80,7 +82,7 @@ def values_read(f: Any) -> ExternalValues | None:
             places.append(place)
             continue
         uses_scipy |= _is_of_module(part, "scipy")
-        if id(part) in visited or _is_of_library(part):
+        if id(part) in visited or _is_of_library(part) or (part is executor is not None):
             if getattr(part, "__name__", "") in _EFFECTS:
                 return None
             continue

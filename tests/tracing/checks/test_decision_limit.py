@@ -1,0 +1,146 @@
+"""Recordings that end early, because the function mostly makes decisions."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+
+TABLE: list = []
+
+
+def escape_times(w, h):
+    out = np.zeros((h, w), dtype=int)
+    for i in range(h):
+        for j in range(w):
+            c, z = complex(3 * j / w - 2, 2 * i / h - 1), 0j
+            k = 0
+            while k < 10:
+                z, k = z * z + c, k + 1
+                if z.real * z.real + z.imag * z.imag > 4:
+                    break
+            out[i, j] = k
+    return out
+
+
+def test_a_recording_of_thousands_of_decisions_ends_and_the_function_runs_as_python():
+    fast = lt.jit(escape_times)
+    for _ in range(20):
+        np.testing.assert_array_equal(escape_times(20, 15), fast(20, 15))
+
+    assert fast.counters["compiles"] == 0
+    assert len(fast.as_python) == 1
+    assert not fast.runs_python
+
+
+def test_arguments_of_other_types_are_recorded_once_more():
+    def count(x, n):
+        return sum(1.0 for i in range(n) if x > i) + 0.0 * n
+
+    fast = lt.jit(count)
+    assert count(700.5, 1_000) == fast(700.5, 1_000)
+    assert fast(2, 9) == 2.0
+    assert fast.counters["compiles"] == 1
+    assert count(np.float64(700.5), 1_000) == fast(np.float64(700.5), 1_000)
+    assert fast.runs_python
+
+
+def test_a_function_cannot_catch_the_end_of_its_recording():
+    def caught(n):
+        steps = 0
+        for i in range(n):
+            try:
+                steps += 1 if n > i else 2
+            except:  # noqa: E722  any error
+                steps -= 1000
+        return steps
+
+    fast = lt.jit(caught)
+
+    assert [fast(600), fast(600)] == [600, 600]
+    assert fast.counters["compiles"] == 0
+
+
+def test_an_error_of_the_function_is_its_own():
+    def raising(n):
+        for i in range(n):
+            if i == 600:
+                raise ValueError("at 600")
+            if n < i:
+                return 0
+        return 1
+
+    fast = lt.jit(raising)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="at 600"):
+            fast(1_000)
+
+
+def test_a_function_with_effects_is_recorded_to_its_end():
+    def appending(n):
+        TABLE.append(1)
+        return sum(1 for i in range(n) if n > i)
+
+    fast, before = lt.jit(appending), len(TABLE)
+
+    assert [fast(600), fast(600)] == [600, 600]
+    assert len(TABLE) == before + 2
+
+
+@pytest.mark.parametrize("is_argument", [True, False])
+def test_generators_draw_the_same_numbers(is_argument):
+    def walk(rng, x, n):
+        accepted = 0
+        for _ in range(n):
+            y = x + rng.normal()
+            if rng.random() < np.exp(min(0.0, (x * x - y * y) / 2)):
+                x, accepted = y, accepted + 1
+        return x, accepted
+
+    def results(compiled):
+        rng = np.random.default_rng(3)
+        if is_argument:
+            call = lt.jit(walk) if compiled else walk
+            return [call(rng, 0.5, 400) for _ in range(3)], rng.random()
+        call = (
+            (lambda x, n: walk(rng, x, n)) if not compiled else lt.jit(lambda x, n: walk(rng, x, n))
+        )
+        return [call(0.5, 400) for _ in range(3)], rng.random()
+
+    assert results(False) == results(True)
+
+
+def test_values_stored_in_a_default_are_restored():
+    def memoised(n, memo={}):  # noqa: B006
+        steps = 0
+        for i in range(n):
+            memo[i % 7] = steps + n
+            steps += 1 if memo[i % 7] > i else 0
+        return steps
+
+    fast = lt.jit(memoised)
+
+    assert [fast(600), fast(600)] == [600, 600]
+    assert {type(value) for value in memoised.__defaults__[0].values()} == {int}
+
+
+def test_a_function_that_calls_itself_by_its_jitted_name():
+    @lt.jit
+    def fib(n):
+        return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+    assert [fib(14), fib(14)] == [377, 377]
+    assert fib.counters["compiles"] == 0
+
+
+def test_a_function_with_many_operations_between_its_decisions_has_a_plan():
+    def relaxed(x, n):
+        for i in range(n):
+            if x[0] > -i - 9:
+                x = np.sqrt(x * x + 1.0) * 0.5 + np.cos(x) * 0.25
+        return x
+
+    x = np.full(200, 1000.0)
+    fast = lt.jit(relaxed)
+    fast(x, 530)
+
+    assert fast.counters["compiles"] == 1
