@@ -5,6 +5,7 @@ Such a function may be called in place of its plan, as long as these values are 
 
 import dis
 from collections.abc import Callable, Iterable, Sequence
+from inspect import CO_OPTIMIZED
 from opcode import opmap
 from types import (
     BuiltinFunctionType,
@@ -40,6 +41,7 @@ _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
 )
+_LOAD_GLOBAL, _EXTENDED_ARG = opmap["LOAD_GLOBAL"], opmap["EXTENDED_ARG"]
 _MAX_FUNCTIONS = 1_000  # that are searched for a use of letir
 _MAX_IF_SMALL = 256  # elements of arguments
 _GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances them, too
@@ -87,6 +89,9 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
                 return None
             continue
         visited.add(id(part))
+        if _is_plain_class(part):
+            todo += [({}, None, function) for function in _functions_of_class(part)]
+            continue
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return None
         captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
@@ -95,7 +100,8 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
                 return None
             space = part.__globals__
             codes.append((code, space, captured))
-            todo += [(space, name, space[name]) for name in code.co_names if name in space]
+            names = _names_of_globals(code)
+            todo += [(space, name, space[name]) for name in names if name in space]
         try:
             todo += [(cell, None, cell.cell_contents) for cell in part.__closure__ or ()]
         except ValueError:  # a cell that is still empty
@@ -125,6 +131,50 @@ def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) 
             # not getattr, which gives the stand-in while another thread records
             value = vars(value).get(step.argval) or getattr(value, step.argval, None)
     return result
+
+
+def _names_of_globals(code: CodeType) -> list[str]:
+    """The names in a code object that may be names of globals, not of attributes."""
+    if not code.co_flags & CO_OPTIMIZED:  # the body of a class
+        return list(code.co_names)
+    names, extended = [], 0
+    for instruction, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        extended = (extended << 8) | argument
+        if instruction == _LOAD_GLOBAL:
+            names.append(code.co_names[extended >> 1])
+        if instruction != _EXTENDED_ARG:
+            extended = 0
+    return names
+
+
+def _is_plain_class(value: Any) -> bool:
+    """Whether a value is a class of the user's for exceptions or named tuples, without attributes
+    other than functions.
+
+    Making an object of it changes nothing else, unless its own functions do.
+    """
+    if type(value) is not type or any(_is_of_module(kind, "letir") for kind in value.__mro__):
+        return False
+    fields = getattr(value, "_fields", None) if tuple in value.__bases__ else None
+    if fields is None and not issubclass(value, BaseException):
+        return False
+    members = [pair for kind in _own_classes(value) for pair in vars(kind).items()]
+    return all(
+        name.startswith("_") or name in (fields or ()) or type(member) is FunctionType
+        for name, member in members
+    )
+
+
+def _own_classes(kind: type) -> list[type]:
+    """A class and those of its bases that are not Python's."""
+    return [base for base in kind.__mro__ if base.__module__ != "builtins"]
+
+
+def _functions_of_class(kind: type) -> list[FunctionType]:
+    """The functions of a class, without those that ``namedtuple`` makes."""
+    members = [member for base in _own_classes(kind) for member in vars(base).values()]
+    functions = [member for member in members if type(member) is FunctionType]
+    return [f for f in functions if not f.__module__.startswith(("collections", "namedtuple_"))]
 
 
 def _is_constant(value: Any) -> bool:

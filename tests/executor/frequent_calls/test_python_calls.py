@@ -1,5 +1,7 @@
 """Functions of arrays that are called in place of plans that save no time and give equal bits."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 import scipy.ndimage
@@ -226,3 +228,58 @@ def test_an_einsum_that_blas_computes_stays_in_its_plan():
     assert not fast.quick[0].is_python
     assert_same(results[0], results[-1])
     assert is_python(product, np.ones((3, 3)), kernels="on")
+
+
+class NotConverged(Exception):
+    """As numerical code of users defines it."""
+
+
+class Counted(Exception):
+    count = 0
+
+
+class Noted(Exception):
+    def __init__(self):
+        super().__init__()
+        SEEN.append(self)
+
+
+SEEN: list = []
+Step = namedtuple("Step", "x width")
+size = np.zeros(2)
+
+
+def newton(x, limit):
+    try:
+        for _ in range(20):
+            step = (x * x - 2.0) / (2.0 * x)
+            if abs(step) < limit:
+                return x
+            x = x - step
+        raise NotConverged
+    except NotConverged:
+        return float("nan")
+
+
+@pytest.mark.parametrize(
+    ("f", "is_found"),
+    [
+        (newton, True),
+        (lambda x: Step(x, 1.0), True),
+        (lambda x: Counted.count * x, False),
+        (lambda x: isinstance(x, Noted), False),
+        (lambda x: x.size + 1, True),  # not the global of this name
+        (lambda x: x.size + size, False),
+    ],
+)
+def test_classes_of_exceptions_and_named_tuples_are_parts_of_functions(f, is_found):
+    assert (values_read(f) is not None) == is_found
+
+
+def test_a_loop_of_decisions_in_a_try_statement_runs_as_python():
+    fast = lt.jit(newton)
+    for _ in range(20):
+        assert newton(3.0, 1e-9) == fast(3.0, 1e-9)
+
+    assert np.isnan(fast(3.0, -1.0))
+    assert fast.quick[0].is_python
