@@ -138,22 +138,44 @@ def call_of_function(
     ``named``: whether there are keyword arguments. A call without ``**`` takes less time. No
     program counts as run.
     """
-    positional = "".join([f"a{n}, " for n in range(count)])
-    lines = [f" if not ({test}): return Miss" for test in tests]
-    lines.append(f" found = FUNCTION({positional}{'**kwargs' if named else ''})")
+    head, positional, forget = _parameters(count)
+    tested = " and ".join(["not rest", *[f"({test})" for test in tests]])
+    text = "\n".join(
+        [
+            f"def call({head}*rest, **kwargs):",
+            " try:",
+            f"  if {tested}:",
+            f"   found = FUNCTION({positional}{'**kwargs' if named else ''})",
+            "   ENTRY.used = next(CALLS)",
+            "   return found",
+            "  if EXECUTOR is None: return MISSING",
+            f"  return EXECUTOR().call_generally(({positional}*rest,), kwargs, True)",
+            " except BaseException as raised:",
+            f"  {forget}",
+            "  shorten(raised)",
+            "  raise",
+        ]
+    )
     names = {**names, "FUNCTION": f, "MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
-    return GeneratedCall.from_text(_as_function(lines, count, of_plan=False), names, True)
+    return GeneratedCall.from_text(text, names, True)
 
 
-def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
-    """The text of the function with these lines, which set ``found``, or return ``Miss``.
-
-    Then, and after an error of the plan, the executor makes the call in another way. A stored error
-    must not keep the arguments alive. A trace records the Python function, as it is called here
-    without a plan.
+def _parameters(count: int) -> tuple[str, str, str]:
+    """The parameters of a call with ``count`` positional arguments, these arguments, and the line
+    that forgets all arguments.
     """
     positional = "".join([f"a{n}, " for n in range(count)])
     head = "".join([f"a{n}=MISSING, " for n in range(count)]) + ("/, " if count else "")
+    return head, positional, f"{positional.replace(', ', ' = ')}rest = kwargs = None"
+
+
+def _as_function(lines: Sequence[str], count: int) -> str:
+    """The text of the function with these lines, which set ``found``, or return ``Miss``.
+
+    Then, and after an error of the plan, the executor makes the call in another way. A stored error
+    must not keep the arguments alive. A trace records the Python function.
+    """
+    head, positional, forget = _parameters(count)
     body = [line.replace("return Miss", "break") for line in lines]
     return "\n".join(
         [
@@ -161,20 +183,20 @@ def _as_function(lines: Sequence[str], count: int, of_plan: bool = True) -> str:
             " error = None",
             " try:",
             "  try:",
-            f"   while not rest{' and is_tracing() is None' if of_plan else ''}:",
+            "   while not rest and is_tracing() is None:",
             *[f"   {line}" for line in body],
             "    ENTRY.used = next(CALLS)",
-            *(["    LATEST.graph = PROGRAM"] if of_plan else []),
+            "    LATEST.graph = PROGRAM",
             "    return found",
-            f"  except {'Exception' if of_plan else '()'} as caught: error = caught",
+            "  except Exception as caught: error = caught",
             f"  given = ({positional}*rest,)",
             "  if EXECUTOR is not None:",
             "   return EXECUTOR().call_generally(given, kwargs, error is None)",
             "  if error is not None: raise error",
             "  return MISSING",
             " except BaseException as raised:",
-            "  error = None",
-            f"  {positional.replace(', ', ' = ')}rest = kwargs = given = None",
+            "  error = given = None",
+            f"  {forget}",
             "  shorten(raised)",
             "  raise",
         ]

@@ -47,7 +47,11 @@ from letir.plan.slot_allocation import (
 __warningregistry__ = "see finish_run"
 SETTING_FILES.add(__file__)
 _WARNED = ("'registry' must be a dict or None",)
-RUNS_BY_STEPS = 4  # then the steps become a function
+# Then the steps become a function. An executor's eighth call has made another one before that.
+RUNS_BY_STEPS = 9
+
+
+MOST_STEPS = 16_000  # of the function of a plan: compiling it takes about 15 us a step
 
 
 class Miss:
@@ -144,7 +148,8 @@ class Plan:
 
     def run_straight_line(self, leaves: list, tries: bool = True) -> tuple:
         """``run`` by the function that the steps were translated into."""
-        straight, outer, token = self.straight, sys.exception(), None
+        straight = self.straight or self.translated()
+        outer, token = sys.exception(), None
         if straight.kernels > 0 and KERNEL_STATES[current_state()] < straight.kernels:
             return self.run_steps(self.table, leaves + self.table.rest, tries, None)
         try:
@@ -160,6 +165,17 @@ class Plan:
                 ERROR_STATE.reset(token)
         # outside of ``except``: a later error would get this one as its context
         return self.finish(v, at, outer, tries)
+
+    def translated(self) -> Any:
+        """The ``StraightLine`` of a plan that ``may_be_straight``, made now."""
+        result = self.straight = LATE_BOUND["straight_line_of"](self)
+        return result
+
+    @property
+    def may_be_straight(self) -> bool:
+        """Whether the steps may become a function: they are not too many or special."""
+        table = self.table
+        return len(table.steps) <= MOST_STEPS and not table.donated and table.log is None
 
     def finish(self, v: list, at: int, outer: BaseException | None, tries: bool) -> tuple:
         """The results of a run whose slots are ``v`` before step ``at``."""

@@ -19,7 +19,6 @@ from letir.ast.process_state import paused_gc
 from letir.ops.as_numpy.quick_numbers import casts_for_stack, number_fact
 from letir.plan.step_writer import OTHER, StepWriter, bind_at
 
-_MAX_STEPS = 16_000  # compiling a function takes about 15 us a step
 _MAX_LEFT = 8  # runs by steps before the function is made again without scalar operators
 # a path in this package: warnings must not name a line of a user's file
 _FILE = str(Path(__file__).with_name("<steps>"))
@@ -119,10 +118,9 @@ def _compile_text(text: StepWriter) -> StraightLine:
 
 def straight_line_of(plan: Any, plain: bool = False) -> StraightLine | None:
     """The generated function for a plan; None if the plan has too many or special steps."""
-    table = plan.table
-    if len(table.steps) > _MAX_STEPS or table.donated or table.log is not None:
+    if not plan.may_be_straight:
         return None
-    weak = weak_params(plan)
+    table, weak = plan.table, weak_params(plan)
     return straight_line(table, len(plan.params), weak, LATE_BOUND["without_constants"], plain)
 
 

@@ -6,6 +6,7 @@ makes functions of them.
 
 from collections.abc import Callable, Sequence, Set
 from enum import Enum
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -202,12 +203,16 @@ class TestWriter:
 
     def make_function(self) -> Callable:
         """The function ``match(args, kwargs)``: returns the leaves, or None if a test fails."""
+        return self.function_maker()()
+
+    def function_maker(self) -> Callable[[], Callable]:
+        """A function that makes ``match(args, kwargs)``, and does not keep the leaves alive."""
         lines = ["def match(args, kwargs):", f" if len(args) != {self.count}: return None"]
         if self.count:
             lines.append(f" {''.join([f'a{i}, ' for i in range(self.count)])}= args")
         lines += [f" if not ({test}): return None" for test in self.tests]
         lines += [f" return [{', '.join(self.leaf_texts)}]"]
-        return define_function("match", "\n".join(lines), self.names)
+        return partial(define_function, "match", "\n".join(lines), dict(self.names))
 
 
 def define_function(name: str, text: str, names: dict) -> Callable:

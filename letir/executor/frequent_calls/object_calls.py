@@ -157,7 +157,7 @@ def _call_of_plan_on_object(
     version: Compiled, args: tuple, kwargs: dict, static: Set[int | str]
 ) -> GeneratedCall | None:
     """The call of a plan on an object, ``args[0]``; None if it cannot be made."""
-    if version.plan.straight is None or version.drawing:
+    if not version.plan.may_be_straight or version.drawing:
         return None
     example = version.program.out_tree.unflatten(range(len(version.program.ret.args)))
     tests = _ObjectTests(args[0], static, example)

@@ -30,10 +30,11 @@ from letir.executor.frequent_calls.argument_tests import (
 from letir.executor.frequent_calls.python_calls import call_of_python
 from letir.executor.plan_cache import Entry
 from letir.plan.generated_calls import GeneratedCall, generated_call, tests_of_writes
-from letir.plan.plan import RUNS_BY_STEPS, Miss
+from letir.plan.plan import Miss
 from letir.tracing.trace_state import ACTIVE
 
 _MAX_FAILURES = 8
+_RUNS_BEFORE = 4  # of a plan: one that ran less often has been recorded anew in most calls
 _PLAIN = frozenset([np.ndarray, *PLAIN_SCALARS])
 
 
@@ -146,7 +147,7 @@ def quick_call(
     version = next((v for v in entry.plans if v.executed is executed), None)
     if type(version) is not Compiled or version.is_waiting:
         return None
-    if version.plan.straight is None and version.plan.runs < RUNS_BY_STEPS:
+    if version.plan.straight is None and version.plan.runs < _RUNS_BEFORE:
         return None
     arrays: list[Any] = [leaf for leaf in leaves if not is_static(leaf)]
     drawing = [n for n in version.drawing if n < len(arrays)]
@@ -163,13 +164,10 @@ def quick_call(
         if other.executed is executed and (other.tests == texts or entry.key.has_names):
             return None
         branches |= other.executed is not executed and other.tests == texts
-    is_straight = version.plan.straight is not None
     run = _runner_in_parts(version, run)
-    in_parts = _run_step_by_step(
-        tests.make_function(), run, _nest_of(tree, len(version.plan.ret.args))
-    )
+    in_parts = _run_step_by_step(tests, run, tree, len(version.plan.ret.args))
     of_results = functools.partial(_line_of_results, tree)
-    whole = call_of_plan(version, tests, of_results) if is_straight else None
+    whole = call_of_plan(version, tests, of_results) if version.plan.may_be_straight else None
     by_python = call_of_python(executor, version, whole or in_parts, (args, kwargs), branches)
     if by_python is not None:
         whole, in_parts = by_python, None
@@ -193,17 +191,23 @@ def _call_with_counts(whole: GeneratedCall, executor: Any, entry: Any, executed:
 
 def _runner_in_parts(version: Compiled, run: Callable) -> Callable[[list], tuple]:
     """The function that runs a plan on its leaves, step by step; ``run`` also tests these."""
-    if version.plan.straight is None or version.arrays:
+    if not version.plan.may_be_straight or version.arrays:
         return functools.partial(run, tries=True)
     if version.drawing:
         return LATE_BOUND["unchecked_runner"](version)
     return version.plan.run_straight_line
 
 
-def _run_step_by_step(match: Callable, run: Callable, nest: Callable) -> Callable:
-    """The function of arguments that makes the leaves, runs the plan and nests the results."""
+def _run_step_by_step(tests: TestWriter, run: Callable, tree: Tree | None, count: int) -> Callable:
+    """The function of arguments that makes the leaves, runs the plan and nests the ``count``
+    results. Its parts are compiled when it is first called, which may never be necessary.
+    """
+    make_match, match, nest = tests.function_maker(), None, None
 
     def call(args: tuple, kwargs: dict) -> Any:
+        nonlocal match, nest
+        if nest is None:
+            match, nest = make_match(), _nest_of(tree, count)
         leaves = match(args, kwargs)
         return Miss if leaves is None else nest(run(leaves))
 
