@@ -206,15 +206,13 @@ def _compile_plan(
     executor: "Executor", fn: Lambda, request: PlanRequest, reason: str, simplify: bool
 ) -> Any:
     """The plan of a program. Without ``simplify`` only required passes run."""
-    options: dict[str, Any] = {
-        "optimize": executor.options.optimize and simplify,
-        "exact": executor.options.exact,
-    }
+    optimize, exact = executor.options.optimize and simplify, executor.options.exact
+    options: dict[str, Any] = {"optimize": optimize, "exact": exact}
     if request.spec.has_variables or might_require_grad(fn):
         return autodiff.compile_differentiable(fn, request.spec.requires_grad, reason, **options)
     if executor.options.profile:
-        optimize = functools.partial(optimize_program, **options)
-        return LATE_BOUND["profiled_plan"](fn, optimize, executor.options.profile, reason)
+        make = functools.partial(optimize_program, **options)
+        return LATE_BOUND["profiled_plan"](fn, make, executor.options.profile, reason)
     places = donated_positions(request.marked[0], executor.options.donate_argnums)
     mode = kernel_mode(executor.options.kernels, **options)
     optimized = optimize_program(fn, **options, kernels=mode)

@@ -51,7 +51,7 @@ _WARNED = ("'registry' must be a dict or None",)
 RUNS_BY_STEPS = 9
 
 
-MOST_STEPS = 16_000  # of the function of a plan: compiling it takes about 15 us a step
+_MOST_STEPS = 16_000  # of the function of a plan: compiling it takes about 15 us a step
 
 
 class Miss:
@@ -175,7 +175,7 @@ class Plan:
     def may_be_straight(self) -> bool:
         """Whether the steps may become a function: they are not too many or special."""
         table = self.table
-        return len(table.steps) <= MOST_STEPS and not table.donated and table.log is None
+        return len(table.steps) <= _MOST_STEPS and not table.donated and table.log is None
 
     def finish(self, v: list, at: int, outer: BaseException | None, tries: bool) -> tuple:
         """The results of a run whose slots are ``v`` before step ``at``."""

@@ -91,6 +91,9 @@ class DeviceArray:
         found = getattr(self.host, name)
         return DeviceFunction(found, name, ARRAY[name]) if callable(found) else to_device(found)
 
+    def __dlpack__(self, **options):
+        raise BufferError("this memory is not the host's")
+
     def __len__(self):
         return len(self.host)
 
