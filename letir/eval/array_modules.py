@@ -98,6 +98,14 @@ def array_module(arrays: Iterable, params: Sequence[Local] = ()) -> Any:
     return LATE_BOUND["device_functions"](cupy, devices.pop())
 
 
+def value_on_host(value: Any) -> Any:
+    """A copy of an array of a device as a NumPy array, for which the host waits; other values
+    themselves.
+    """
+    cupy = sys.modules.get("cupy")
+    return value if cupy is None or not isinstance(value, cupy.ndarray) else value.get()
+
+
 def _place_of(cupy: Any, array: Any) -> int | str | None:
     """The number of the array's device, "the host", or None for a value that both accept."""
     if isinstance(array, cupy.ndarray):

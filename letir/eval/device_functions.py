@@ -174,6 +174,10 @@ class DeviceFunctions:
 
     # ---- operands on the host ----
 
+    def copy_to_host(self, x: Any) -> Any:
+        """A copy of an array of the device, for which the host waits; other values themselves."""
+        return x.get() if isinstance(x, self.module.ndarray) else x
+
     def copy_to_device(self, x: Any) -> Any:
         """A copy of an array of the host, complete when calls on other streams read it."""
         cuda = self.module.cuda

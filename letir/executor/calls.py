@@ -277,7 +277,8 @@ def executor_name(f: Callable) -> str:
 
 def runs_as_python(executor: Any, entry: Any, request: PlanRequest) -> bool:
     """Whether this call runs the Python function: most calls need a new plan, or use SciPy."""
-    is_with_scipy = "scipy" in sys.modules and executor.watches_state
+    is_on_host = not request.spec.is_on_device  # Python may not run on the arrays of a device
+    is_with_scipy = "scipy" in sys.modules and executor.watches_state and is_on_host
     of_call = executor.f, request.leaves, entry.key.has_names
     if is_with_scipy and LATE_BOUND["is_faster_in_scipy"](*of_call):
         entry.runs_python = True

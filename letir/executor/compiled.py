@@ -102,8 +102,11 @@ class Compiled:
     def plan_on(self, xp: Any) -> Plan:
         """The plan for the arrays of a device, where other groups are worth a kernel."""
         if self.device_plan is None:
-            made = _plan_with_kernels(self.optimized, self.options[-1], (), on_device=True)
-            self.device_plan = made or plan_of(self.optimized)
+            run = self.optimized
+            if self.drawing:
+                run, _ = LATE_BOUND["with_own_draws"](run)
+            made = _plan_with_kernels(run, self.options[-1], (), on_device=True)
+            self.device_plan = made or plan_of(run)
         return self.device_plan
 
     @property

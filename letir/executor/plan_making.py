@@ -95,7 +95,8 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
-    is_python = not key.has_names and is_faster_in_python(executor.f, fn)
+    may_be_python = not (key.has_names or request.spec.is_on_device)
+    is_python = may_be_python and is_faster_in_python(executor.f, fn)
     version = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
         version.generators = lifted
@@ -122,7 +123,8 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    do = functools.partial(LATE_BOUND["record_limited"], executor, do) if executor.is_plain else do
+    if executor.is_plain and not request.spec.is_on_device:
+        do = functools.partial(LATE_BOUND["record_limited"], executor, do)
     max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
@@ -216,10 +218,12 @@ def _compile_plan(
     places = donated_positions(request.marked[0], executor.options.donate_argnums)
     mode = kernel_mode(executor.options.kernels, **options)
     optimized = optimize_program(fn, **options, kernels=mode)
-    on_device = mode != "off" and request.spec.is_on_device
-    if not are_in_background(executor.options.kernels):
-        return Compiled(fn, optimized, reason, places, mode, on_device=on_device)
-    version = Compiled(fn, optimized, reason, places, mode, later=True, on_device=on_device)
+    later = are_in_background(executor.options.kernels)
+    version = Compiled(
+        fn, optimized, reason, places, mode, later=later, on_device=request.spec.is_on_device
+    )
+    if not later:
+        return version
     reference = weakref.ref(executor)
 
     def forget() -> None:

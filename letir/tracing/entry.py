@@ -29,7 +29,7 @@ from letir.eval.arguments import (
     static_in_tree,
     unflatten_arguments,
 )
-from letir.eval.array_modules import is_array, is_lazy, type_of
+from letir.eval.array_modules import device_array_class, is_array, is_lazy, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.tracing.callers import OWNING, REACHING
 from letir.tracing.checks.hidden_random_state import Watch, needs_watch
@@ -319,7 +319,8 @@ def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
         if type(leaf) is not np.ndarray and is_lazy(leaf):  # no value is known while recording
             leaf = ShapeDtype(aval.shape, aval.dtype)
         result = new.parameter(aval, name, leaf)
-        if not result.shape and isinstance(leaf, np.ndarray):
+        is_array_object = isinstance(leaf, np.ndarray) or type(leaf) is device_array_class()
+        if is_array_object and not result.shape:
             result.sharing = Memory(result.arg)  # marks an array, even without a value
         return result
     except DTypeError as error:

@@ -21,7 +21,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError, mark_unrecorded_code
-from letir.eval.array_modules import type_of
+from letir.eval.array_modules import type_of, value_on_host
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file
 
 _LISTS = (list, tuple, deque)  # NumPy converts them to arrays
@@ -138,7 +138,7 @@ def array_of_sequence(x: Any) -> Any:
 def value_of_operand(operand: Any) -> Any:
     """The known value of an operand that is not traced by the active trace."""
     array = array_of_object(operand)
-    return array.concrete_value() if isinstance(array, Value) else array
+    return array.concrete_value() if isinstance(array, Value) else value_on_host(array)
 
 
 def first_traced(items: Any) -> Value | None:

@@ -26,7 +26,7 @@ from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, LetirError, notify_watchers
-from letir.eval.array_modules import is_array
+from letir.eval.array_modules import device_array_class, is_array, value_on_host
 from letir.eval.evaluator import compute
 from letir.eval.float_warnings import (
     ERROR_STATE,
@@ -123,7 +123,7 @@ class Trace(ChangesArguments, LetBuilder):
 
     def parameter(self, aval: ArrayType | None, name: str | None, argument: Any) -> "Tracer":
         """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
-        type.
+        type. Values of recordings are on the host, where Python reads them.
         """
         local = self.param(aval, name).arg
         if aval is not None and Size in map(type, aval.shape):
@@ -133,11 +133,10 @@ class Trace(ChangesArguments, LetBuilder):
         if self.mode is LAZY:
             self.concrete[local] = argument
             return self.make_tracer(self, local, ABSENT)
-        if isinstance(argument, Value):
-            argument = argument.concrete_value()
-        elif isinstance(argument, ShapeDtype):
-            argument = ABSENT
-        return self.make_tracer(self, local, argument if self.mode is EAGER else ABSENT)
+        if self.mode is not EAGER or isinstance(argument, ShapeDtype):
+            return self.make_tracer(self, local, ABSENT)
+        argument = argument.concrete_value() if isinstance(argument, Value) else argument
+        return self.make_tracer(self, local, value_on_host(argument))
 
     # ---- recording ----
 
@@ -307,8 +306,7 @@ class Trace(ChangesArguments, LetBuilder):
 
     def sized_values(self) -> list[Value]:
         """The parameters of this trace and of those around it."""
-        traces = [self, *self.enclosing()]
-        return [self.make_tracer(t, param, ABSENT) for t in traces for param in t.params]
+        return [self.make_tracer(t, p, ABSENT) for t in (self, *self.enclosing()) for p in t.params]
 
     def enclosing(self) -> list["Trace"]:
         """The enclosing traces, innermost first."""
@@ -341,7 +339,7 @@ class Trace(ChangesArguments, LetBuilder):
         result = self._copies.get(id(array))
         if result is not None and result[0]() is array and same_bits(result[1], array):
             return result[1]
-        frozen = freeze(array.get() if hasattr(array, "get") else array)  # CuPy's arrays have get
+        frozen = freeze(value_on_host(array))
         if isinstance(array, np.ndarray):
             self._copies[id(array)] = (weakref.ref(array), frozen)
         return frozen
@@ -368,6 +366,8 @@ class Trace(ChangesArguments, LetBuilder):
         value = self.concrete.get(local, ABSENT)
         if isinstance(value, Value):
             value = self.concrete[local] = value.concrete_value()
+        elif type(value) is device_array_class():
+            value = self.concrete[local] = value_on_host(value)
         return ABSENT if isinstance(value, ShapeDtype) else value
 
     def close(self) -> None:

@@ -28,15 +28,37 @@ def is_of_arrays(program) -> bool:
     return not is_refused and all(isinstance(leaf, kinds) for leaf in leaves)
 
 
-def assert_same_on_device(program, move) -> None:
-    """A recorded program gives on the arrays that ``move`` makes what NumPy does.
+def device_for_kernels():
+    """The stand-in with launches of kernels."""
+    pytest.importorskip("llvmlite")
+    from tests.kernels.device.simulated_device import simulated_device
+
+    return simulated_device()
+
+
+def has_arrays(program) -> bool:
+    """Whether an argument is an array, so that jit compiles for the device."""
+    leaves = optree.tree_leaves(arguments(program, 0))
+    return is_of_arrays(program) and any(isinstance(leaf, np.ndarray) for leaf in leaves)
+
+
+def moved_arrays(x):
+    """A device array of the stand-in for an array; another leaf itself."""
+    return moved(x) if isinstance(x, np.ndarray) else x
+
+
+def assert_same_on_device(program, move, is_jitted=False) -> None:
+    """A program gives on the arrays that ``move`` makes what NumPy does: recorded on the host, or
+    under jit, whose second call replays the plan.
 
     CuPy has no counterpart of some functions of SciPy; the error says so.
     """
     expected = program.function(*arguments(program, 0))
-    f = lt.trace(program.function, *arguments(program, 0))
+    jitted = lt.jit(program.function)
+    f = jitted if is_jitted else lt.trace(program.function, *arguments(program, 0))
     try:
-        found = f(*optree.tree_map(move, arguments(program, 0)))
+        for _ in range(2):
+            found = f(*optree.tree_map(move, arguments(program, 0)))
     except lt.LetirError as error:
         if not str(error).startswith("CuPy has no "):
             raise
@@ -56,12 +78,41 @@ def test_a_program_computes_on_the_device_what_numpy_does(program):
     assert_same_on_device(program, on_device)
 
 
+@needs_device
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each([p for p in PROGRAMS if REASON is None and has_arrays(p)])
+def test_a_program_under_jit_computes_on_the_device_what_numpy_does(program):
+    assert_same_on_device(
+        program, lambda x: on_device(x) if isinstance(x, np.ndarray) else x, is_jitted=True
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 @each([p for p in PROGRAMS if is_of_arrays(p)])
 def test_a_program_computes_on_the_stand_in_what_numpy_does(program):
     with imported_device():
-        assert_same_on_device(program, lambda x: moved(x) if isinstance(x, np.ndarray) else x)
+        assert_same_on_device(program, moved_arrays)
+
+
+# Python decides on elements, writes into arrays that the function makes, or draws with np.random
+DECIDING = ("perceptron", "upper_confidence", "value_iteration", "flood_fill", "mlp_training")
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each([p for p in PROGRAMS if p.function.__name__ in DECIDING])
+def test_a_program_that_decides_runs_under_jit_on_the_stand_in(program):
+    """Values of a recording are on the host, where Python and NumPy read them."""
+    with device_for_kernels():
+        assert_same_on_device(program, moved_arrays, is_jitted=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each([p for p in PROGRAMS if has_arrays(p)])
+def test_a_program_under_jit_computes_on_the_stand_in_what_numpy_does(program):
+    with device_for_kernels():
+        assert_same_on_device(program, moved_arrays, is_jitted=True)
 
 
 @needs_device
