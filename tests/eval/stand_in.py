@@ -60,6 +60,8 @@ class DeviceArray:
 
     def __init__(self, host):
         self.host = np.asarray(host)
+        # as of CuPy's arrays: a view refers to the array whose memory it views
+        self.owner = _arrays.get(id(self.host.base))
         _arrays[id(self.host)] = self
 
     def __array__(self, *args, **kwargs):
@@ -81,9 +83,7 @@ class DeviceArray:
     @property
     def base(self):
         """The array whose memory this one views: an existing one, so that references count."""
-        base = self.host.base
-        known = _arrays.get(id(base))
-        return to_device(base) if known is None else known
+        return to_device(self.host.base) if self.owner is None else self.owner
 
     def __getattr__(self, name):
         if name not in ARRAY:

@@ -13,7 +13,7 @@ from tests.eval.stand_in import DeviceArray, moved
 from tests.eval.test_array_modules import imported_device
 from tests.eval.test_device import REASON, on_device
 from tests.programs.table import PROGRAMS
-from tests.programs.test_programs import arguments, each
+from tests.programs.test_programs import arguments, each, weighted_sum
 
 needs_device = pytest.mark.skipif(REASON is not None, reason=str(REASON))
 # NumPy raises a floating-point error, or takes a number for an array without axes; a device not
@@ -133,3 +133,25 @@ def test_a_workload_of_the_benchmarks_computes_on_the_device_what_numpy_does(wor
         pairs = zip(optree.tree_leaves(expected), optree.tree_leaves(found), strict=True)
         for a, b in pairs:
             assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@each([p for p in PROGRAMS if p.smooth is not None and has_arrays(p)])
+@pytest.mark.parametrize("transform", [lambda f: f, lt.jit], ids=["eager", "jit"])
+def test_a_gradient_computes_on_the_stand_in_what_it_does_on_the_host(program, transform):
+    def loss(*args):
+        return weighted_sum(program.function(*args))
+
+    gradient = lt.grad(loss, argnums=program.smooth)
+    expected = gradient(*arguments(program, 0))
+    with device_for_kernels():
+        try:
+            found = transform(gradient)(*optree.tree_map(moved_arrays, arguments(program, 0)))
+        except lt.LetirError as error:
+            if not str(error).startswith("CuPy has no "):
+                raise
+            return
+        pairs = zip(optree.tree_leaves(expected), optree.tree_leaves(found), strict=True)
+        for a, b in pairs:
+            assert_close(a, b.host if isinstance(b, DeviceArray) else b, rtol=1e-6, atol=1e-8)
