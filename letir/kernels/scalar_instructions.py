@@ -5,6 +5,7 @@ Elementary functions, integer division and other operations are composed of inst
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from attrs import frozen
@@ -112,6 +113,7 @@ INSTRUCTIONS = _instruction_table(
 )
 
 
+@lru_cache(1 << 10)
 def instruction_dtype(
     name: str, operands: tuple[np.dtype, ...], asked_dtype: np.dtype | None
 ) -> np.dtype:

@@ -1,5 +1,6 @@
 """The lowering of elementwise binds to scalar instructions, shared by all kinds of kernels."""
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -138,6 +139,16 @@ class ScalarLowering:
         return self.builder.convert(x, dtype)
 
 
+@lru_cache(1 << 10)
+def _resolved_dtypes(ufunc: np.ufunc, types: tuple, _kinds: tuple) -> tuple[np.dtype, ...]:
+    """The dtypes to which a ufunc converts operands of these types, dtypes or Python's.
+
+    ``_kinds``: their classes, for the cache: dtype("int64") == int.
+    """
+    result: tuple = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))
+    return result[: ufunc.nin]
+
+
 def operand_dtypes(bind: Bind) -> list[np.dtype]:
     """The dtypes to which NumPy converts the operands of a bind."""
     op, result = bind.op, bind.binders[0].type.dtype
@@ -149,7 +160,7 @@ def operand_dtypes(bind: Bind) -> list[np.dtype]:
     if ufunc is None:
         return [arg.type.dtype for arg in bind.args]
     types = [promotion_type(arg.type) for arg in bind.args]
-    dtypes = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout))[: ufunc.nin]
+    dtypes = _resolved_dtypes(ufunc, tuple(types), tuple(map(type, types)))
     # NumPy compares two Python integers as objects
     pairs = zip(dtypes, bind.args, strict=True)
     return [arg.type.dtype if dtype.kind == "O" else dtype for dtype, arg in pairs]

@@ -133,7 +133,7 @@ class Unrolling:
         """New element numbers for scalars."""
         start = len(self.elements)
         self.elements += scalars
-        return np.arange(start, start + len(scalars)).reshape(shape)
+        return np.arange(start, start + len(scalars)).reshape(shape) if shape else np.array(start)
 
     def expect_c_order(self, values: Sequence[Places]) -> None:
         """Raise NoKernel for operands in another memory order, in which NumPy would add them."""
@@ -245,6 +245,8 @@ class Unrolling:
 
     def operand(self, arg: Arg, dtype: np.dtype) -> Places:
         if type(arg) is Const:
+            if type(arg.value) is float and dtype == np.float64:  # no error is possible
+                return self.new([self.builder.number(arg.value, dtype)], ())
             with float_errors(all="raise"):
                 try:
                     return self.new([self.builder.number(arg.value, dtype)], ())
@@ -265,14 +267,17 @@ class Unrolling:
         if form is None:
             raise NoKernel
         aval, parts = known_type(bind.binders[0].type), self.operands(bind)
-        spread = [np.broadcast_to(p, aval.shape).ravel() for p in parts]
+        # the other form takes twice as long for numbers
+        spread = [np.broadcast_to(p, aval.shape).ravel() for p in parts] if aval.shape else ()
         # calls of a function follow each other, so that they are computed together
         rows = [[self.element(int(p)) for p in places] for places in zip(*spread, strict=True)]
+        rows = rows if aval.shape else [[self.element(int(p)) for p in parts]]
         results = [self.scalar_of(name, form, operands) for operands in rows]
         if aval.dtype.kind in "iu" and any(x.dtype.kind == "f" for x in results):
             raise NoKernel
         scalars = [self.builder.convert(x, aval.dtype) for x in results]
-        return _laid_like(np.asarray(sum(parts)), self.new(scalars, aval.shape))
+        new = self.new(scalars, aval.shape)
+        return _laid_like(np.asarray(sum(parts)), new) if aval.shape else new
 
     def scalar_of(self, name: str | None, form: Any, operands: Sequence[Operand]) -> Operand:
         """The result of a scalar form, which is a function of the kernel if it is long."""
