@@ -7,7 +7,6 @@ in the last bits is never replaced.
 
 from collections.abc import Callable
 from copy import deepcopy
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,15 +83,16 @@ def call_of_python(
 
 def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
     """Whether calling the Python function takes less time than the plan."""
+    is_whole = isinstance(of_plan, GeneratedCall)
     try:
         with np.errstate(all="ignore"):  # timing must not repeat the warnings of the call
             time = of_python.shortest_time(*call)
+            if not is_whole:
+                return time < shortest_time(of_plan, *call)
     except Exception:
         return False
-    is_whole = isinstance(of_plan, GeneratedCall)
-    time_plan = of_plan.shortest_time if is_whole else partial(shortest_time, of_plan)
     try:
-        return time < time_plan(*call)
+        return time < of_plan.shortest_time(*call)
     except (ArithmeticError, LetirError):  # it warns, and NumPy computes all again
         return True
 
