@@ -9,6 +9,7 @@ import dis
 import os
 import sys
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,34 @@ _NOWHERE = (None, None)
 # constants in calls that turn warnings into errors, or keep them: catch_warnings(record=True)
 _RISKY = frozenset(["error", ("record",)])
 _ITEM_WRITES = frozenset([dis.opmap["STORE_SUBSCR"], dis.opmap.get("STORE_SLICE")])
-_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
+_CACHE = dis.opmap.get("CACHE", 0)
+
+
+def _stored_variable(code: Any, argument: int) -> str:
+    return code._varname_from_oparg(argument)
+
+
+def _first_stored_variable(code: Any, argument: int) -> str:
+    return code._varname_from_oparg(argument >> 4)
+
+
+def _stored_name(code: Any, argument: int) -> str:
+    return code.co_names[argument]
+
+
+_STORES = {  # instruction -> a function that gives the variable which it stores
+    dis.opmap[name]: variable
+    for name, variable in {
+        "STORE_FAST": _stored_variable,
+        "STORE_DEREF": _stored_variable,
+        # since CPython 3.13 one instruction may store and do something else
+        "STORE_FAST_STORE_FAST": _first_stored_variable,
+        "STORE_FAST_LOAD_FAST": _first_stored_variable,
+        "STORE_NAME": _stored_name,
+        "STORE_GLOBAL": _stored_name,
+    }.items()
+    if name in dis.opmap
+}
 
 
 def user_place(depth: int) -> tuple[Source | None, str | None]:
@@ -129,22 +157,28 @@ def _look_up_place(code: CodeType, instruction: int, line: int):
 
 
 def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
-    """(instructions, variable stored by the next instruction or None, position of each)."""
-    instructions = list(dis.get_instructions(code))
+    """(instructions, variable stored by the next instruction or None, position of each).
+
+    As ``dis.get_instructions`` gives them, which takes several times as long.
+    """
+    text, extended = code.co_code, 0
+    offsets: list[int] = []
     names: list = []
-    for following in [*instructions[1:], None]:
-        stored = following.argval if following and following.opname.startswith(_STORES) else None
-        # a tuple: since CPython 3.13 one instruction may store and do something else
-        names.append(stored[0] if isinstance(stored, tuple) else stored)
-    return (
-        [i.offset for i in instructions],
-        names,
-        [i.positions for i in instructions],
-    )
+    positions: list = []
+    for offset, position in zip(range(0, len(text), 2), code.co_positions(), strict=True):
+        instruction, argument = text[offset], extended | text[offset + 1]
+        if instruction == _CACHE:
+            continue
+        extended = argument << 8 if instruction == dis.EXTENDED_ARG else 0
+        stored = _STORES.get(instruction)
+        if stored is not None and names:
+            names[-1] = stored(code, argument)
+        offsets.append(offset)
+        names.append(None)
+        positions.append(position)
+    return offsets, names, positions
 
 
-def _expression_span(at: dis.Positions | None) -> tuple[int, int, int] | None:
+def _expression_span(at: tuple) -> tuple[int, int, int] | None:
     """(last line, first column, last column); None if Python does not store columns."""
-    if at is None or None in at:
-        return None
-    return at.end_lineno, at.col_offset, at.end_col_offset
+    return None if None in at else at[1:]

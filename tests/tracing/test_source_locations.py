@@ -1,15 +1,17 @@
 """Every bind has the user's source line, and its result the name of the assigned variable."""
 
+import dis
 import functools
 import inspect
 import linecache
+import random
 
 import numpy as np
 import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.tracing.source_locations import user_place
+from letir.tracing.source_locations import _assigned_names, user_place
 from tests.each_sample import in_one_test
 
 X = np.array([1.0, 2.0, 3.0])
@@ -189,3 +191,16 @@ def test_the_place_of_a_call_is_the_innermost_frame_of_the_user():
     assert __file__ == source.file
     assert inspect.currentframe().f_code.co_firstlineno + 1 == source.line
     assert (None, 2) == (name, len(here))
+
+
+def test_assigned_names_are_those_of_the_disassembly():
+    storing = "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"
+    codes = [compile(inspect.getsource(module), "<code>", "exec") for module in (inspect, random)]
+    for code in codes:  # nested functions are appended
+        codes += [constant for constant in code.co_consts if inspect.iscode(constant)]
+        read = list(dis.get_instructions(code))
+        following = [x.argval if x.opname.startswith(storing) else None for x in read[1:]]
+        names = [name[0] if isinstance(name, tuple) else name for name in following]
+        expected = [x.offset for x in read], [*names, None], [tuple(x.positions) for x in read]
+
+        assert expected == _assigned_names(code)

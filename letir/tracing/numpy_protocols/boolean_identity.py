@@ -23,6 +23,7 @@ _modules: dict[int, tuple[dict, int, bool]] = BoundedCache(1 << 10)
 _codes: dict[int, tuple[CodeType, bool]] = BoundedCache(1 << 12)
 _OF_VALUES = (operators.__file__, os.path.dirname(__file__))  # code of traced values' operators
 _LOADS = ("LOAD_CONST", "LOAD_CONST_IMMORTAL")
+_IS_OP = dis.opmap["IS_OP"]
 
 
 def known_boolean(x: Any) -> Any:
@@ -59,7 +60,8 @@ def _compares_identity(code: CodeType) -> bool:
     todo = [code]
     for each in todo:  # nested functions are appended
         todo += [constant for constant in each.co_consts if type(constant) is CodeType]
-        if any(type(constant) is bool for constant in each.co_consts):
+        has_boolean = any(type(constant) is bool for constant in each.co_consts)
+        if has_boolean and _IS_OP in each.co_code[::2]:  # the reading below takes far longer
             for load, test in itertools.pairwise(dis.get_instructions(each)):
                 is_boolean = load.opname in _LOADS and type(load.argval) is bool
                 if is_boolean and test.opname == "IS_OP":
