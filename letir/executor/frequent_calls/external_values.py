@@ -6,12 +6,13 @@ Such a function may be called in place of its plan, as long as these values are 
 import dis
 from collections.abc import Callable, Iterable, Sequence
 from inspect import CO_OPTIMIZED
-from opcode import opmap
+from opcode import opmap, opname
 from types import (
     BuiltinFunctionType,
     CellType,
     CodeType,
     FunctionType,
+    MemberDescriptorType,
     MethodType,
     ModuleType,
     NoneType,
@@ -24,6 +25,7 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.eval.arguments import is_static
 from letir.executor.argument_spec import PLAIN_SCALARS
+from letir.tracing.callers import is_class_of_user
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
 # names of functions of Python, NumPy and SciPy that do more than return a value
@@ -41,6 +43,8 @@ _CHANGES = frozenset(
     opmap[name]
     for name in ("DELETE_ATTR", "DELETE_GLOBAL", "IMPORT_NAME", "STORE_ATTR", "STORE_GLOBAL")
 )
+_MEMBERS = frozenset([FunctionType, MemberDescriptorType, classmethod, property, staticmethod])
+_OF_CLASS: dict = {}  # the namespace of functions of classes
 _LOAD_GLOBAL, _EXTENDED_ARG = opmap["LOAD_GLOBAL"], opmap["EXTENDED_ARG"]
 _MAX_FUNCTIONS = 1_000  # that are searched for a use of letir
 _MAX_IF_SMALL = 256  # elements of arguments
@@ -90,13 +94,17 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
             continue
         visited.add(id(part))
         if _is_plain_class(part):
-            todo += [({}, None, function) for function in _functions_of_class(part)]
+            todo += [(_OF_CLASS, None, function) for function in _functions_of_class(part)]
             continue
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return None
         captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
         for code in _codes_of(part.__code__):
-            if not _EFFECTS.isdisjoint(code.co_names) or _CHANGES.intersection(code.co_code[::2]):
+            is_init = place[0] is _OF_CLASS and code.co_name == "__init__"
+            has_changes = bool(_CHANGES.intersection(code.co_code[::2]))
+            if has_changes and not (is_init and _fills_own_object(code)):
+                return None
+            if not _EFFECTS.isdisjoint(code.co_names):
                 return None
             space = part.__globals__
             codes.append((code, space, captured))
@@ -148,21 +156,35 @@ def _names_of_globals(code: CodeType) -> list[str]:
 
 
 def _is_plain_class(value: Any) -> bool:
-    """Whether a value is a class of the user's for exceptions or named tuples, without attributes
-    other than functions.
+    """Whether a value is a class of the user's without attributes other than functions.
 
     Making an object of it changes nothing else, unless its own functions do.
     """
-    if type(value) is not type or any(_is_of_module(kind, "letir") for kind in value.__mro__):
+    if type(value) is not type or not all(map(is_class_of_user, _own_classes(value))):
         return False
     fields = getattr(value, "_fields", None) if tuple in value.__bases__ else None
-    if fields is None and not issubclass(value, BaseException):
-        return False
     members = [pair for kind in _own_classes(value) for pair in vars(kind).items()]
     return all(
-        name.startswith("_") or name in (fields or ()) or type(member) is FunctionType
+        name.startswith("_") or name in (fields or ()) or type(member) in _MEMBERS
         for name, member in members
     )
+
+
+def _fills_own_object(code: CodeType) -> bool:
+    """Whether the code of an ``__init__`` changes only attributes of the new object."""
+    before, argument = "", 0
+    for instruction, value in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        name = opname[instruction]
+        if name == "STORE_ATTR":
+            is_pair = before.count("LOAD_FAST") == 2  # since CPython 3.13
+            local = argument & 15 if is_pair else argument
+            if not before.startswith("LOAD_FAST") or local != 0:
+                return False
+        elif instruction in _CHANGES or (name.startswith("STORE_FAST") and value & 15 == 0):
+            return False
+        if name != "CACHE":
+            before, argument = name, value
+    return True
 
 
 def _own_classes(kind: type) -> list[type]:
@@ -173,7 +195,9 @@ def _own_classes(kind: type) -> list[type]:
 def _functions_of_class(kind: type) -> list[FunctionType]:
     """The functions of a class, without those that ``namedtuple`` makes."""
     members = [member for base in _own_classes(kind) for member in vars(base).values()]
-    functions = [member for member in members if type(member) is FunctionType]
+    members += [member.fget for member in members if type(member) is property]
+    functions = [getattr(member, "__func__", member) for member in members]
+    functions = [function for function in functions if type(function) is FunctionType]
     return [f for f in functions if not f.__module__.startswith(("collections", "namedtuple_"))]
 
 

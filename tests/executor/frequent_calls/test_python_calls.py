@@ -1,5 +1,6 @@
 """Functions of arrays that are called in place of plans that save no time and give equal bits."""
 
+import random
 from collections import namedtuple
 
 import numpy as np
@@ -246,6 +247,40 @@ class Noted(Exception):
 
 SEEN: list = []
 Step = namedtuple("Step", "x width")
+
+
+class Point:
+    __slots__ = ("x", "y")
+
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __sub__(self, other):
+        return Point(self.x - other.x, self.y - other.y)
+
+    @property
+    def square(self):
+        return self.x * self.x + self.y * self.y
+
+
+class Moving(Point):
+    __slots__ = ()
+
+    def move(self):
+        self.x += 1
+
+
+class Filling:
+    def __init__(self, other):
+        other.x = 0
+
+
+class Renamed:
+    def __init__(self, other):
+        self = other  # noqa: PLW0642
+        self.x = 0
+
+
 size = np.zeros(2)
 
 
@@ -267,12 +302,17 @@ def newton(x, limit):
         (newton, True),
         (lambda x: Step(x, 1.0), True),
         (lambda x: Counted.count * x, False),
+        (lambda x: (Point(x, x) - Point(1, 2)).square, True),
+        (lambda x: Moving(x, x).square, False),
+        (lambda x: [Filling(x)], False),
+        (lambda x: [Renamed(x)], False),
+        (lambda x: [random.Random(x)], False),
         (lambda x: isinstance(x, Noted), False),
         (lambda x: x.size + 1, True),  # not the global of this name
         (lambda x: x.size + size, False),
     ],
 )
-def test_classes_of_exceptions_and_named_tuples_are_parts_of_functions(f, is_found):
+def test_classes_without_effects_are_parts_of_functions(f, is_found):
     assert (values_read(f) is not None) == is_found
 
 

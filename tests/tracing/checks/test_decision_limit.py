@@ -60,6 +60,30 @@ def test_a_function_cannot_catch_the_end_of_its_recording():
     assert fast.counters["compiles"] == 0
 
 
+class Ray:
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def dot(self, other):
+        return self.x * other.x + self.y * other.y
+
+
+def test_a_function_that_makes_objects_of_its_own_classes_may_run_as_python():
+    def render(w, h):
+        image, light = np.zeros((h, w)), Ray(0.5, 0.25)
+        for j in range(h):
+            for i in range(w):
+                bright = Ray(i / w, j / h).dot(light)
+                if bright > 0.25:
+                    image[j, i] = bright
+        return image
+
+    fast = lt.jit(render)
+    for _ in range(2):
+        np.testing.assert_array_equal(render(32, 24), fast(32, 24))
+    assert fast.counters["compiles"] == 0
+
+
 def test_an_error_of_the_function_is_its_own():
     def raising(n):
         for i in range(n):
