@@ -39,9 +39,11 @@ class DecisionLimit(TemporaryChange):
 
     __slots__ = ("guards", "has_ended", "next_test", "outer")
 
-    def make(self) -> "DecisionLimit":
+    def __init__(self) -> None:
         self.guards, self.next_test, self.has_ended = 0, _DECISIONS, False
         self.outer = _LIMIT.get()
+
+    def make(self) -> "DecisionLimit":
         _LIMIT.set(self)
         return self
 
