@@ -195,7 +195,7 @@ HAZARDS = {
     "math.prod": (lambda x: math.prod(x) * X, [X], [([Y], "right")]),
     "math of an integer": (lambda n: math.factorial(n) * X, [3], [([3], "right"), ([4], GUARD)]),
     "Decimal": (lambda s: float(decimal.Decimal(s)) * X, [S], "TraceError"),
-    "Fraction": (lambda s: float(fractions.Fraction(s)) * X, [S], [([S + 1], GUARD)]),
+    "Fraction": (lambda s: float(fractions.Fraction(s)) * X, [S], "TraceError"),
     "float": (lambda s: float(s) * X, [S], [([S + 1], "right")]),
     "complex": (lambda s: complex(s) * X, [S], [([S + 1], "right")]),
     "item": (lambda x: x[0].item() * X, [X], [([Y], "right")]),
