@@ -4,6 +4,7 @@ from Variables, and objects that are refused with the user's line.
 Used by ``Trace.enter`` and ``Trace.frozen``.
 """
 
+import functools
 import math
 import operator
 from array import array
@@ -22,9 +23,10 @@ from letir.ast.sizes.size import Size
 from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError, mark_unrecorded_code
 from letir.eval.array_modules import type_of, value_on_host
-from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file
+from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file, is_user_file
 
 _LISTS = (list, tuple, deque)  # NumPy converts them to arrays
+_PLAIN = frozenset([float, int, complex, bool, str, type(None), np.ndarray, np.float64])
 # the rules of np.can_cast
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
@@ -40,7 +42,10 @@ def stack_traced(items: Any) -> Any:
     """
     if not isinstance(items, _LISTS):
         maker = ARRAY_MAKERS.get(type(items))
-        return items if maker is None else maker(items)
+        if maker is not None:
+            return maker(items)
+        kind: Any = type(items)
+        return array_of_object(items) if has_array_method(kind) else items
     if first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
@@ -121,6 +126,13 @@ def array_of_object(x: Any) -> Any:
     return result if isinstance(result, Value) else x
 
 
+@functools.lru_cache(256)
+def has_array_method(kind: Any) -> bool:
+    """Whether objects of a class convert themselves by a user's method ``__array__``."""
+    convert = getattr(kind, "__array__", None)
+    return type(convert) is FunctionType and is_user_file(convert.__code__.co_filename)
+
+
 def array_of_operand(x: Any) -> Any:
     """The array or list to which NumPy converts an object, else ``x``."""
     result = array_of_object(x)
@@ -143,11 +155,16 @@ def value_of_operand(operand: Any) -> Any:
 
 def first_traced(items: Any) -> Value | None:
     """The first traced value in nested lists, tuples and deques, None if there is none."""
+    kind: Any = type(items)
+    if kind in _PLAIN:
+        return None
     if isinstance(items, _LISTS):
         return next((value for item in items if (value := first_traced(item)) is not None), None)
-    if type(items) in ARRAY_MAKERS:  # such as x.flat
+    if kind in ARRAY_MAKERS:  # such as x.flat
         return items.base
-    return items.number() if type(items) is Size else items if isinstance(items, Value) else None
+    if has_array_method(kind):
+        items = array_of_object(items)
+    return items.number() if kind is Size else items if isinstance(items, Value) else None
 
 
 def strong_element(item: Any) -> Any:

@@ -8,7 +8,8 @@ import pytest
 from numpy.polynomial import Chebyshev, Polynomial
 
 import letir as lt
-from letir.testing import assert_same
+from letir.testing import assert_same, check_grads
+from tests.each_sample import in_one_test
 
 C = np.array([1.0, -3.0, 2.0, 0.5])
 
@@ -212,3 +213,50 @@ def check(program, x):
     assert_same(program(x), lt.trace(program, x)(x))
     assert_same(program(2 * x), lt.jit(program)(2 * x))
     assert_same(program(x), lt.trace(program, 2 * x)(x))
+
+
+class Point:
+    """An object that converts itself to an array."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.parts, dtype=dtype)
+
+
+class Row(Point):
+    """An object that is a sequence as well."""
+
+    def __len__(self):
+        return len(self.parts)
+
+    def __getitem__(self, i):
+        return self.parts[i]
+
+
+def assigned(a):
+    result = np.zeros((2, 2))
+    result[0] = a
+    return result
+
+
+@in_one_test
+@pytest.mark.parametrize("kind", [Point, Row])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, b: np.array([a, b]) @ np.array([1.0, 2.0]),
+        lambda a, b: np.ones(2) * a,
+        lambda a, b: np.ones((2, 2)) @ b,
+        lambda a, b: (np.stack([a, b]), np.vstack([a, [1.0, 2.0]])),
+        lambda a, b: (np.mean([a, b], axis=0), np.concatenate([a, b]), np.dot(a, b)),
+        lambda a, b: assigned(a),
+    ],
+)
+def test_objects_in_lists_and_beside_known_arrays_convert_themselves(f, kind):
+    def program(x):
+        return f(kind(x[0], x[1]), kind(x[1], 3.0))
+
+    check(program, np.array([0.5, 2.0]))
+    check_grads(program, (np.array([0.5, 2.0]),), order=1)

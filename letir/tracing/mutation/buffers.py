@@ -25,7 +25,7 @@ from letir.tracing.mutation.views import (
 )
 from letir.tracing.mutation.writes import forget_views
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
-from letir.tracing.operands import ARRAY_MAKERS
+from letir.tracing.operands import ARRAY_MAKERS, array_of_object, has_array_method
 from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
@@ -298,7 +298,7 @@ def has_traced(value: Any) -> bool:
 
     Buffers are known, and do not count.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in (tuple, list):
         return any(map(has_traced, value))
     if kind is dict:
@@ -309,7 +309,9 @@ def has_traced(value: Any) -> bool:
         return kind is not Buffer
     if kind in ARRAY_MAKERS:  # such as x.flat
         return True
-    return issubclass(kind, tuple | list) and any(map(has_traced, value))
+    if issubclass(kind, tuple | list):
+        return any(map(has_traced, value))
+    return has_array_method(kind) and has_traced(array_of_object(value))
 
 
 def unwrap_buffers(value: Any) -> Any:
