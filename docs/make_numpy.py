@@ -31,7 +31,7 @@ of NumPy is missing.
 - *batch*: `vmap` gives the same results as a loop.
 - *complex*: the function and its derivative work on complex numbers. A dash: NumPy's function does not take complex numbers.
 
-The table tests single calls. `tests/programs` tests whole programs: 333 ordinary NumPy programs (layers and models, filters,
+The table tests single calls. `tests/programs` tests whole programs: 420 ordinary NumPy programs (layers and models, filters,
 simulations, optimisers, codes, table algorithms) record, replay, compile and differentiate unchanged.
 
 Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.

@@ -16,7 +16,7 @@ class Program:
     ``smooth``: the number of the argument with respect to which the derivative is compared, or
     None. ``branches``: whether other arguments may take another path, masks that select another
     number of elements included. ``refused``: the reason why ``trace`` refuses the program, empty
-    for all others.
+    for all others. ``as_python``: whether ``jit`` calls the Python function, with a warning.
     """
 
     function: Callable
@@ -24,6 +24,7 @@ class Program:
     smooth: int | None
     branches: bool
     refused: str
+    as_python: bool
 
     @property
     def name(self) -> str:
@@ -37,11 +38,12 @@ def program(
     smooth: int | None = None,
     branches: bool = False,
     refused: str = "",
+    as_python: bool = False,
 ) -> Callable[[Callable], Callable]:
     """A decorator that enters a function into ``PROGRAMS`` and leaves it as it is."""
 
     def enter(function: Callable) -> Callable:
-        PROGRAMS.append(Program(function, arguments, smooth, branches, refused))
+        PROGRAMS.append(Program(function, arguments, smooth, branches, refused, as_python))
         return function
 
     return enter

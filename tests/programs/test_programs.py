@@ -1,5 +1,6 @@
 """NumPy programs as people write them record, replay, compile and differentiate unchanged."""
 
+import contextlib
 import copy
 import importlib
 from pathlib import Path
@@ -69,10 +70,12 @@ def test_a_trace_replays_at_other_arguments(program):
 @each(PROGRAMS)
 def test_jit_agrees(program):
     fast = lt.jit(program.function)
+    is_told = pytest.warns(RuntimeWarning, match="as Python")
 
-    for seed in (0, 1, 0):
-        expected = program.function(*arguments(program, seed))
-        assert_agree(expected, fast(*arguments(program, seed)))
+    with is_told if program.as_python else contextlib.nullcontext():
+        for seed in (0, 1, 0):
+            expected = program.function(*arguments(program, seed))
+            assert_agree(expected, fast(*arguments(program, seed)))
 
 
 @each([p for p in PROGRAMS if p.smooth is not None])
@@ -105,5 +108,5 @@ def test_a_refused_program_is_refused_by_trace(program):
 
 
 def test_the_table_holds_many_programs():
-    assert len(PROGRAMS) >= 390
+    assert len(PROGRAMS) >= 415
     assert not any(p.refused for p in PROGRAMS)
