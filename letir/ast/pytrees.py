@@ -7,7 +7,7 @@ the data.
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from letir.errors import DTypeError
 NAMESPACE = "letir"
 _ADDRESS = " at 0x"  # in the repr of an object whose class defines none
 _nodes: set[type] = set()  # the classes registered with optree
+GENERATORS: set[type] = set()  # NumPy's generators among them
 
 
 class Leaf:
@@ -110,9 +111,14 @@ def texts_in_structure(leaves: list, spec: optree.PyTreeSpec) -> tuple[list, opt
     return others, spec.transform(None, lambda _: next(specs))
 
 
-def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
-    """The leaves of ``tree`` and its structure; None has no leaves."""
-    leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+def flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list, optree.PyTreeSpec]:
+    """The leaves of ``tree`` and its structure; None has no leaves.
+
+    A subtree for which ``is_leaf`` is true is a leaf.
+    """
+    leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
     if _LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
         return leaves, spec
     classes = {type(leaf) for leaf in leaves if _is_record(type(leaf))}
@@ -120,7 +126,7 @@ def flatten(tree: Any) -> tuple[list, optree.PyTreeSpec]:
         return leaves, spec
     for cls in classes:
         _register_class(cls)
-    return flatten(tree)  # their fields may hold further such classes
+    return flatten(tree, is_leaf)  # their fields may hold further such classes
 
 
 def _is_record(cls: type) -> bool:
@@ -138,6 +144,12 @@ def has_fields(cls: type) -> bool:
     is_declared = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own classes, such as ShapeDtype, are leaves
     return is_declared and not cls.__module__.startswith("letir.")
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value is one of NumPy's generators, or stands for one in a trace."""
+    kind = type(value)
+    return _is_generator(kind) or (value.__class__ is not kind and _is_generator(value.__class__))
 
 
 def _is_generator(cls: type) -> bool:
@@ -166,6 +178,7 @@ def _register_class(cls: type) -> None:
     if _is_generator(cls):
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
+        GENERATORS.add(cls)
         return
     if _is_namespace(cls):
         _register_namespace(cls)

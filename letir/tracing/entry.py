@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND, F, entry_point, with_progress_bar
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import TemporaryChange, paused_gc
-from letir.ast.pytrees import Tree, flatten, texts_in_structure
+from letir.ast.pytrees import GENERATORS, Tree, flatten, texts_in_structure
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError, mark_unrecorded_code
@@ -48,6 +48,7 @@ from letir.tracing.stand_ins import end_stand_ins, start_stand_ins
 from letir.tracing.trace_state import (
     ABSTRACT,
     ACTIVE,
+    DRAW_AT_ONCE,
     EAGER,
     LIFT_STATES,
     REFUSE_DRAWS,
@@ -155,12 +156,16 @@ def record(
     arrays that it gets; ``DISCARD_WRITES``: it only computes with the new values; None: they are an
     error. ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced
     values of an enclosing trace. ``intercept``: NumPy's array makers and math's functions record.
-    ``draws``: the treatment of draws from generators that are not arguments, see ``random_draws``.
+    ``draws``: the treatment of draws from generators that are not arguments, see ``random_draws``;
+    with ``DRAW_AT_ONCE`` those among the arguments draw themselves, too.
     """
     restore_abandoned_state()
     leaves, spec = flatten((args, kwargs))
+    if draws == DRAW_AT_ONCE and GENERATORS:
+        leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
     if not _NO_OBJECTS.issuperset(map(type, leaves)):
-        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec)
+        is_own = draws == DRAW_AT_ONCE
+        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, keeps_generators=is_own)
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
     if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):

@@ -35,7 +35,6 @@ from letir.transforms.program_call import (
     record_call,
     tree_of_arguments,
     tree_of_results,
-    with_own_generators,
 )
 from letir.transforms.repeated_programs import transformed_run
 
@@ -176,7 +175,7 @@ def _gradient_transform(
     def gradient(*args, **kwargs):
         try:
             with paused_gc():
-                call = record_call(f, *with_own_generators(args, kwargs))
+                call = record_call(f, args, kwargs)
                 run, tree = transformed_run(call, options, program)
             return tree.unflatten(copy_shared_results(run()))
         except BaseException as error:

@@ -42,7 +42,6 @@ from letir.transforms.program_call import (
     record_call,
     tree_of_arguments,
     tree_of_results,
-    with_own_generators,
 )
 
 Argnums = int | Sequence[int]
@@ -212,7 +211,7 @@ def _jacobian_transform(f: Callable, request: _JacobianOptions, blocks_of: Calla
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
-        call = record_call(f, *with_own_generators(args, kwargs))
+        call = record_call(f, args, kwargs)
         result = _jacobian_program(call, request, blocks_of)
         tree = result.out_tree or tree_of_results(len(result.ret.args))
         return tree.unflatten(copy_shared_results(run_flat(result, list(call.leaves))))

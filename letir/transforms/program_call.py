@@ -5,7 +5,6 @@ Also pytrees of arguments and results, and ``copy_shared_results``.
 
 import functools
 import itertools
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,12 +17,10 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError
-from letir.eval.arguments import StaticLeaf, flat_arguments
+from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
-
-_PLAIN = frozenset([np.ndarray, float, int])
 
 
 @frozen(eq=False)
@@ -54,29 +51,6 @@ def record_call(
     recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
     # lifted: traced values that f closes over; they are the last parameters
     return ProgramCall(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
-
-
-def with_own_generators(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """Arguments with random generators marked as static, for a function recorded for one call.
-
-    The generators draw during the recording, so that they advance as without the transform.
-    """
-    module = sys.modules.get("numpy.random")
-    if not hasattr(module, "RandomState") or (not kwargs and _PLAIN.issuperset(map(type, args))):
-        return args, kwargs
-    kinds = {module.Generator, module.RandomState}
-    values = (*args, *kwargs.values())
-    if not any(_is_generator(value, kinds) for value in values):
-        return args, kwargs
-    marked = [StaticLeaf(value) if _is_generator(value, kinds) else value for value in values]
-    named = zip(kwargs, marked[len(args) :], strict=True)
-    return tuple(marked[: len(args)]), dict(named)
-
-
-def _is_generator(value: Any, kinds: set[type]) -> bool:
-    """Whether ``value`` is a generator, or stands for one in a trace."""
-    kind = type(value)
-    return kind in kinds or (value.__class__ is not kind and value.__class__ in kinds)
 
 
 def as_program(f: Any) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 import optree
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import NAMESPACE, flatten
-from letir.eval.arguments import is_static
+from letir.ast.pytrees import NAMESPACE, flatten, is_generator
+from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import type_of
 from letir.tracing.callers import is_users_class
 
@@ -97,25 +97,39 @@ def flatten_objects(tree: Any) -> tuple[list, optree.PyTreeSpec]:
 
 
 def objects_flattened(
-    leaves: list, spec: optree.PyTreeSpec, part: type | None = None
+    leaves: list,
+    spec: optree.PyTreeSpec,
+    part: type | None = None,
+    keeps_generators: bool = False,
 ) -> tuple[list, optree.PyTreeSpec]:
     """``flatten_objects`` of the tree with these leaves.
 
-    With ``part``: objects without a leaf of this class stay leaves, too.
+    With ``part``: objects without a leaf of this class stay leaves, too. ``keeps_generators``:
+    random generators in objects are static arguments.
     """
-    return _flatten_new(leaves, spec, set(), part)
+    flat = flatten_marking_generators if keeps_generators else flatten
+    return _flatten_new(leaves, spec, set(), part, flat)
+
+
+def flatten_marking_generators(tree: Any) -> tuple[list, optree.PyTreeSpec]:
+    """The leaves and the structure of ``tree``, with random generators as static arguments.
+
+    A function that is recorded for one call draws from them while it is recorded.
+    """
+    leaves, spec = flatten(tree, is_generator)
+    return [StaticLeaf(leaf) if is_generator(leaf) else leaf for leaf in leaves], spec
 
 
 def _flatten_new(
-    leaves: list, spec: optree.PyTreeSpec, seen: set[int], part: type | None
+    leaves: list, spec: optree.PyTreeSpec, seen: set[int], part: type | None, flat: Callable
 ) -> tuple[list, optree.PyTreeSpec]:
     """``objects_flattened`` without the objects with ids in ``seen``, to which it adds some."""
     if not any(_is_object(leaf) for leaf in leaves):
         return leaves, spec
-    flat = [_flat_object(leaf, seen, part) for leaf in leaves]
-    specs = iter([of_leaf for _, of_leaf in flat])
+    parts = [_flat_object(leaf, seen, part, flat) for leaf in leaves]
+    specs = iter([of_leaf for _, of_leaf in parts])
     whole = spec.transform(None, lambda _: next(specs))
-    return [leaf for of_leaf, _ in flat for leaf in of_leaf], whole
+    return [leaf for of_leaf, _ in parts for leaf in of_leaf], whole
 
 
 def has_objects(tree: Any) -> bool:
@@ -135,13 +149,16 @@ def _is_object(leaf: Any) -> bool:
     return _is_of_objects(_class_of(leaf)) and not is_static(leaf)
 
 
-def _flat_object(leaf: Any, seen: set[int], part: type | None) -> tuple[list, optree.PyTreeSpec]:
+def _flat_object(
+    leaf: Any, seen: set[int], part: type | None, flat: Callable
+) -> tuple[list, optree.PyTreeSpec]:
     """The leaves and the structure of an object, or of a leaf."""
     if _is_object(leaf) and id(leaf) not in seen:
         seen.add(id(leaf))
         node = _node_class(_class_of(leaf))()
         node.instance = leaf
-        leaves, spec = _flatten_new(*flatten(node), seen, None)
+        own, own_spec = flat(node)
+        leaves, spec = _flatten_new(own, own_spec, seen, None, flat)
         is_wanted = part is None or any(issubclass(type(value), part) for value in leaves)
         if is_wanted and not any(_uses(value, seen) for value in leaves):
             return leaves, spec
@@ -168,6 +185,7 @@ def _parts_of_function(value: Any) -> Iterator:
 
 
 LATE_BOUND.update(
+    flatten_marking_generators=flatten_marking_generators,
     flatten_objects=flatten_objects,
     objects_flattened=objects_flattened,
     refuse_objects=refuse_objects,
