@@ -6,11 +6,13 @@ values that it has stored.
 """
 
 import operator
+from collections import deque
 from typing import Any
 
 import optree
 
 from letir.ast import LATE_BOUND
+from letir.ast.pytrees import has_fields
 from letir.errors import TraceError
 from letir.tracing.checks.object_arguments import flatten_objects, has_objects
 from letir.tracing.refusals import MustRunAsPython
@@ -43,13 +45,33 @@ def refuse_stored_values(
 
 def _other_values(call: Any, leaves: list, spec: optree.PyTreeSpec) -> list | None:
     """The leaves of ``call`` that are not among ``leaves``; None if it has these leaves only."""
-    if flatten_objects(spec.unflatten(leaves))[1] != spec:
+    before = spec.unflatten(leaves)
+    if flatten_objects(before)[1] != spec:
         return None  # static arguments are containers themselves
     now, tree = flatten_objects(call)
-    if tree == spec and not any(map(operator.is_not, now, leaves)):
+    is_same = tree == spec and not any(map(operator.is_not, now, leaves))
+    if is_same and _key_orders(call) == _key_orders(before):  # trees are equal in any order
         return None
     leaf_ids = set(map(id, leaves))
     return [leaf for leaf in now if id(leaf) not in leaf_ids]
+
+
+def _key_orders(value: Any) -> list[list]:
+    """The keys of all dicts in nested containers and objects, in their orders."""
+    if isinstance(value, dict):
+        parts, keys = list(value.values()), [list(value)]
+    elif isinstance(value, list | tuple | deque):
+        parts, keys = list(value), []
+    else:
+        parts, keys = list(getattr(value, "__dict__", {}).values()), []
+    return keys + [order for part in parts if not _is_plain(part) for order in _key_orders(part)]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value has no dicts in it: a number, an array, a function ..."""
+    if isinstance(value, dict | list | tuple | deque):
+        return False
+    return not (has_objects(value) or has_fields(type(value)))
 
 
 LATE_BOUND["refuse_stored_values"] = refuse_stored_values

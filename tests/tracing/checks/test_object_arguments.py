@@ -3,6 +3,7 @@
 import functools
 import pickle
 import warnings
+from collections import OrderedDict, defaultdict
 
 import numpy as np
 import pytest
@@ -257,3 +258,59 @@ def test_classes_with_state_elsewhere_are_refused(names):
     kind = type("Odd", (), {"__module__": __name__, **names})
     with pytest.raises(lt.DTypeError, match="is not an array of numbers"):
         lt.trace(lambda odd, x: x, kind(), X)
+
+
+def move_to_end(d):
+    d.move_to_end("b")
+    return d["a"] * 2
+
+
+def put_last(d):
+    d["b"] = d.pop("b")
+    return d["a"] * 2
+
+
+def in_an_object(d):
+    d["object"].options["f"] = d["object"].options.pop("f")
+    return d["a"] * 2
+
+
+@in_one_test
+@pytest.mark.parametrize("kind", [dict, OrderedDict, functools.partial(defaultdict, float)])
+@pytest.mark.parametrize("f", [move_to_end, put_last, in_an_object])
+def test_the_order_of_the_keys_of_an_argument_is_state(f, kind):
+    if f is move_to_end and kind is not OrderedDict:
+        return
+
+    def made():
+        result = kind(b=2 * X, a=X)
+        if f is in_an_object:
+            result["object"] = Layer()
+        return result
+
+    with pytest.raises(lt.TraceError, match="changes a list, dict or object that is an argument"):
+        lt.trace(f, made())
+    fast = lt.jit(f)
+    for _ in range(3):
+        ours, numpys = made(), made()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of objects that are not the first argument
+            assert_same(f(numpys), fast(ours))
+        assert list(numpys) == list(ours)
+        if f is in_an_object:
+            assert list(ours["object"].options) == ["none", "f"]
+
+
+def test_jit_runs_functions_as_python_that_catch_writes_into_read_only_arrays():
+    def f(x):
+        try:
+            x[0] = 1.0
+        except ValueError as error:
+            return x.sum(), str(error)
+        return x.sum(), "written"
+
+    fast, fixed = lt.jit(f), np.broadcast_to(X, (2, 3))
+    for make in (lambda: fixed, lambda: np.ones((2, 3)), lambda: fixed):
+        assert_same(f(make()), fast(make()))
+    with pytest.raises(ValueError, match="assignment destination is read-only"):
+        lt.jit(lambda x: x.__setitem__(0, 1.0))(fixed)
