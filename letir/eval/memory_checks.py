@@ -101,9 +101,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
             continue
         name = fn.params[i].name or f"argument {i}"
         if isinstance(array, np.ndarray) and not array.flags.writeable:
-            read_only = _read_only(fn, i, name)
-            read_only.letir_runs_python = True  # type: ignore[attr-defined]  # nothing has changed yet
-            raise read_only
+            raise _read_only(fn, i, name)
         for j, other in enumerate(leaves):
             if j != i and _may_overlap(array, other):
                 error = TraceError(

@@ -136,7 +136,10 @@ def is_users_object(args: tuple) -> bool:
 
 def is_tensor(value: Any) -> bool:
     """Whether ``value`` is an array of another package, which NumPy can view."""
-    return hasattr(type(value), "__dlpack__") and not isinstance(value, np.ndarray)
+    try:
+        return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
+    except Exception:  # of a user's __getattr__
+        return False
 
 
 def is_method_of(executor: Any, args: tuple) -> bool:

@@ -18,7 +18,7 @@ import optree
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, flatten, is_generator
 from letir.eval.arguments import StaticLeaf, is_static
-from letir.eval.array_modules import type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.tracing.callers import is_users_class
 
 _class_of: Callable[[Any], Any] = type  # a key of caches, for mypy
@@ -146,7 +146,7 @@ def refuse_objects(leaves: list) -> None:
 def _is_object(leaf: Any) -> bool:
     if issubclass(type(leaf), dict) and not all(type(k) is str and k.isidentifier() for k in leaf):
         return False  # the text of a program has the keys as names
-    return _is_of_objects(_class_of(leaf)) and not is_static(leaf)
+    return _is_of_objects(_class_of(leaf)) and not is_static(leaf) and not is_array(leaf)
 
 
 def _flat_object(

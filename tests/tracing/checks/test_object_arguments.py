@@ -299,18 +299,3 @@ def test_the_order_of_the_keys_of_an_argument_is_state(f, kind):
         assert list(numpys) == list(ours)
         if f is in_an_object:
             assert list(ours["object"].options) == ["none", "f"]
-
-
-def test_jit_runs_functions_as_python_that_catch_writes_into_read_only_arrays():
-    def f(x):
-        try:
-            x[0] = 1.0
-        except ValueError as error:
-            return x.sum(), str(error)
-        return x.sum(), "written"
-
-    fast, fixed = lt.jit(f), np.broadcast_to(X, (2, 3))
-    for make in (lambda: fixed, lambda: np.ones((2, 3)), lambda: fixed):
-        assert_same(f(make()), fast(make()))
-    with pytest.raises(ValueError, match="assignment destination is read-only"):
-        lt.jit(lambda x: x.__setitem__(0, 1.0))(fixed)
