@@ -165,7 +165,7 @@ def record(
         leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
     if not _NO_OBJECTS.issuperset(map(type, leaves)):
         is_own = draws == DRAW_AT_ONCE
-        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, keeps_generators=is_own)
+        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, is_for_one_call=is_own)
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
     if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):

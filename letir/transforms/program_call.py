@@ -47,8 +47,18 @@ def record_call(
     f = as_program(f)
     if isinstance(f, Lambda):
         return ProgramCall(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
-    # LAZY: while recording, compute only values that Python reads, such as conditions of an if
-    recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
+    given = args
+    if any(type(arg) is np.ndarray and arg.dtype.kind in "SUTMmV" for arg in args):
+        args = tuple(map(LATE_BOUND["marked_copy"], args))  # texts, dates and records
+    try:
+        # LAZY: while recording, compute only values that Python reads, such as conditions of an if
+        recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
+    except TypeError:
+        if args is not given:
+            record(
+                f, given, kwargs, LAZY, writes, draws=DRAW_AT_ONCE
+            )  # raises, naming the argument
+        raise
     # lifted: traced values that f closes over; they are the last parameters
     return ProgramCall(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 

@@ -6,13 +6,17 @@ returns an object makes a new one. optree knows classes, not objects, so each us
 node class: ``flatten`` of other callers still sees the object as a leaf.
 """
 
+import array
 import contextlib
+import copy
 import copyreg
 import functools
+from collections import ChainMap, Counter
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
+import numpy as np
 import optree
 
 from letir.ast import LATE_BOUND
@@ -22,6 +26,10 @@ from letir.eval.array_modules import is_array, type_of
 from letir.tracing.callers import is_users_class
 
 _class_of: Callable[[Any], Any] = type  # a key of caches, for mypy
+
+
+# classes of the standard library whose values are passed to a function that is differentiated
+_CONTAINERS = frozenset([set, Counter, ChainMap, array.array, bytearray])
 
 
 class _NodeClass(type):
@@ -100,15 +108,33 @@ def objects_flattened(
     leaves: list,
     spec: optree.PyTreeSpec,
     part: type | None = None,
-    keeps_generators: bool = False,
+    is_for_one_call: bool = False,
 ) -> tuple[list, optree.PyTreeSpec]:
     """``flatten_objects`` of the tree with these leaves.
 
-    With ``part``: objects without a leaf of this class stay leaves, too. ``keeps_generators``:
-    random generators in objects are static arguments.
+    With ``part``: objects without a leaf of this class stay leaves, too. ``is_for_one_call``: the
+    random generators in objects are static arguments, and so are copies of other values without
+    derivatives.
     """
-    flat = flatten_marking_generators if keeps_generators else flatten
-    return _flatten_new(leaves, spec, set(), part, flat)
+    flat = flatten_marking_generators if is_for_one_call else flatten
+    result, tree = _flatten_new(leaves, spec, set(), part, flat)
+    return [*map(marked_copy, result)] if is_for_one_call else result, tree
+
+
+def marked_copy(leaf: Any) -> Any:
+    """A copy, as a static argument, of a value that is neither an array of numbers nor static.
+
+    Such as a set, an array of texts, or an object that refers to itself. Other values unchanged.
+    """
+    kind = type(leaf)
+    is_array = kind is np.ndarray and leaf.dtype.kind in "SUTMmV"
+    is_object = (kind in _CONTAINERS or _is_object(leaf)) and not hasattr(kind, "__next__")
+    if not (is_array or is_object):
+        return leaf
+    try:
+        return StaticLeaf(copy.deepcopy(leaf))
+    except Exception:  # it holds a lock, a file ...
+        return leaf
 
 
 def flatten_marking_generators(tree: Any) -> tuple[list, optree.PyTreeSpec]:
@@ -187,6 +213,7 @@ def _parts_of_function(value: Any) -> Iterator:
 LATE_BOUND.update(
     flatten_marking_generators=flatten_marking_generators,
     flatten_objects=flatten_objects,
+    marked_copy=marked_copy,
     objects_flattened=objects_flattened,
     refuse_objects=refuse_objects,
 )
