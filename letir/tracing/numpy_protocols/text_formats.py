@@ -20,7 +20,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.errors import TraceError, mark_unrecorded_code
-from letir.tracing.numpy_protocols.text_readers import note_float_text, number_in_text
+from letir.tracing.numpy_protocols.text_readers import note_float_text, note_of, number_in_text
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.stand_ins import is_recording
@@ -142,19 +142,9 @@ def number_of_text(text: str, read: Callable[[str], float] = float) -> Any:
     A text of many digits is a number's wherever it stands, such as in a part of a longer text.
     ``text`` itself, too, if it has less digits: the number that it gives has the derivative 0.
     """
-    _, x = _notes_of("texts").get(id(text), (None, None))
+    _, x = note_of("texts", id(text)) or (None, None)
     x = number_in_text(text) if x is None else x
     return x if x is not None and read(text) == x.concrete_value() else text
-
-
-def _notes_of(name: str) -> dict:
-    """The notes of this name of the active trace and the traces around it."""
-    trace = ACTIVE.get()
-    result: dict = {}
-    while trace is not None:
-        result |= vars(trace).get(name, {})
-        trace = getattr(trace, "parent", None)
-    return result
 
 
 # ---- json ----
@@ -172,12 +162,12 @@ def json_stand_in(original: Callable) -> Callable:
         values = _with_known_values(obj) if is_recording() else obj
         result = original(values, *args, **kwargs)
         if type(result) is str and is_recording() and _has_traced_float(obj):
-            vars(active_trace()).setdefault("json_texts", {})[result] = None
+            vars(active_trace()).setdefault("json_texts", {})[result] = True
         return result
 
     @functools.wraps(original)
     def read(text, *args, **kwargs):
-        if is_recording() and type(text) is str and text in _notes_of("json_texts"):
+        if is_recording() and type(text) is str and note_of("json_texts", text):
             raise note_refusal(
                 mark_unrecorded_code(
                     TraceError(

@@ -54,14 +54,25 @@ def number_in_text(text: str) -> Any:
 
     Raises TraceError if it is the text of several, or if ``text`` has more characters.
     """
-    noted = {known: x for known, x in _noted_texts().items() if len(known) >= _UNIQUE}
-    if len(text) < _UNIQUE or not noted:
+    if len(text) < _UNIQUE:
         return None
-    x = noted.get(text.strip(), _SEVERAL)
-    if x.shape != ():
-        _refuse_reading("float", text, noted)
+    x = note_of("float_texts", text.strip())
+    if x is None or x.shape != ():
+        long = [known for known in _noted_texts() if len(known) >= _UNIQUE]
+        _refuse_reading("float", text, long)
         return None
     return x
+
+
+def note_of(name: str, key: Any) -> Any:
+    """The note with this key in the active trace or a trace around it, None if there is none."""
+    trace = ACTIVE.get()
+    while trace is not None:
+        found = vars(trace).get(name, {}).get(key)
+        if found is not None:
+            return found
+        trace = getattr(trace, "parent", None)
+    return None
 
 
 def reading_stand_in(original: Callable, place: int = 0) -> Callable:
@@ -170,7 +181,8 @@ def _texts_of(source: Any) -> Iterable[str]:
 
 def _has_text(text: str, noted: Iterable[str]) -> bool:
     """Whether one of the noted texts is in ``text``, not as a part of a longer number."""
-    return any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in noted)
+    found = [each for each in noted if each in text]  # few; patterns take long
+    return any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in found)
 
 
 LATE_BOUND.update(
