@@ -48,8 +48,10 @@ def record_call(
     if isinstance(f, Lambda):
         return ProgramCall(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     given = args
-    if any(type(arg) is np.ndarray and arg.dtype.kind in "SUTMmV" for arg in args):
-        args = tuple(map(LATE_BOUND["marked_copy"], args))  # texts, dates and records
+    for arg in given:
+        if type(arg) is np.ndarray and arg.dtype.kind in "SUTMmV":  # texts, dates and records
+            args = tuple(map(LATE_BOUND["marked_copy"], given))
+            break
     try:
         # LAZY: while recording, compute only values that Python reads, such as conditions of an if
         recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
