@@ -207,6 +207,7 @@ _LATE_BOUND = {
     "ops.shape.size_numbers": ("number_array", "sized_call"),
     "ops.special.define": ("op_of_scipy",),
     "scipy": ("scipy_recorded",),
+    "scipy.formulas.programs": ("formula_program",),
     "scipy.library_calls": ("scipy_call",),
     "scipy.solver_calls": ("scipy_solver",),
     "scipy.interpolation": ("interpolation_methods",),

@@ -209,16 +209,16 @@ def _is_repeatable(op: Primitive) -> bool:
 
 
 def _rule_keywords(op: Primitive, kind: str, needed: list[bool]) -> dict:
-    """Extra keyword arguments for the rule of an operation with bodies.
+    """Extra keyword arguments for a rule.
 
-    ``transform``: ``pull`` or ``push``, to differentiate the bodies. ``needed``: which operands
-    require grad; for vjp rules that have this keyword.
+    ``transform``: ``pull`` or ``push``, to differentiate the bodies of an operation that has them.
+    ``wanted``: which operands require grad, ``needed``; for vjp rules that have this keyword.
     """
-    if not op.holds_lambdas:
-        return {}
-    transform = LATE_BOUND["pull" if kind == "vjp" else "push"]
     asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())  # keyword-only
-    return {"transform": transform, "wanted": needed} if asks else {"transform": transform}
+    keywords: dict = {"wanted": needed} if asks else {}
+    if op.holds_lambdas:
+        keywords["transform"] = LATE_BOUND["pull" if kind == "vjp" else "push"]
+    return keywords
 
 
 def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:

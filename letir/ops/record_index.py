@@ -60,6 +60,7 @@ OPERATIONS = {  # module: the operations that it defines
     "linalg.matmul_einsum": "dot einsum matmul",
     "linalg.matrix_functions": "expm multivariate_normal_logpdf solve_triangular sqrtm",
     "linalg.norms": "condition_number matrix_norm norm vector_norm",
+    "linalg.schur_form": "triangular_schur_form",
     "linalg.solve_inv_det": "cofactors det inv matrix_power slogdet solve tensorinv tensorsolve",
     "linalg.svd": "matrix_rank pinv svd svdvals",
     "nn.activations": """
@@ -111,6 +112,7 @@ OPERATIONS = {  # module: the operations that it defines
     "shape.strided_views": "as_strided",
     "shape.transpose": "transpose",
     "shape.unit_axes_and_flip": "expand_dims flip squeeze",
+    "signal.all_pole_filter": "all_pole_filter",
     "signal.convolve_correlate": "convolve correlate",
     "signal.finite_differences": "diff gradient trapezoid",
     "signal.fourier_transforms": "fftn ifftn irfftn rfftn",
@@ -138,11 +140,11 @@ OPERATIONS = {  # module: the operations that it defines
     "special.scipy_call": "scipy_call",
     "special.scipy_solve": "scipy_solve",
     "special.special_functions": """
-        beta betainc betaincc betaincinv betaln binom cosm1 dawsn entr erf erfc erfcinv erfcx erfi
-        erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc gammainccinv gammaincinv
-        gammaln gammasgn huber log_expit log_ndtr loggamma logit ndtr ndtri ndtri_exp poch polygamma
-        pseudo_huber psi rel_entr rgamma riemann_zeta special_kl_div spence wofz wrightomega xlog1py
-        xlogy zeta zetac
+        beta betainc betaincc betaincinv betaln binom cosdg cosm1 cotdg dawsn entr erf erfc erfcinv
+        erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc gammainccinv
+        gammaincinv gammaln gammasgn huber log_expit log_ndtr loggamma logit ndtr ndtri ndtri_exp
+        poch polygamma pseudo_huber psi rel_entr rgamma riemann_zeta sindg special_kl_div spence
+        tandg wofz wrightomega xlog1py xlogy zeta zetac
     """,
 }
 
@@ -213,10 +215,10 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
     """,
     "special.densities": "stdtr stdtrit",
     "special.special_functions": """
-        _riemann_zeta _zeta beta betainc betaincc betaincinv betaln binom cosm1 dawsn entr erf erfc
-        erfcinv erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc
-        gammainccinv gammaincinv gammaln gammasgn huber kl_div log_expit log_ndtr loggamma logit
-        ndtr ndtri ndtri_exp poch pseudo_huber psi rel_entr rgamma spence wofz wrightomega xlog1py
-        xlogy zetac
+        _riemann_zeta _zeta beta betainc betaincc betaincinv betaln binom cosdg cosm1 cotdg dawsn
+        entr erf erfc erfcinv erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc
+        gammaincc gammainccinv gammaincinv gammaln gammasgn huber kl_div log_expit log_ndtr loggamma
+        logit ndtr ndtri ndtri_exp poch pseudo_huber psi rel_entr rgamma sindg spence tandg wofz
+        wrightomega xlog1py xlogy zetac
     """,
 }

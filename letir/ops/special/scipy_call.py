@@ -1,7 +1,9 @@
 """``scipy_call``: a call of a SciPy function for which letir has no operation.
 
 The types and the number of its results may depend on the values of the operands; a program holds
-those of its recording, and another answer is a ``GuardError``. There is no derivative.
+those of its recording, and another answer is a ``GuardError``. Derivatives are those of rules
+(``scipy_derivatives``), or of a formula (``letir.scipy.formulas``): a program of other operations
+that has the same results.
 """
 
 import functools
@@ -10,11 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
+from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
+from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ExportError, GuardError, MissingRule
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.ops.define.records import define
+from letir.ops.define.composite_programs import type_of_operand
+from letir.ops.define.records import define, takes_gradient, unbroadcast
+from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.special.define import by_scipy
 from letir.ops.special.scipy_derivatives import RULES, DerivativeRules
 from letir.ops.special.scipy_distributions import DISTRIBUTIONS
@@ -97,27 +104,75 @@ def _scipy_call_aval(*types, function, arguments, results):
     return tuple(result_types(results))
 
 
-def _scipy_call_vjp(cts, outs, *operands, function, arguments, results):
-    """The cotangent of the matrix, for functions with ``RULES``."""
-    rules, keywords = _rules_of(function, arguments, operands)
-    return (rules.vjp(cts, outs, operands[0], keywords),)
+def _scipy_call_vjp(cts, outs, *operands, function, arguments, results, wanted=None):
+    """The cotangents, for functions with ``RULES`` or with a formula."""
+    known = _rules_of(function, arguments, operands)
+    if known is not None:
+        rules, keywords = known
+        return (rules.vjp(cts, outs, operands[0], keywords),)
+    program, places = _formula_of(function, arguments, results, operands)
+    given = [i for i, ct in enumerate(cts) if ct is not None and outs[i].type.inexact]
+    other = next((i for i in given if i not in places), None)
+    if other is not None:
+        raise MissingRule(_no_derivative(function, f"result {other} has none"))
+    needed = [isinstance(x, Value) and takes_gradient(x) for x in operands]
+    needed = needed if wanted is None else [a and b for a, b in zip(needed, wanted, strict=True)]
+    chosen = [cts[i] for i in places]
+    if not any(needed) or all(ct is None for ct in chosen):
+        return (None,) * len(operands)
+    pulled = LATE_BOUND["pull"](
+        program, [*operands, *outs], chosen, wanted=[*needed, *[False] * len(outs)]
+    )
+    return tuple([unbroadcast(g, x) for g, x in zip(pulled, operands, strict=False)])
 
 
 def _scipy_call_jvp(tangents, outs, *operands, function, arguments, results):
-    """The tangents of the results, for functions with ``RULES``."""
-    rules, keywords = _rules_of(function, arguments, operands)
-    return rules.jvp(tangents[0], outs, operands[0], keywords)
+    """The tangents of the results, for functions with ``RULES`` or with a formula."""
+    known = _rules_of(function, arguments, operands)
+    if known is not None:
+        rules, keywords = known
+        return rules.jvp(tangents[0], outs, operands[0], keywords)
+    program, places = _formula_of(function, arguments, results, operands)
+    pushed = LATE_BOUND["push"](program, [*operands, *outs], [*tangents, *[None] * len(outs)])
+    by_place = dict(zip(places, pushed, strict=True))
+    # nan: not known
+    return tuple(
+        [
+            by_place[i] if i in by_place else zeros_like(x) + np.nan if x.type.inexact else None
+            for i, x in enumerate(outs)
+        ]
+    )
 
 
-def _rules_of(function: str, arguments: Any, operands: Sequence) -> tuple[DerivativeRules, dict]:
-    """(rules, keywords) of a call. Raises MissingRule if SciPy computes its values only."""
+def _rules_of(
+    function: str, arguments: Any, operands: Sequence
+) -> tuple[DerivativeRules, dict] | None:
+    """(rules, keywords) of a call; None if it has no rules."""
     rules = RULES.get(function)
     if rules is not None and len(operands) == 1:
         positional, keywords = fill_form(arguments, iter(operands))
         if rules.hold_for(positional, keywords):
             return rules, keywords
-    raise MissingRule(
-        f"scipy.{function} has no derivative here: SciPy computes its values only\n"
+    return None
+
+
+def _formula_of(
+    function: str, arguments: Any, results: Any, operands: Sequence
+) -> tuple[Lambda, tuple[int, ...]]:
+    """(program, numbers of its results) of the formula of a call.
+
+    Raises MissingRule if SciPy computes its values only.
+    """
+    types = tuple([type_of_operand(x) for x in operands])
+    found = LATE_BOUND["formula_program"](function, arguments, results, types)
+    if found is None:
+        raise MissingRule(_no_derivative(function, "SciPy computes its values only"))
+    return found.fn, found.places
+
+
+def _no_derivative(function: str, reason: str) -> str:
+    return (
+        f"scipy.{function} has no derivative here: {reason}\n"
         "  letir.opaque(function, aval, vjp=...) gives it one; "
         "letir.stop_gradient(x) treats its argument as a constant"
     )

@@ -260,3 +260,10 @@ spence = unary_special("spence", lambda y, x: where(x == 1, -1, log(x) / where(x
 wrightomega = unary_special("wrightomega", lambda y, x: y / (1 + y))
 cosm1 = unary_special("cosm1", lambda y, x: -sin(x))
 exp10 = unary_special("exp10", lambda y, x: math.log(10) * y)
+
+# ---- angles in degrees ----
+
+cosdg: Primitive = unary_special("cosdg", lambda y, x: sindg(x) * (-math.pi / 180))
+sindg: Primitive = unary_special("sindg", lambda y, x: cosdg(x) * (math.pi / 180))
+tandg = unary_special("tandg", lambda y, x: (1 + y * y) * (math.pi / 180))
+cotdg = unary_special("cotdg", lambda y, x: (1 + y * y) * (-math.pi / 180))

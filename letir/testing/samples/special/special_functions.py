@@ -54,6 +54,7 @@ ONE = {
     **dict.fromkeys(("expit", "log_expit"), at(0.5, -1.5, 30.0)),
     "logit": at(0.5, 0.2, integer=None),
     "exprel": at(0.5, -1.5, 0.03),
+    **dict.fromkeys(("cosdg", "sindg", "tandg", "cotdg"), at(30.5, -75.0)),
     **dict.fromkeys(("erf", "erfc", "erfcx", "erfi", "dawsn"), also_complex(0.5, -1.25)),
     "wofz": [sample_of(np.array([0.5 + 0.25j, -1.0 + 1j])), sample_of(0.5 + 1j)],
     **dict.fromkeys(("ndtr", "log_ndtr"), also_complex(0.5, -1.25)),

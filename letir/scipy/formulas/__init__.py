@@ -1,0 +1,3 @@
+"""Formulas: NumPy functions that equal functions of SciPy, from which ``scipy_call`` takes its
+derivatives.
+"""
