@@ -146,6 +146,7 @@ OPERATIONS = {  # module: the operations that it defines
         poch polygamma pseudo_huber psi rel_entr rgamma riemann_zeta sindg special_kl_div spence
         tandg wofz wrightomega xlog1py xlogy zeta zetac
     """,
+    "special.unknown_slope": "unknown_slope",
 }
 
 FUNCTIONS = {  # module: the NumPy and SciPy functions that they record

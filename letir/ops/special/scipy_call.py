@@ -121,7 +121,10 @@ def _scipy_call_vjp(cts, outs, *operands, function, arguments, results, wanted=N
     if not any(needed) or all(ct is None for ct in chosen):
         return (None,) * len(operands)
     pulled = LATE_BOUND["pull"](
-        program, [*operands, *outs], chosen, wanted=[*needed, *[False] * len(outs)]
+        program,
+        [*operands, *outs, *operands],
+        chosen,
+        wanted=[*needed, *[False] * (len(outs) + len(operands))],
     )
     return tuple([unbroadcast(g, x) for g, x in zip(pulled, operands, strict=False)])
 
@@ -133,7 +136,9 @@ def _scipy_call_jvp(tangents, outs, *operands, function, arguments, results):
         rules, keywords = known
         return rules.jvp(tangents[0], outs, operands[0], keywords)
     program, places = _formula_of(function, arguments, results, operands)
-    pushed = LATE_BOUND["push"](program, [*operands, *outs], [*tangents, *[None] * len(outs)])
+    constant = [*outs, *operands]
+    directions = [*tangents, *[None] * len(constant)]
+    pushed = LATE_BOUND["push"](program, [*operands, *constant], directions)
     by_place = dict(zip(places, pushed, strict=True))
     # nan: not known
     return tuple(

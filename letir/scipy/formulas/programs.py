@@ -1,6 +1,7 @@
 """The program of a formula, recorded for the types of a call: ``LATE_BOUND["formula_program"]``."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from attrs import frozen
@@ -12,8 +13,8 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, MissingRule
 from letir.ops.special.scipy_functions import fill_form, result_types
-from letir.scipy.formulas import factorisations, filters, images, matrices  # noqa: F401
-from letir.scipy.formulas.formula_table import FORMULAS, takes_results
+from letir.scipy.formulas import distributions, factorisations, filters, images, matrices  # noqa: F401
+from letir.scipy.formulas.formula_table import FORMULAS, extra_parameters
 from letir.tracing.entry import record
 from letir.tracing.trace_state import ABSTRACT
 
@@ -22,9 +23,8 @@ _programs = BoundedCache(1 << 10)
 
 @frozen
 class FormulaProgram:
-    """A program from the operands and the results of a call to its results number ``places``.
-
-    ``places``: the results that have a derivative; ``reason``: why another one has none.
+    """A program from the operands of a call, its results, and its operands again, to its results
+    number ``places``: those that have a derivative.
     """
 
     fn: Lambda
@@ -53,55 +53,68 @@ def formula_program(
     key = (function, Attrs({"arguments": arguments, "results": results}), types)
     found = _programs.get(key)
     if found is None:
-        found = _programs[key] = _record_formula(*key[:1], arguments, results, types)
+        found = _first_formula(function, arguments, results, types)
+        _programs[key] = found
     if isinstance(found, str):
         raise MissingRule(found)
     return found
 
 
-def _record_formula(function: str, arguments: Any, results: Any, types: tuple) -> Any:
-    """The program; the reason, a text, if there is none for these arguments."""
-    places: list[int] = []
-    kinds = result_types(results)
-
-    def recorded(*values):
-        operands, found = values[: len(types)], values[len(types) :]
-        made = _called(function, arguments, iter(operands), found)
-        made = made if isinstance(made, tuple) else (made,)
-        if len(made) != len(kinds):
-            raise MissingRule("it has other results for these arguments")
-        chosen = [i for i, (x, aval) in enumerate(zip(made, kinds, strict=True)) if _fits(x, aval)]
-        places.extend(chosen)
-        return tuple([_in_dtype(made[i], kinds[i]) for i in chosen])
-
-    try:
-        shapes = [ShapeDtype(t.shape, t.dtype, t.weak) for t in (*types, *kinds)]
-        fn = record(recorded, tuple(shapes), {}, ABSTRACT, intercept=False).fn
-    except LetirError as error:
-        return _reason(function, str(error).splitlines()[0])
-    return FormulaProgram(fn, tuple(places))
-
-
-def _reason(function: str, text: str) -> str:
+def _first_formula(function: str, arguments: Any, results: Any, types: tuple) -> Any:
+    """The program of the first formula that can be recorded; a text, the reason, if none can."""
+    reasons = []
+    for target in FORMULAS[function]:
+        try:
+            return _record_formula(target, arguments, results, types)
+        except LetirError as error:
+            reasons.append(str(error).splitlines()[0])
     return (
-        f"scipy.{function} has no derivative for these arguments: {text}\n"
+        f"scipy.{function} has no derivative for these arguments: {reasons[0]}\n"
         "  letir.opaque(function, aval, vjp=...) gives it one; "
         "letir.stop_gradient(x) treats its argument as a constant"
     )
 
 
-def _called(function: str, arguments: Any, operands: Any, found: tuple) -> Any:
-    """The result of the formula for the arguments of a call."""
-    positional, keywords = fill_form(
-        arguments, operands, call=lambda name, args, kwargs: MadeObject(name, tuple(args), kwargs)
-    )
-    target = FORMULAS[function]
-    extra = {"results": found} if takes_results(target) else {}
+def _record_formula(target: Callable, arguments: Any, results: Any, types: tuple) -> FormulaProgram:
+    """The program of a formula for a call."""
+    places: list[int] = []
+    kinds = result_types(results)
+
+    def recorded(*values):
+        count = len(types)
+        inputs = values[:count], values[count:-count], values[-count:]
+        made = _called(target, arguments, *inputs)
+        made = made if isinstance(made, tuple) else (made,)
+        if len(made) != len(kinds):
+            raise MissingRule("it has other results for these arguments")
+        pairs = zip(made, kinds, strict=True)
+        places[:] = [i for i, (x, aval) in enumerate(pairs) if _fits(x, aval)]
+        return tuple([_in_dtype(made[i], kinds[i]) for i in places])
+
+    shapes = [ShapeDtype(t.shape, t.dtype, t.weak) for t in (*types, *kinds, *types)]
+    fn = record(recorded, tuple(shapes), {}, ABSTRACT, intercept=False).fn
+    return FormulaProgram(fn, tuple(places))
+
+
+def _called(target: Callable, arguments: Any, operands: tuple, results: tuple, again: tuple) -> Any:
+    """The result of a formula for the arguments of a call; ``again``: its operands, fixed."""
+    positional, keywords = _filled(arguments, operands)
+    parameters: dict = {"results": results, "fixed": _filled(arguments, again)}
+    extra = {name: parameters[name] for name in extra_parameters(target)}
     try:
         inspect.signature(target).bind(*positional, **keywords, **extra)
     except TypeError as error:
         raise MissingRule(str(error)) from None
     return target(*positional, **keywords, **extra)
+
+
+def _filled(arguments: Any, operands: tuple) -> tuple:
+    """(positional, keywords) of a call; an object of SciPy is a ``MadeObject``."""
+    return fill_form(
+        arguments,
+        iter(operands),
+        call=lambda name, args, kwargs: MadeObject(name, tuple(args), kwargs),
+    )
 
 
 def _fits(x: Any, aval: ArrayType) -> bool:
