@@ -12,7 +12,7 @@ from letir.scipy.image_windows import (
     filtered_axes,
     in_double,
     one_per_axis,
-    round_for,
+    refuse_rounding,
     shape_along,
     store_result,
     windows_of,
@@ -125,6 +125,7 @@ def map_coordinates(
             "ndimage.map_coordinates", f"mode={mode!r} is not supported; pass mode='nearest'"
         )
     x = traced_or_array(input)
+    refuse_rounding("interpolation", x, output)
     places = [in_double(traced_or_array(c)) for c in coordinates]
     if len(places) != x.ndim:
         raise RuntimeError("invalid shape for coordinate array")
@@ -138,7 +139,7 @@ def map_coordinates(
         result = result + weight * in_double(x)[tuple([i for i, _ in corner])]
     if mode == "constant":
         result = np.where(functools.reduce(operator.and_, inside), result, cval)
-    return store_result(round_for(result, x, output), x, output)
+    return store_result(result, x, output)
 
 
 def _corners_of(place: Any, n: int, order: int) -> list[tuple]:

@@ -7,6 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.ast.builder import Value
 from letir.ops.shape.transpose import normalize_axes
+from letir.scipy.namespace import refusal_error
 
 _PADDED_BY = {  # SciPy's mode -> the mode of numpy.pad
     **{"reflect": "symmetric", "grid-mirror": "symmetric", "mirror": "reflect"},
@@ -59,13 +60,19 @@ def _cast_as_in_c(result: Any, dtype: np.dtype) -> Any:
     return result if result.dtype == dtype else result.astype(dtype)
 
 
-def round_for(result: Any, like: Any, output: Any) -> Any:
-    """Interpolated values, rounded to the nearest integers if they are stored as integers."""
-    dtype = np.dtype(getattr(output, "dtype", like.dtype if output is None else output))
-    if dtype.kind not in "iu" or result.dtype.kind != "f":
-        return result
-    limits = np.iinfo(dtype)
-    return np.clip(np.trunc(result + np.copysign(0.5, result)), limits.min, limits.max)
+def dtype_of_output(output: Any) -> Any:
+    """The dtype in which a filter stores what it computes along each axis; None for the input's."""
+    return output.dtype if isinstance(output, Value | np.ndarray) else output
+
+
+def refuse_rounding(subject: str, like: Any, output: Any) -> None:
+    """Raise MissingRule if results are cut to integers; SciPy itself then computes them.
+
+    A sum in another order may round to the other side of an integer.
+    """
+    dtype = np.dtype(like.dtype if output is None else dtype_of_output(output))
+    if dtype.kind in "biu":
+        raise refusal_error(f"ndimage: {subject}", "the result is cut to integers")
 
 
 def one_per_axis(value: Any, ndim: int) -> list:

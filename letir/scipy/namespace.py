@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.errors import MissingRule, mark_unrecorded_code
 from letir.eval.array_modules import scipy_function
+from letir.ops.special.scipy_functions import FUNCTIONS
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user
 
@@ -26,7 +27,8 @@ def find_in_scipy(part: str, name: str) -> Any:
 def drop_in(part: str) -> Callable:
     """A decorator: the function is called instead of SciPy's if an argument is traced.
 
-    SciPy's function has the same name, in the namespace ``part``.
+    SciPy's function has the same name, in the namespace ``part``. It is recorded as a call of SciPy
+    if the function refuses the arguments.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -37,7 +39,15 @@ def drop_in(part: str) -> Callable:
         def called(*args, **kwargs):
             if not is_traced(*args, **kwargs):
                 return _of_scipy(part, function.__name__)(*args, **kwargs)
-            return recorded(*args, **kwargs)
+            try:
+                return recorded(*args, **kwargs)
+            except MissingRule as error:
+                is_called = function.__name__ in FUNCTIONS.get(part, ())
+                if not is_called or not hasattr(error, "letir_unrecorded"):
+                    raise
+                refused = error
+            original = _of_scipy(part, function.__name__)
+            return LATE_BOUND["scipy_call"](part, original, args, kwargs, refused)
 
         return called
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from letir.ast.builder import Value
 from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.image_order_statistics import (
     map_coordinates as map_coordinates,
@@ -28,9 +27,11 @@ from letir.scipy.image_order_statistics import (
     shift as shift,
 )
 from letir.scipy.image_windows import (
+    dtype_of_output,
     filtered_axes,
     in_double,
     one_per_axis,
+    refuse_rounding,
     shape_along,
     store_result,
     windows_of,
@@ -46,6 +47,8 @@ __getattr__ = fallback_getattr("ndimage")
 def _correlate_weights(input, weights, output, mode, cval, origin, axes, convolves: bool) -> Any:
     """The correlation, or the convolution, of an array with weights of the same rank."""
     x, w = traced_or_array(input), traced_or_array(weights)
+    if np.result_type(x, w).kind in "fc":
+        refuse_rounding("weighted sums", x, output)
     chosen = filtered_axes(axes, x.ndim)
     if w.ndim != len(chosen):
         raise RuntimeError("filter weights array has incorrect shape.")
@@ -178,13 +181,13 @@ def gaussian_filter(
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     per_axis = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
-    result = x if output is None or isinstance(output, Value | np.ndarray) else x.astype(output)
+    result, kind = x, dtype_of_output(output)
     for axis, width, degree, how, reach in zip(chosen, *per_axis, strict=True):
         if width > 1e-15:
             result = gaussian_filter1d(
-                result, width, axis, degree, None, how, cval, truncate, radius=reach
+                result, width, axis, degree, kind, how, cval, truncate, radius=reach
             )
-    return store_result(result if result is not x else x.copy(), result, output)
+    return store_result(result if result is not x else x.copy(), x, output)
 
 
 def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda x: x) -> Any:
@@ -192,7 +195,8 @@ def _sum_along_axes(input, output, mode, axes, second_derivative, combine=lambda
     x = traced_or_array(input)
     chosen = filtered_axes(axes, x.ndim)
     modes = one_per_axis(mode, len(chosen))
-    parts = [combine(second_derivative(x, a, m)) for a, m in zip(chosen, modes, strict=True)]
+    kind = dtype_of_output(output)
+    parts = [combine(second_derivative(x, a, m, kind)) for a, m in zip(chosen, modes, strict=True)]
     result = parts[0]
     for part in parts[1:]:
         result = result + part
@@ -205,8 +209,8 @@ def laplace(
 ) -> Any:
     """The Laplacian by second differences."""
 
-    def second(x, axis, how):
-        return correlate1d(x, [1, -2, 1], axis, None, how, cval, 0)
+    def second(x, axis, how, kind):
+        return correlate1d(x, [1, -2, 1], axis, kind, how, cval, 0)
 
     return _sum_along_axes(input, output, mode, axes, second)
 
@@ -215,13 +219,13 @@ def _gaussian_derivative(
     degree: int, input: Any, sigma: Any, axes: Any, cval: Any, options: dict
 ) -> Callable:
     """The filter by a derivative of this degree of a Gaussian along one axis, smooth along the
-    other ``axes``: a function of (array, axis, mode).
+    other ``axes``: a function of (array, axis, mode, dtype of the result).
     """
     chosen = filtered_axes(axes, traced_or_array(input).ndim)
 
-    def derivative(x, axis, how):
+    def derivative(x, axis, how, kind):
         order = [degree * (a == axis) for a in chosen]
-        return gaussian_filter(x, sigma, order, None, how, cval, axes=chosen, **options)
+        return gaussian_filter(x, sigma, order, kind, how, cval, axes=chosen, **options)
 
     return derivative
 
@@ -256,7 +260,7 @@ def gaussian_gradient_magnitude(
     """The length of the gradient, computed with derivatives of a Gaussian."""
     x = traced_or_array(input)
     first = _gaussian_derivative(1, x, sigma, axes, cval, options)
-    result = _sum_along_axes(x, None, mode, axes, first, np.square)
+    result = _sum_along_axes(x, dtype_of_output(output), mode, axes, first, np.square)
     return store_result(np.sqrt(result), x, output)
 
 
@@ -274,6 +278,7 @@ def uniform_filter1d(
     origin: int = 0,
 ) -> Any:
     """The mean of a window along one axis."""
+    refuse_rounding("means of windows", traced_or_array(input), output)
     n = operator.index(size)
     return correlate1d(input, np.full(n, 1.0 / n), axis, output, mode, cval, origin)
 
@@ -296,7 +301,7 @@ def uniform_filter(
     result = x
     for axis, n, how, start in zip(chosen, *per_axis, strict=True):
         if n > 1:
-            result = uniform_filter1d(result, n, axis, None, how, cval, start)
+            result = uniform_filter1d(result, n, axis, dtype_of_output(output), how, cval, start)
     return store_result(result if result is not x else x.copy(), x, output)
 
 
@@ -307,10 +312,11 @@ def _edge_filter(input, axis, output, mode, cval, smoothing: list) -> Any:
         raise refusal_error("ndimage.sobel and prewitt", "uint64 is not supported")
     modes = one_per_axis(mode, x.ndim)
     (axis,) = normalize_axes(axis, x.ndim)
-    result = correlate1d(x, [-1, 0, 1], axis, None, modes[axis], cval, 0)
+    kind = dtype_of_output(output)
+    result = correlate1d(x, [-1, 0, 1], axis, kind, modes[axis], cval, 0)
     for other in range(x.ndim):
         if other != axis:
-            result = correlate1d(result, smoothing, other, None, modes[other], cval, 0)
+            result = correlate1d(result, smoothing, other, kind, modes[other], cval, 0)
     return store_result(result, x, output)
 
 
