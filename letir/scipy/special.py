@@ -48,7 +48,7 @@ def logsumexp(
     result = np.where(is_zero, -math.inf, np.log(np.where(is_zero, 1.0, size))) + most
     if not keepdims:
         axes = tuple(range(a.ndim)) if axis is None else axis
-        result, sign = np.squeeze(result, axes), np.squeeze(sign, axes)
+        result, sign = [as_scalar(np.squeeze(x, axes)) for x in (result, sign)]
     return (result, sign) if return_sign else result
 
 

@@ -447,3 +447,13 @@ def test_a_triangular_solve_checks_its_operands_but_not_its_cotangents():
         slope = lt.grad(lambda b: np.sqrt(solved(b)).sum())(right)  # infinite at the first number
     assert not np.isfinite(slope[0])
     assert_close(0.25, slope[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"b": np.array([1.0, 0.0, 2.0])}, {"return_sign": True}])
+def test_the_logarithm_of_a_sum_of_exponentials_is_a_scalar(options):
+    x = np.arange(3.0)
+
+    found = lt.trace(lambda x: scipy.special.logsumexp(x, **options), x)(x)
+
+    for part in found if isinstance(found, tuple) else (found,):
+        assert type(part) is np.float64

@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
-from letir.errors import ShapeError
+from letir.errors import MissingRule, ShapeError, mark_unrecorded_code
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import batch_first, emit_op, emit_with_shape, known_size
 from letir.ops.define.composite_programs import composite_rules
@@ -65,6 +65,13 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
     """np.pad. ``value`` is the value of the border or the end of its ramp; ``of`` is the
     ``stat_length`` or ``reflect_type``.
     """
+    if callable(mode):
+        raise mark_unrecorded_code(
+            MissingRule(
+                "pad: a function as mode is not recorded: it writes into NumPy's own array\n"
+                "  build your own border with concatenate"
+            )
+        )
     if mode not in _OPTIONS:
         raise ShapeError(
             f"pad: mode={mode!r} is not one of {', '.join(sorted(_OPTIONS))}\n"

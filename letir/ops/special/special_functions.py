@@ -144,9 +144,10 @@ def _gamma_density(a, x):
 
 
 def _gamma_by_shape(a, x):
-    """The derivative of gammaincc with respect to a, which is 0 at x = infinity."""
-    inner = where(x == math.inf, 1, x)
-    return _gamma_density(a, x) * gamma_slope(a, inner)
+    """The derivative of gammaincc with respect to a, which is 0 at x = 0 and at infinity."""
+    is_end = (x == math.inf) | (x == 0)
+    inner = where(is_end, 1, x)
+    return where(is_end, 0, _gamma_density(a, inner) * gamma_slope(a, inner))
 
 
 # With respect to a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.

@@ -549,3 +549,13 @@ def test_a_number_padded_with_a_traced_value_is_a_new_array():
     for x in (1.5, np.float64(1.5), np.array(1.5)):
         for g in (lt.trace(f, x, 0), lt.jit(f)):
             assert_same(f(x, 0), g(x, 0))
+
+
+@pytest.mark.filterwarnings("ignore:jit calls")
+def test_a_function_that_pads_runs_as_python():
+    def border(vector, widths, axis, options):
+        vector[: widths[0]], vector[vector.size - widths[1] :] = 7.0, 7.0
+
+    assert_same(np.array([7.0, 1.0, 7.0]), lt.jit(lambda x: np.pad(x, 1, border))(np.ones(1)))
+    with pytest.raises(MissingRule, match="a function as mode is not recorded"):
+        lt.trace(lambda x: np.pad(x, 1, border), np.ones(1))

@@ -56,3 +56,15 @@ def test_the_derivative_at_the_ends_of_the_range_and_of_empty_arrays():
     assert at_infinity == last
     assert np.isnan(unknown)
     assert lt.trace(lambda x: gamma_slope(x, x), x[:0])(x[:0]).shape == (0,)
+
+
+def test_the_incomplete_gamma_function_has_no_slope_by_its_shape_at_the_ends():
+    """At 0 and at infinity it is 0 and 1 for every shape; the density at 0 may be infinite."""
+    ends, inner = np.array([0.0, np.inf]), np.array([0.5])
+
+    def total(a, x):
+        return scipy.special.gammainc(a, x).sum() - scipy.special.gammaincc(a, x).sum()
+
+    assert lt.grad(total)(0.5, ends) == 0.0
+    assert lt.grad(total)(0.5, np.concatenate([ends, inner])) == lt.grad(total)(0.5, inner)
+    assert lt.grad(lt.grad(total))(0.5, ends) == 0.0
