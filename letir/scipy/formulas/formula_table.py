@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable
 from typing import NoReturn
 
+from attrs import frozen
+
 from letir.errors import MissingRule
 
 FORMULAS: dict[str, tuple[Callable, ...]] = {}
@@ -38,3 +40,12 @@ def no_derivative(reason: str) -> NoReturn:
 def extra_parameters(function: Callable) -> frozenset[str]:
     """Which of ``results`` and ``fixed`` a formula takes."""
     return frozenset(inspect.signature(function).parameters) & {"results", "fixed"}
+
+
+@frozen
+class MadeObject:
+    """An object of SciPy, by the call that makes it."""
+
+    name: str
+    args: tuple
+    kwargs: dict

@@ -13,8 +13,15 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, MissingRule
 from letir.ops.special.scipy_functions import fill_form, result_types
-from letir.scipy.formulas import distributions, factorisations, filters, images, matrices  # noqa: F401
-from letir.scipy.formulas.formula_table import FORMULAS, extra_parameters
+from letir.scipy.formulas import (  # noqa: F401  they enter their formulas into the table
+    distributions,
+    factorisations,
+    filters,
+    images,
+    matrices,
+    samples,
+)
+from letir.scipy.formulas.formula_table import FORMULAS, MadeObject, extra_parameters
 from letir.tracing.entry import record
 from letir.tracing.trace_state import ABSTRACT
 
@@ -29,15 +36,6 @@ class FormulaProgram:
 
     fn: Lambda
     places: tuple[int, ...]
-
-
-@frozen
-class MadeObject:
-    """An object of SciPy, by the call that makes it."""
-
-    name: str
-    args: tuple
-    kwargs: dict
 
 
 def formula_program(
