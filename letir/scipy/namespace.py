@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.errors import MissingRule, mark_unrecorded_code
+from letir.errors import LetirError, MissingRule, mark_unrecorded_code
 from letir.eval.array_modules import scipy_function
 from letir.ops.special.scipy_functions import FUNCTIONS
 from letir.tracing.operands import first_traced
@@ -47,7 +47,10 @@ def drop_in(part: str) -> Callable:
                     raise
                 refused = error
             original = _of_scipy(part, function.__name__)
-            return LATE_BOUND["scipy_call"](part, original, args, kwargs, refused)
+            try:
+                return LATE_BOUND["scipy_call"](part, original, args, kwargs, refused)
+            except LetirError:
+                raise refused from None
 
         return called
 

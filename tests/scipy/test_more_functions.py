@@ -143,10 +143,16 @@ def test_a_matrix_that_is_not_a_distance_matrix_is_scipys_error():
         lt.trace(distance.pdist, X[0])
 
 
+def test_a_distance_with_weights_is_a_call_of_scipy():
+    weights = np.array([1.0, 2.0, 0.5])
+    program = lt.trace(lambda x: letir.scipy.distance.cosine(x[0], x[1], w=weights), X)
+
+    assert_same(distance.cosine(X[0], X[1], w=weights), program(X))
+
+
 REFUSED = {
     "cdist": (lambda d, x: d.cdist(x, x, out=np.zeros((5, 5))), "leave out `out`"),
     "pdist": (lambda d, x: d.pdist(x, out=np.zeros(10)), "leave out `out`"),
-    "cosine": (lambda d, x: d.cosine(x[0], x[1], w=np.ones(3)), "leave out the weights"),
 }
 
 
