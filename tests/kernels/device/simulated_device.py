@@ -23,6 +23,29 @@ from tests.eval.test_array_modules import imported_device
 
 LANES = 32
 _REGISTERS = ("tid", "ntid", "ctaid", "nctaid")  # the first parameters of an entry on the host
+# calls an entry for each block, and in it for each step-th thread from the first one on
+_LAUNCH = """
+define void @{name}_launch(i32 %first, i32 %step, i32 %ntid, i32 %nctaid{parameters}) {{
+  br label %block
+block:
+  %ctaid = phi i32 [ 0, %0 ], [ %other, %end ]
+  %left = icmp ult i32 %ctaid, %nctaid
+  br i1 %left, label %thread, label %exit
+thread:
+  %tid = phi i32 [ %first, %block ], [ %later, %call ]
+  %more = icmp ult i32 %tid, %ntid
+  br i1 %more, label %call, label %end
+call:
+  call void @{name}(i32 %tid, i32 %ntid, i32 %ctaid, i32 %nctaid{arguments})
+  %later = add i32 %tid, %step
+  br label %thread
+end:
+  %other = add i32 %ctaid, 1
+  br label %block
+exit:
+  ret void
+}}
+"""
 _C_TYPES = {"f4": ctypes.c_float, "f8": ctypes.c_double}
 _SHUFFLE, _WAIT = "llvm.nvvm.shfl.sync.bfly.i32", "llvm.nvvm.bar.warp.sync"
 # each lane gives its value, waits for the others, and reads its partner's value
@@ -59,7 +82,7 @@ class SimulatedModule:
             pytest.skip("the simulated lanes wait for each other by a function of Linux")
         module = binding.parse_assembly(on_host(text.decode()))
         module.verify()
-        machine = binding.Target.from_default_triple().create_target_machine(opt=1)
+        machine = binding.Target.from_default_triple().create_target_machine(opt=0)
         self.engine = binding.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
 
@@ -68,22 +91,20 @@ class SimulatedModule:
 
 
 class SimulatedFunction:
-    """``cupy.cuda.function.Function``: the entry of a module."""
+    """``cupy.cuda.function.Function``: an entry of a module."""
 
     def __init__(self, module: SimulatedModule, name: str):
         self.module = module
-        self.address = module.engine.get_function_address(name)
+        self.address = module.engine.get_function_address(f"{name}_launch")
 
     def __call__(self, grid: tuple, block: tuple, arguments: tuple) -> None:
         SimulatedModule.launches.append((grid, block))
         given = [c_argument(one) for one in arguments]
-        kinds = [ctypes.c_uint32] * len(_REGISTERS) + [type(one) for one in given]
-        entry = ctypes.CFUNCTYPE(None, *kinds)(self.address)
+        kinds = [ctypes.c_uint32] * 4 + [type(one) for one in given]
+        launch = ctypes.CFUNCTYPE(None, *kinds)(self.address)
 
         def run(first: int, step: int) -> None:
-            for one in range(*grid):
-                for thread in range(first, *block, step):
-                    entry(thread, *block, one, *grid, *given)
+            launch(first, step, *block, *grid, *given)
 
         if not self.module.exchanges:
             run(0, 1)
@@ -120,6 +141,11 @@ def on_host(text: str) -> str:
     )
     text = text.replace(f"call void @{_WAIT}(i32 -1)", "call void @wait()")
     text = re.sub(r"^declare \w+ @llvm\.nvvm.*\n", "", text, flags=re.M)
+    for name, parameters in re.findall(rf"define void @(\w+)\({names}(.*?)\) #", text):
+        # types and names, without attributes such as noalias
+        pairs = [f"{one.split()[0]} {one.split()[-1]}" for one in parameters.split(",") if one]
+        given = "".join([f", {one}" for one in pairs])
+        text += _LAUNCH.format(name=name, parameters=given, arguments=given)
     return text + (_ON_HOST if "@exchanged(" in text or "@wait(" in text else "")
 
 
