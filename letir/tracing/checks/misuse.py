@@ -89,12 +89,12 @@ def wrong_call_error(name: str, function: Any, args: tuple, kwargs: dict) -> DTy
 
 def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str) -> None:
     """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
-    signature, name = _signature_and_name(function)
-    value, annotation = arguments[parameter], signature.parameters[parameter].annotation
+    value, annotation = arguments[parameter], function.__annotations__[parameter]
     own_names = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
     if (
         not _fits_annotation(value, annotation) and parameter not in own_names
     ):  # else ``trace`` says so
+        _, name = _signature_and_name(function)
         name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
         raise _misfit_error(name, parameter, value, annotation)
 
