@@ -99,8 +99,8 @@ def test_every_operation_and_every_sample_can_be_drawn(name):
 
 @pytest.mark.slow
 def test_nearly_every_operation_is_drawn():
-    """Hypothesis favours some names: 496 of 515 in 3,000 programs, 512 in 10,000."""
-    seen = {bind.op.name for fn, _ in drawn(programs(), 3000) for bind in fn.binds}
+    """Hypothesis favours some names: 502 of 532 in 3,000 programs, 521 in 4,000, 529 in 5,000."""
+    seen = {bind.op.name for fn, _ in drawn(programs(), 4000) for bind in fn.binds}
 
     assert len(SAMPLES.keys() & seen) >= 0.95 * len(SAMPLES)
 
