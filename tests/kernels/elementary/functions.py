@@ -126,21 +126,25 @@ def true_values(name: str, *operands: np.ndarray) -> np.ndarray:
 
 
 def true_erf(x: np.ndarray) -> np.ndarray:
-    """erf by its series of positive terms (Abramowitz and Stegun, 7.1.6), up to 3, and by erfc."""
+    """erf by its series up to 3, and by erfc."""
     x = x.astype(np.longdouble)
-    near = np.clip(x, -3, 3)
-    term = total = 2 * near / _root_of_pi()
-    for n in range(1, 90):
-        term = term * (2 * near * near / (2 * n + 1))
-        total = total + term
-    return np.where(np.abs(x) < 3, total * np.exp(-near * near), np.sign(x) * (1 - _tail(x)))
+    return np.piecewise(x, [np.abs(x) < 3], [_series, lambda x: np.sign(x) * (1 - _tail(x))])
 
 
 def true_erfc(x: np.ndarray) -> np.ndarray:
-    """erfc by erf near 0, else by the continued fraction."""
+    """erfc by the series of erf near 0, else by the continued fraction."""
     x = x.astype(np.longdouble)
-    tail = _tail(x)
-    return np.where(x < -1.5, 2 - tail, np.where(x < 1.5, 1 - true_erf(x), tail))
+    places = [x < -1.5, np.abs(x) < 1.5]
+    return np.piecewise(x, places, [lambda x: 2 - _tail(x), lambda x: 1 - _series(x), _tail])
+
+
+def _series(x: np.ndarray) -> np.ndarray:
+    """erf by its series of positive terms (Abramowitz and Stegun, 7.1.6), up to 3."""
+    term = total = 2 * x / _root_of_pi()
+    for n in range(1, 90):
+        term = term * (2 * x * x / (2 * n + 1))
+        total = total + term
+    return total * np.exp(-x * x)
 
 
 def _tail(x: np.ndarray) -> np.ndarray:
@@ -166,9 +170,10 @@ def true_log_gamma(x: np.ndarray) -> np.ndarray:
     """
     is_large = x > 40
     y = np.where(is_large, x, x + 40)
-    steps = np.arange(40).astype(np.longdouble)
-    product = np.log(np.where(is_large, 1, x)[:, None] + steps).sum(1)
-    product = np.where(is_large, 0, product)
+    small, product = np.where(is_large, 1, x), np.longdouble(1)
+    for n in range(40):
+        product = product * (small + n)
+    product = np.where(is_large, 0, np.log(product))
     bernoulli = [(1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6)]
     rest = sum(
         np.longdouble(a) / b / (2 * k * (2 * k - 1)) / y ** (2 * k - 1)
