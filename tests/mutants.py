@@ -154,16 +154,27 @@ def contexts_of(path: str) -> dict[int, list[str]]:
 
 
 def mirrored(path: str) -> list[str]:
-    """The tests that mirror a source file: its test file, else those of its folder; and laws."""
+    """The tests that mirror a source file: its test file, else those of its folder; and laws.
+
+    To a folder belong those of its subfolders that mirror no folder of letir.
+    """
     source = Path(path)
     folder = ROOT / "tests" / source.parent.relative_to("letir")
     own = folder / f"test_{source.name}"
-    found = [own] if own.exists() else sorted(folder.glob("test_*.py"))
+    found = [own] if own.exists() else _tests_in(folder)
     while not found:
         folder = folder.parent
-        found = sorted(folder.glob("test_*.py"))
+        found = _tests_in(folder)
     laws = [test for start, tests in LAWS.items() if path.startswith(start) for test in tests]
     return [*(test.relative_to(ROOT).as_posix() for test in found), *laws]
+
+
+def _tests_in(folder: Path) -> list[Path]:
+    """The test files in a folder and in those of its subfolders that mirror no folder of letir."""
+    source = ROOT / "letir" / folder.relative_to(ROOT / "tests")
+    others = [x for x in sorted(folder.glob("*/")) if not (source / x.name).is_dir()]
+    found = sorted(folder.glob("test_*.py"))
+    return found + [test for other in others for test in sorted(other.rglob("test_*.py"))]
 
 
 def tests_of(fault: Fault, items: list) -> list:
