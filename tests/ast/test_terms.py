@@ -168,6 +168,16 @@ def test_substitution_replaces_operands_and_keeps_the_rest():
     assert (fn.ret.args[0], y) == ret.args
 
 
+def test_a_bind_with_other_binders_keeps_the_rest():
+    bind = parse("lambda %0, %1 { %2 = add(%0, 1.0); return %2 }").binds[0]
+    others = (Local(None),)
+
+    found = bind.replace(binders=others)
+
+    assert found.binders is others
+    assert (found.op, found.args, found.attrs) == (bind.op, bind.args, bind.attrs)
+
+
 def test_a_substituted_bind_keeps_its_source_line():
     bind = lt.trace(np.exp, np.ones(2)).binds[0]
 

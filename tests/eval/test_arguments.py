@@ -8,6 +8,7 @@ import letir as lt
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, ShapeDtype, Size
+from letir.eval.arguments import leaf_names
 from letir.testing import assert_same
 
 X = np.array([1.0, 2.0, 3.0])
@@ -248,3 +249,7 @@ def test_an_undefined_cotangent_is_accepted_for_an_unknown_type():
     g = lt.differentiate(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }"))
 
     assert (lt.Undef, lt.Undef) == g.df(lt.Undef, X, X)
+
+
+def test_leaves_are_named_by_their_parameter_and_path():
+    assert leaf_names(lambda x, y: x, (1.0, {"a": 2.0}), {"z": 3.0}) == ["x", "y.a", "z"]

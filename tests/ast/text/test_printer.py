@@ -94,6 +94,13 @@ def test_plain_text_has_the_form_of_the_golden_gradients():
     assert untyped_text(parse(text), "df", roles) == GRADIENT
 
 
+def test_untyped_text_has_names_in_its_header_only():
+    f = parse("lambda %0:x { %1:y = exp(%0); return (%1, %0) }")
+
+    text = "lambda(%0 x):\n  %1 = exp(%0)\n  return (%1, %0)\n"
+    assert untyped_text(f) == text
+
+
 def test_locals_are_numbered_in_order_of_appearance_through_nested_bodies():
     f = parse(
         "lambda %7 { %3 = when_defined(%7, n_cts=0, body=lambda %8 { %9 = exp(%8); return %9 })\n"
