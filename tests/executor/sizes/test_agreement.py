@@ -22,3 +22,24 @@ def test_other_results_are_noticed(other):
 def test_another_nesting_of_results_is_noticed():
     with pytest.raises(NoSymbolicProgram, match="nest differently"):
         check_agrees(lt.trace(lambda x: [x], X), lt.trace(lambda x: (x,), X), [X])
+
+
+def test_programs_with_guards_are_compared():
+    def guarded(x):
+        return x * 2 if x.sum() > 0 else x
+
+    named, fixed = lt.trace(guarded, X), lt.trace(lambda x: x * 3, X)
+
+    assert any(bind.op.name == "guard" for bind in named.binds)
+    with pytest.raises(NoSymbolicProgram):
+        check_agrees(named, fixed, [X])
+
+
+def test_programs_with_other_effects_are_not_run(capsys):
+    def printing(x):
+        lt.debug.print("{}", x)
+        return x * 2
+
+    check_agrees(lt.trace(printing, X), lt.trace(lambda x: x * 3, X), [X])
+
+    assert capsys.readouterr().out == ""
