@@ -9,6 +9,7 @@ A name loads its module on first use.
 """
 
 import importlib.util
+import sys
 
 from letir.ast import LATE_BOUND, load_module
 
@@ -384,7 +385,7 @@ def __getattr__(name: str):
     # packages such as letir.ops too, for readers of the internals
     if not name.startswith("_") and importlib.util.find_spec(f"letir.{name}") is not None:
         return load_module(f"letir.{name}")
-    raise AttributeError(f"module 'letir' has no attribute {name!r}")
+    raise load_module("letir.foreign_names").missing_name(sys.modules[__name__], name)
 
 
 def __dir__() -> list[str]:

@@ -18,7 +18,15 @@ ROOT = Path(letir.__file__).parent
 FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
 ORDER = [
-    *("errors", "ast", "ops visitors progress", "eval", "kernels", "plan tracing", "numpy"),
+    *(
+        "errors",
+        "ast",
+        "ops visitors progress foreign_names",
+        "eval",
+        "kernels",
+        "plan tracing",
+        "numpy",
+    ),
     *("passes", "ad", "transforms", "source", "eager", "executor"),
     "scripting random scipy nn",
     "onnx dask viz testing datasets storage debug tree",
@@ -29,7 +37,14 @@ LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in 
 OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
 OPTIONAL |= {"llvmlite", "networkx", "tqdm"}
 # These load names on first use; the last serves the namespace of a traced value.
-LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
+LOADING_ON_USE = {
+    "__init__.py",
+    "nn/__init__.py",
+    "random/__init__.py",
+    "extend.py",
+    "ops/__init__.py",
+    "testing/__init__.py",
+}
 LOADING_ON_USE |= {
     "viz/__init__.py",
     "testing/samples/__init__.py",

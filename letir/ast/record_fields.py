@@ -44,7 +44,7 @@ def todo(reason: str) -> Absent:
     return Absent(reason, final=False)
 
 
-NO_BATCH = todo("batching rules come with vmap")
+NO_BATCH = todo("the operation was defined without one")
 
 
 def is_final(rule: Any) -> TypeGuard[Absent]:

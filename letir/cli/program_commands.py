@@ -273,7 +273,7 @@ def output_paths(paths: list[str], count: int) -> list[str]:
     if len(paths) > 1:
         raise LetirError(
             f"the program has {count} results: give --out once or {count} times, "
-            f"not {len(paths)} times\n  leave --out away to print the results"
+            f"not {len(paths)} times\n  without --out the results are printed"
         )
     stem, dot, suffix = paths[0].rpartition(".")
     return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]

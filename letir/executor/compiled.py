@@ -32,6 +32,7 @@ from letir.passes.fusion.clustering import (
 )
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
+from letir.tracing.checks.misuse import describe_value
 
 _LOG = logging.getLogger("letir.plan")
 _LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
@@ -382,8 +383,8 @@ def compile(
     """
     if not isinstance(fn, Lambda):
         raise TraceError(
-            f"compile: expected a program, found {type(fn).__name__}\n"
-            "  trace the function first, or take letir.jit(f), which does so for each new type"
+            f"compile: expected a program, found {describe_value(fn)}\n"
+            "  pass letir.trace(f, *args); or use letir.jit(f), which traces f by itself"
         )
     expect_kernels("compile", kernels)
     mode = kernel_mode(kernels, optimize=optimize, exact=exact)

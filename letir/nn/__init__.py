@@ -10,6 +10,9 @@ keys (``letir.random``), running statistics are arguments and results [semantics
 '%1 = relu %0\\n%2 = sum %1, None, None, False, None\\nreturn %2\\n'
 """
 
+import sys
+
+from letir.ast import load_module
 from letir.nn import initializers, optim
 from letir.nn.embeddings import embedding
 from letir.nn.multi_head import multi_head_attention
@@ -148,3 +151,7 @@ __all__ = [
     "triplet_margin_loss",
     "unfold",
 ]
+
+
+def __getattr__(name: str):
+    raise load_module("letir.foreign_names").missing_name(sys.modules[__name__], name)

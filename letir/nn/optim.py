@@ -28,6 +28,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.nn.schedules import cosine_decay, exponential_decay, rate_at_step, warmup
 from letir.ops.nn.distances import safe_sqrt
+from letir.tracing.checks.misuse import describe_value
 
 __all__ = [
     "Optimizer",
@@ -69,9 +70,9 @@ def _update_for_users(update: Callable[..., Any]) -> Callable[..., Any]:
     def checked(grads, state, params):
         if not isinstance(state, dict) or "step" not in state:
             raise DTypeError(
-                "optim: the state must be a dict with the number of the step, found a "
-                f"{type(state).__name__}\n"
-                "  begin with optimizer.init(params), go on with the state that update returns"
+                f"optim: expected a state from optimizer.init(params), found "
+                f"{describe_value(state)}\n"
+                "  begin with that state, and go on with the one that update returns"
             )
         return update(grads, state, params)
 

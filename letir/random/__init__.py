@@ -18,11 +18,12 @@ True
 """
 
 import operator
+import sys
 from typing import Any
 
 import numpy as np
 
-from letir.ast import entry_point
+from letir.ast import entry_point, load_module
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.array_modules import type_of
@@ -253,3 +254,7 @@ def choice(
     if np.ndim(a) == 0:
         return _draw_checked("random_places", key, operator.index(a), shape, replace, p)
     return _draw_checked("random_choice", key, a, shape, replace, p, axis)
+
+
+def __getattr__(name: str):
+    raise load_module("letir.foreign_names").missing_name(sys.modules[__name__], name)

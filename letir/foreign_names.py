@@ -1,0 +1,95 @@
+"""What to write instead of a name that JAX, PyTorch, autograd or NumPy has and letir has not.
+
+``letir``, ``letir.nn`` and ``letir.random`` load this module when they are asked for a name that
+they do not have: the AttributeError then says which name or function does the same here.
+"""
+
+import re
+from types import ModuleType
+
+import numpy as np
+
+_CONTROL_FLOW = "letir.cond, letir.switch, letir.while_loop, letir.fori_loop and letir.scan"
+
+# {package: {name in another library: what to write with letir}}
+REMEDIES = {
+    "letir": {
+        "Array": "arrays are numpy.ndarray",
+        "ShapeDtypeStruct": "use letir.ShapeDtype",
+        "Tensor": "use letir.Variable, or numpy.ndarray",
+        "autograd": "use letir.grad, or letir.Variable and letir.eager",
+        "block_until_ready": "results are NumPy arrays, which are ready",
+        "bool_": "use numpy.bool_",
+        "config": "letir has no global settings; see the parameters of letir.jit and letir.trace",
+        "deriv": "use letir.jvp(f, (x,), (1.0,))[1]",
+        "device_get": "results are NumPy arrays already",
+        "device_put": "pass CuPy arrays to run on a GPU",
+        "elementwise_grad": "use letir.grad(lambda x: f(x).sum())",
+        "enable_grad": "use letir.eager.enable_grad",
+        "export": "use letir.save and letir.load",
+        "func": "letir has these transforms itself, such as letir.grad and letir.vmap",
+        "functional_call": "parameters are arguments of the function: letir.grad(loss)(params, x)",
+        "grad_and_aux": "use letir.grad(f, has_aux=True)",
+        "grad_and_value": "use letir.value_and_grad, which returns (value, gradient)",
+        "holomorphic_grad": "use letir.grad(f, holomorphic=True)",
+        "jnp": "import numpy as np: letir records NumPy's own functions",
+        "lax": f"use {_CONTROL_FLOW}, and NumPy's functions for the others",
+        "make_ggnvp": "use letir.ggnvp",
+        "make_hvp": "use letir.hvp",
+        "make_jaxpr": "use letir.trace",
+        "make_jvp": "use letir.jvp",
+        "make_vjp": "use letir.vjp",
+        "named_scope": "programs keep the source lines of their binds by themselves",
+        "nest": "use letir.tree",
+        "optim": "use letir.nn.optim",
+        "pmap": "letir runs on one device; letir.vmap makes batches",
+        "pure_callback": "use letir.opaque",
+        "remat": "use letir.checkpoint",
+        "set_grad_enabled": "use letir.eager.set_grad_enabled",
+        "shard_map": "letir runs on one device; letir.vmap makes batches",
+        "tensor": "use letir.Variable, or numpy.array",
+        "tree_flatten": "use letir.tree.flatten",
+        "tree_leaves": "use letir.tree.leaves",
+        "tree_map": "use letir.tree.map",
+        "tree_unflatten": "use letir.tree.unflatten",
+        "tree_util": "use letir.tree",
+    },
+    "letir.nn": {
+        "Dense": "use letir.nn.linear, a function, which takes the parameters",
+        "Embed": "use letir.nn.embedding, a function, which takes the parameters",
+        "Module": "letir.nn has functions: parameters are a dict of arrays, see docs/training.md",
+        "Parameter": "parameters are arrays, for example in a dict",
+        "Sequential": "call one function on the result of the other",
+        "dot_product_attention": "use letir.nn.attention",
+        "functional": "letir.nn has these functions itself",
+        "init": "use letir.nn.initializers",
+        "scaled_dot_product_attention": "use letir.nn.attention",
+        "swish": "use letir.nn.silu",
+    },
+    "letir.random": {
+        "PRNGKey": "use letir.random.key",
+        "default_rng": "use numpy.random.default_rng, whose draws letir records",
+        "shuffle": "use letir.random.permutation",
+    },
+}
+
+
+def missing_name(package: ModuleType, name: str) -> AttributeError:
+    """The error of ``package.name``, where the package has no such name."""
+    remedy = None if name.startswith("_") else _find_remedy(package, name)
+    message = f"module {package.__name__!r} has no attribute {name!r}"
+    return AttributeError(f"{message}\n  {remedy}" if remedy else message, name=name, obj=package)
+
+
+def _find_remedy(package: ModuleType, name: str) -> str | None:
+    if remedy := REMEDIES[package.__name__].get(name):
+        return remedy
+    if package.__name__ == "letir" and hasattr(np, name):
+        return f"use numpy.{name}: letir records NumPy's own functions"
+    if package.__name__ == "letir.nn" and name[0].isupper():  # a class of PyTorch or Flax
+        functions = {f.replace("_", ""): f for f in vars(package)["__all__"]}
+        squashed = name.lower()
+        function = functions.get(squashed) or functions.get(re.sub(r"\dd$", "", squashed))
+        if function:
+            return f"letir.nn has functions, which take the parameters: letir.nn.{function}"
+    return None
