@@ -228,7 +228,8 @@ _LATE_BOUND = {
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),
     "tracing.checks.unsupported": ("refusal_reason",),
     "tracing.checks.misuse": (
-        *("argument_error", "other_operand", "refuse_flag", "refuse_misfit", "wrong_call_error"),
+        *("argument_error", "describe_value", "other_operand", "refuse_flag", "refuse_misfit"),
+        "wrong_call_error",
     ),
     "tracing.checks.user_functions": (
         *(

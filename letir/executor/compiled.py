@@ -32,7 +32,6 @@ from letir.passes.fusion.clustering import (
 )
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
-from letir.tracing.checks.misuse import describe_value
 
 _LOG = logging.getLogger("letir.plan")
 _LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
@@ -383,7 +382,7 @@ def compile(
     """
     if not isinstance(fn, Lambda):
         raise TraceError(
-            f"compile: expected a program, found {describe_value(fn)}\n"
+            f"compile: expected a program, found {LATE_BOUND['describe_value'](fn)}\n"
             "  pass letir.trace(f, *args); or use letir.jit(f), which traces f by itself"
         )
     expect_kernels("compile", kernels)

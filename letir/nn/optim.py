@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.nn.schedules import cosine_decay, exponential_decay, rate_at_step, warmup
 from letir.ops.nn.distances import safe_sqrt
-from letir.tracing.checks.misuse import describe_value
 
 __all__ = [
     "Optimizer",
@@ -71,7 +70,7 @@ def _update_for_users(update: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(state, dict) or "step" not in state:
             raise DTypeError(
                 f"optim: expected a state from optimizer.init(params), found "
-                f"{describe_value(state)}\n"
+                f"{LATE_BOUND['describe_value'](state)}\n"
                 "  begin with that state, and go on with the one that update returns"
             )
         return update(grads, state, params)

@@ -301,6 +301,7 @@ def other_operand(x: Value, op: Primitive, other: Any, reflected: bool = False) 
 
 LATE_BOUND.update(
     argument_error=argument_error,
+    describe_value=describe_value,
     other_operand=other_operand,
     refuse_flag=refuse_flag,
     refuse_misfit=refuse_misfit,
