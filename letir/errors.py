@@ -265,6 +265,7 @@ class ParseError(LetirError):
 
 
 def _parse_error(cls, args, line, column):
+    """A ParseError as it was pickled."""
     error = cls.__new__(cls, *args)
     error.args, error.line, error.column = args, line, column
     return error

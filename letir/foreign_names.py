@@ -82,6 +82,7 @@ def missing_name(package: ModuleType, name: str) -> AttributeError:
 
 
 def _find_remedy(package: ModuleType, name: str) -> str | None:
+    """What to write instead of ``package.name``; None if nothing here resembles it."""
     if remedy := REMEDIES[package.__name__].get(name):
         return remedy
     if package.__name__ == "letir" and hasattr(np, name):

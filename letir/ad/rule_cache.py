@@ -162,6 +162,11 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: Set | None) -> 
 
 
 def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> RuleBody:
+    """The derivative rule ``kind``, "vjp" or "jvp", of ``bind``, recorded as a program.
+
+    ``mask``: which directions are defined, None if that is not known yet. ``needed``: which
+    operands need a cotangent.
+    """
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None

@@ -214,6 +214,7 @@ def lower_grad_of(df: Lambda) -> Lambda:
 
 
 def _lower_level(df: Lambda) -> Lambda:
+    """``lower_grad_of`` for the binds of ``df`` itself, without those of its bodies."""
     if not any(bind.op.role == "grad_of" for bind in df.binds):
         return df
 

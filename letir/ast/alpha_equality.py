@@ -29,6 +29,7 @@ def canonicalize(fn: Lambda) -> Lambda:
 
 
 def _canonical_level(fn: Lambda) -> Lambda:
+    """``fn`` with new locals; its bodies stay as they are."""
     fresh: dict[Local, Local] = {param: Local(param.type) for param in fn.params}
     binds = []
     for bind in fn.binds:

@@ -75,6 +75,7 @@ def freeze(array: Any) -> Any:
 
 
 def _float_bits(value: float):
+    """A key that equal bits share: a nan equals itself, and 0.0 and -0.0 differ."""
     return float, struct.pack("d", value)
 
 

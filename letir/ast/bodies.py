@@ -103,6 +103,7 @@ def attrs_with(attrs: Attrs, old: Sequence[Lambda], new: Sequence[Lambda]) -> At
 
 
 def _replace_bodies(value, following: Iterator[Lambda]):
+    """``value`` with each Lambda in it replaced by the next one of ``following``."""
     if type(value) is Lambda:
         return next(following)
     if type(value) is tuple:

@@ -115,6 +115,7 @@ def _nothing(bind) -> tuple:
 
 
 def _no_counts(bind, results, params) -> dict:
+    """The attributes that a change of the results alters, if none counts them."""
     return {}
 
 

@@ -257,6 +257,7 @@ def is_masked_mean(bind: Bind) -> bool:
 
 
 def _rules_for_names(names: str, rule: Callable, **options: Any) -> dict[str, Callable]:
+    """The same rule, with ``options``, for each of the operations in ``names``."""
     return dict.fromkeys(names.split(), functools.partial(rule, **options))
 
 

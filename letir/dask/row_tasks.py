@@ -128,6 +128,7 @@ def _row_number_params(group: RowProgram) -> list[tuple]:
 
 
 def _compiled_for(group: RowProgram, count: int) -> Compiled:
+    """The plan of ``group`` for ``count`` rows, from a cache."""
     key = group.token, count
     result = _compiled.get(key)
     if result is None:

@@ -170,6 +170,7 @@ def cached_spec(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecializa
 
 
 def _make_spec(bind: Bind, needed: frozenset) -> OpSpecialization:
+    """The specialization of a bind, of whose operands ``needed`` carry derivatives."""
     op, args = bind.op, bind.args
     types = tuple([binder.type for binder in bind.binders])
     inexact = any(map(type_carries_derivative, types))
@@ -221,6 +222,7 @@ def _no_items(values) -> tuple:
 
 
 def _reverse_rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule | None]:
+    """(the recorded vjp of ``bind``, None), or (None, the error) where there is no rule."""
     mask = DEFINED if len(bind.binders) == 1 else (True,) * len(bind.binders)
     try:
         return rule_body("vjp", bind, mask, needed), None

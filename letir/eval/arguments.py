@@ -123,6 +123,7 @@ def _type_text(aval: ArrayType) -> str:
 
 
 def _argument_remedy(actual: ArrayType, expected: ArrayType) -> str:
+    """How to turn an argument into one of the expected type, if one call does; else ""."""
     # only a Python number in place of a NumPy scalar, or the reverse, has a simple remedy
     if actual.shape or expected.shape or actual.weak == expected.weak:
         return ""
@@ -225,6 +226,7 @@ _known_structures = BoundedCache(1 << 10)  # (names of parameters, spec) -> (nam
 
 
 def _leaf_names(names: list[str], spec: optree.PyTreeSpec) -> list[str | None]:
+    """The names of the leaves of arguments, from their paths: ``x``, or ``x_w`` for x["w"]."""
     result: list[str | None] = []
     for kind, place, *rest in spec.paths():
         key = place  # by keyword

@@ -109,6 +109,7 @@ def _place_of_extreme(name: str) -> Callable[[Builder, list], Any]:
 
 
 def _extreme_form(name: str) -> Callable[[Builder, list], Any]:
+    """The form of a maximum or minimum of a row, from the one of two numbers."""
     form: Any = form_of(name)
     return lambda b, row: reduce(lambda x, y: form(b, x, y), row)
 

@@ -214,6 +214,7 @@ class Builder:
 
 
 def _expression_key(x: Operand):
+    """What identifies an operand when equal expressions are looked up."""
     return (x.dtype, x.value.tobytes()) if type(x) is Number else id(x)
 
 

@@ -70,6 +70,7 @@ def is_plain_loop(bind: Bind) -> bool:
 
 
 def _has_forms(body: Lambda) -> bool:
+    """Whether each bind of ``body`` has a type, and a form that a kernel can compute."""
     if any(local.type is None for bind in body.binds for local in bind.binders):
         return False
     return all(is_plain_loop(b) or has_form(b) or is_count(b) for b in body.binds)

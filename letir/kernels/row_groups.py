@@ -364,6 +364,7 @@ class RowLowering(ScalarLowering):
 
 
 def _flatten_parts(parts: list[Parts]) -> Parts:
+    """The parts of all groups in one tuple."""
     return tuple([x for own in parts for x in own])
 
 

@@ -55,6 +55,7 @@ def without_combinators(fn: Lambda) -> Lambda:
 
 
 def _inline_named(fn: Lambda) -> Lambda:
+    """``fn`` with its own binds of named composites replaced by their bodies' binds."""
     builder, is_done = LetBuilder(), True
     for bind in fn.binds:
         if not bind.op.inlined or any(type(a) is Local and a.type is None for a in bind.args):

@@ -48,6 +48,7 @@ def erase_number_types(fn: Lambda) -> Lambda:
 
 
 def _erase_numbers(fn: Lambda) -> Lambda:
+    """``fn`` with Python numbers among its own operands as NumPy scalars of the dtype used."""
     numbers: dict[tuple, Local] = {}
     binds: list[Bind] = []
     changed = False

@@ -284,6 +284,7 @@ def _resolved_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
 
 
 def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
+    """The dtypes in which ``ufunc`` computes operands of ``types``; None if unknown."""
     if None in types or NO_TYPE in types:
         return None
     results = (None,) * ufunc.nout
@@ -310,6 +311,7 @@ def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def _number_array(number, dtype: np.dtype):
+    """A Python number as an array; the number itself if NumPy would raise or warn at the call."""
     with float_errors(all="raise"):
         try:
             result = np.array(number, dtype)

@@ -42,6 +42,8 @@ def _defining_class(kind: type, name: str) -> type:
 
 
 def _method_for_traced(plain: Callable, recorded: Callable) -> Callable:
+    """A method that calls ``recorded`` for traced values, and SciPy's ``plain`` for others."""
+
     def method(self, *positional, **options):
         args, kwargs = (
             [*map(_as_known_array, positional)],

@@ -255,6 +255,8 @@ class RecordedObject:
 
 
 def _operator(name: str) -> Callable:
+    """A method that calls the object's operator ``name``."""
+
     def operate(self, *others):
         return self.call(name, *others)
 

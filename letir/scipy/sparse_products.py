@@ -26,6 +26,8 @@ def sparse_methods() -> list[tuple]:
 
 
 def _product_stand_in(plain: Any) -> Any:
+    """A product of SciPy's sparse arrays that also takes traced values."""
+
     def _matmul_dispatch(self, other, *args, **kwargs):
         if not isinstance(other, Value) or not is_recording():
             return plain(self, other, *args, **kwargs)

@@ -1,10 +1,10 @@
 """``BindWriter``: the context for writing one bind, passed to the ``source`` of its record.
 
-``source(write, *operands, **attrs)``, with ``write`` a Step and operands as texts, returns
+``source(write, *operands, **attrs)``, with ``write`` a BindWriter and operands as texts, returns
 
-- a text: the right side of an assignment to the result, or to all results; - a tuple of texts, one
-for each result, which replace the results wherever these are used; - None: it has written complete
-statements, with ``write.line`` and ``write.block``.
+- a text: the right side of an assignment to the result, or to all results;
+- a tuple of texts, one for each result, which replace the results wherever these are used;
+- None: it has written complete statements, with ``write.line`` and ``write.block``.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -173,6 +173,7 @@ def is_users_class(kind: type) -> bool:
 
 
 def _is_users(name: str | None, file: str | None) -> bool:
+    """Whether a module of this name and file is a user's."""
     if type(name) is not str:  # code that exec runs
         return True
     package = name.partition(".")[0]
@@ -214,6 +215,7 @@ def attributes_called_on_lists(code: CodeType) -> frozenset[str]:
 
 
 def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
+    """The names of the methods that ``code`` calls on lists that it makes itself."""
     instructions = [x for x in dis.get_instructions(code) if x.opname != "CACHE"]
     pairs = itertools.pairwise(instructions)
     list_names = {y.argval for x, y in pairs if _makes_list(x) and y.opname == "STORE_FAST"}
@@ -232,6 +234,7 @@ def _attributes_called_on_lists(code: CodeType) -> frozenset[str]:
 
 
 def _reads_one_of(names: set[str], x: dis.Instruction) -> bool:
+    """Whether an instruction reads one of the local variables ``names``."""
     return x.opname.startswith("LOAD_FAST") and x.argval in names
 
 

@@ -113,6 +113,7 @@ def _from_hex(text: Any) -> Any:
 
 
 def _number_class(original: type) -> type:
+    """The stand-in for ``float`` or ``complex``, which converts traced numbers too."""
     names: dict[str, Any] = {
         "original": original,
         "dtype": np.dtype(original),

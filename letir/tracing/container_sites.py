@@ -130,6 +130,7 @@ def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
 
 
 def _items(owner: Any, items: Iterable[tuple]) -> Iterator[tuple[Callable, Any]]:
+    """The items of a list or dict, and the sites where they are exchanged."""
     for key, item in items:
         yield functools.partial(ItemSite, owner, key), item
 
@@ -142,6 +143,7 @@ def _searched_values(values: Iterable) -> Iterator[tuple[Callable, Any]]:
 
 
 def _places_in_function(f: FunctionType) -> Iterator[tuple[Callable, Any]]:
+    """The variables and defaults that a function holds, and the sites where they are exchanged."""
     for cell in f.__closure__ or ():
         try:
             yield functools.partial(PlaceSite, cell, "cell_contents"), cell.cell_contents
@@ -159,6 +161,7 @@ def _globals_of(space: dict) -> Iterator[tuple[Callable, Any]]:
 
 
 def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
+    """The base classes and members of a class, which are searched."""
     yield from _searched_values(owner.__bases__)
     for name, member in list(vars(owner).items()):
         if name.startswith("__") and name != "__call__":
@@ -174,6 +177,7 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
 
 
 def _places_in_object(value: Any) -> Iterator[tuple[Callable, Any]]:
+    """The class and attributes of an object, and the sites of those in slots."""
     yield from _searched_values((type(value), attributes_of(value)))
     for kind in type(value).__mro__:
         slots = vars(kind).get("__slots__", ())
@@ -186,6 +190,7 @@ _PLAIN = frozenset([str, bytes, bool, int, float, complex, type(None)])
 
 
 def _is_users_class(kind: type) -> bool:
+    """Whether a class is defined in a user's module that is loaded."""
     space = getattr(sys.modules.get(kind.__module__), "__dict__", None)
     return type(space) is dict and is_user_module(space)
 

@@ -100,6 +100,7 @@ def _recorded_distribution(distribution: Any, names: frozenset[str]) -> Any:
 
 
 def _code_template(*args, **kwargs):
+    """Call a constant of this code, which ``_code_that_calls`` replaces by a function."""
     called: Any = "called"  # a constant of the code, which is replaced by a function
     return called(*args, **kwargs)
 

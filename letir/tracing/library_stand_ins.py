@@ -141,10 +141,12 @@ def watch_process(is_start: bool) -> None:
 
 
 def _maker_stand_in(original: Any) -> Callable:
+    """The stand-in for a function that makes arrays: letir's of the same name is called."""
     return _library_stand_in(original, _letirs_maker)
 
 
 def _recorded_stand_in(original: Any) -> Callable:
+    """The stand-in for a function that is recorded, and that also takes lists of traced values."""
     return _library_stand_in(original, _accepting_lists)
 
 
@@ -164,6 +166,8 @@ def _library_stand_in(original: Any, function_for: Callable[[Any], Callable]) ->
 
 
 def _counted_stand_in(original: Any) -> Callable:
+    """The stand-in for a function whose traced integers become known, each with a guard."""
+
     def recorded(*args, **kwargs):
         keywords = {name: _known_counts(value) for name, value in kwargs.items()}
         return _accepting_lists(original)(*map(_known_counts, args), **keywords)
@@ -172,6 +176,8 @@ def _counted_stand_in(original: Any) -> Callable:
 
 
 def _sized_stand_in(original: Any) -> Callable:
+    """The stand-in for a function of sizes: letir's is called if a size is symbolic or traced."""
+
     def recorded(*args, **kwargs):
         counts = tuple(map(_known_counts, args))
         keywords = {name: _known_counts(value) for name, value in kwargs.items()}
@@ -201,6 +207,8 @@ def _known_ranges(key: Any) -> Any:
 
 
 def _polynomial_stand_in(original: Any) -> Callable:
+    """The stand-in for a function of numpy.polynomial: letir's is called for traced values."""
+
     def recorded(*args, **kwargs):
         is_any = first_traced((*args, *kwargs.values())) is not None
         called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
@@ -210,6 +218,8 @@ def _polynomial_stand_in(original: Any) -> Callable:
 
 
 def _stand_in_for_polynomials(original: Any) -> Callable:
+    """The stand-in for a function that also takes ``poly1d`` objects with traced coefficients."""
+
     def recorded(_: Any) -> Callable:
         return LATE_BOUND["of_polynomials"](original, _accepting_lists(original))
 
@@ -217,6 +227,8 @@ def _stand_in_for_polynomials(original: Any) -> Callable:
 
 
 def _as_strided_stand_in(original: Any) -> Callable:
+    """The stand-in for ``as_strided``: letir's is called for a traced array."""
+
     def recorded(x, *args, **kwargs):
         strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
         return strided(x, *args, **kwargs)
@@ -225,10 +237,13 @@ def _as_strided_stand_in(original: Any) -> Callable:
 
 
 def _piecewise_stand_in(original: Any) -> Callable:
+    """The stand-in for ``piecewise``: letir's is called."""
     return _library_stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
 def _frombuffer_stand_in(original: Any) -> Callable:
+    """The stand-in for ``frombuffer``: it refuses the bytes of a traced value."""
+
     def recorded(buffer, *args, **kwargs):
         read = vars(ACTIVE.get()).get("bytes_read", ())
         if any(buffer is buffer_read for buffer_read in read):
@@ -364,6 +379,7 @@ def _polynomial(self, coef, *args, **kwargs):
 
 
 def _poly1d(self, c_or_r, *args, **kwargs):
+    """``poly1d.__init__``, which also takes traced coefficients."""
     coefficients = LATE_BOUND["coefficients_of"](c_or_r) if is_recording() else c_or_r
     _plain_poly1d(self, coefficients, *args, **kwargs)
 

@@ -148,6 +148,7 @@ def set_local(value: R, local: Any) -> R:
 
 
 def _active_trace(caller: str) -> Trace:
+    """This thread's active or paused trace; a TraceError if there is none."""
     active = ACTIVE.get()
     active = active.trace if isinstance(active, Paused) else active
     if active is None:
@@ -178,5 +179,6 @@ def concrete(x: Any) -> Any:
 
 
 def _concrete_leaf(leaf: Any) -> Any:
+    """The value of a traced ``leaf``, with a guard; other leaves as they are."""
     # two copies: the guard keeps one, and the user may write into the other
     return copy.copy(leaf.guarded(copy.copy, "the value")) if isinstance(leaf, Tracer) else leaf

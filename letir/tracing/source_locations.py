@@ -137,6 +137,7 @@ def is_user_file(file: str) -> bool:
 
 
 def _look_up_place(code: CodeType, instruction: int, line: int):
+    """The place of an instruction for error messages; None in code that isn't a user's."""
     if len(_places) >= _MAX_PLACES:
         # no BoundedCache: the three caches are emptied together, because they share ids of codes
         _places.clear()

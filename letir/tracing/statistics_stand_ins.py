@@ -30,6 +30,7 @@ def _total(values: Sequence) -> Any:
 
 
 def _as_float(x: Any) -> Any:
+    """``x`` as a float, traced or not."""
     return python_number(x, float) if isinstance(x, Value) else float(x)
 
 
@@ -66,6 +67,7 @@ def _population_variance(values: Sequence, mu: Any = None) -> Any:
 
 
 def _root(x: Any) -> Any:
+    """The square root of a number as a Python float, traced or not."""
     return PRIMITIVES["math_function"](python_number(x, float), name="sqrt")
 
 

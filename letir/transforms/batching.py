@@ -152,6 +152,7 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
 
 
 def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
+    """The batch rule of ``bind``, recorded for operands ``args`` of which ``there`` are mapped."""
     builder = LetBuilder()
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])

@@ -193,6 +193,7 @@ def _check_nodes(part: str, nodes: Sequence, kinds: tuple) -> None:
 
 
 def _operand_of_node(node, params, locals_) -> Arg:
+    """The operand that a node of the dag becomes in the program."""
     if type(node) is Node:
         return locals_[node.producer, node.result]
     return params[node] if type(node) is Input else node

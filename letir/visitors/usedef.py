@@ -20,6 +20,7 @@ def use_counts(fn: Lambda) -> dict[Local, int]:
 
 
 def _use_counts(fn: Lambda) -> dict[Local, int]:
+    """How often each local is used in ``fn``, without its bodies."""
     counts: dict[Local, int] = {}
     so_far = counts.get
     terms: tuple[Bind | Ret, ...] = (*fn.binds, fn.ret)
@@ -44,6 +45,7 @@ def uses(fn: Lambda) -> "UseDef":
 
 
 def _analysis(fn: Lambda) -> "UseDef":
+    """The UseDef of ``fn``."""
     return UseDef(fn.params, fn.binds, fn.ret)  # not fn, which caches it: a reference cycle
 
 

@@ -44,6 +44,7 @@ def machine_roofs(dtype: str) -> Roofs:
 
 
 def _bytes_per_second() -> float:
+    """The memory's rate, measured with all threads."""
     threads = get_num_threads()
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(_stream_rate, [_ELEMENTS // threads] * threads))

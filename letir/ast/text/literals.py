@@ -203,6 +203,7 @@ def _bool_of(text: str) -> bool:
 
 
 def _nan_bits(text: str, dtype: np.dtype) -> int:
+    """The bits in the text of a nan, such as ``nan@7fc00001``."""
     digits = _NAN.fullmatch(text)
     if digits is None or len(digits[1]) != 2 * dtype.itemsize:
         raise ValueError(f"expected nan@ and {2 * dtype.itemsize} digits 0-9a-f, found {text!r}")

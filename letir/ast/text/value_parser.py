@@ -161,7 +161,7 @@ class ValueReader(Reader):
 
 
 class TreeReader(ValueReader):
-    """Reads trees as ``letir.ast.pytrees.drawn`` writes them."""
+    """Reads the texts of ``letir.ast.pytrees.Tree``."""
 
     def tree_after(self, word: str) -> Tree | None:
         """The tree after ``in`` or ``out``, None if the word is not there."""

@@ -109,6 +109,9 @@ def _may_be_timed(version: Compiled) -> bool:
 
 
 def _is_repeatable(bind: Bind) -> bool:
+    """Whether the timing may compute ``bind`` again: it has no effect, and the same bits each
+    time.
+    """
     op = bind.op
     if op.role in ("own_draw", "own_seed"):  # timing uses copies of the arguments
         return True

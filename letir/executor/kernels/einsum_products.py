@@ -35,6 +35,7 @@ def with_einsum_products(fn: Lambda) -> Lambda:
 
 
 def _einsum_level(fn: Lambda) -> Lambda:
+    """``fn`` with its own einsum binds replaced by the products that compute them."""
     calls = {
         bind.binders[0]: call
         for bind in fn.binds

@@ -196,6 +196,7 @@ class _Ufunc(ctypes.Structure):
 
 
 def _owner_offset() -> int:
+    """Where a ufunc of NumPy holds the reference that keeps its loop alive, in bytes."""
     return _Ufunc.obj.offset
 
 

@@ -1,7 +1,7 @@
 """NumPy source of operations on arrays: the ``source`` of their records.
 
-Each function takes a ``letir.source.bind_writer.Step`` and the operands as texts. It returns an
-expression, a tuple of texts for the results, or None if it wrote statements. The source computes
+Each function takes a ``letir.source.bind_writer.BindWriter`` and the operands as texts. It returns
+an expression, a tuple of texts for the results, or None if it wrote statements. The source computes
 exactly what ``impl`` computes. Guards, loops and gradient programs are in the modules beside this.
 """
 

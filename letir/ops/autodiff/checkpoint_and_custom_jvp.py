@@ -142,6 +142,7 @@ def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
 
 
 def _checkpoint_attrs(program: Lambda):
+    """The attributes of a ``checkpoint`` bind whose body is ``program``."""
     return checkpoint.complete({"body": program, "saved": 0})
 
 

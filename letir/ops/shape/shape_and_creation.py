@@ -347,6 +347,7 @@ def ones_like(x: Value) -> Value:
 
 
 def _shape_and_dtype(x: Value) -> tuple[tuple, Attrs]:
+    """(operands, attributes) of the zeros of the shape and dtype of ``x``."""
     # x stands for its shape, known or not
     sizes, attrs = _created_prepare(x, float if x.type is None else x.dtype)
     return sizes, zeros.complete(attrs)

@@ -127,6 +127,7 @@ def number_array(numbers: Sequence[Any], values: Sequence = ()) -> Any:
 
 
 def _one_element(number: Any) -> Any:
+    """An int64 array of shape (1,) that holds ``number``."""
     if not isinstance(number, Value):
         return np.array([number], dtype=np.int64)
     return emit_op("reshape", (number,), shape=(1,), order="C")

@@ -63,6 +63,7 @@ def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:
 
 
 def _splits_where(shape: Shape, holds: Callable[[Split], bool]) -> int:
+    """The set, as bits, of the splits of ``shape`` for which ``holds`` is true."""
     return sum([bit for bit, split in _splits_of(shape) if holds(split)])
 
 
@@ -133,6 +134,7 @@ def _fits_stack(full: Shape, shape: Shape, split: Split) -> bool:
 
 
 def _pad_shape(part: Shape, shape: Shape) -> Shape:
+    """``part`` with leading axes of length 1, of the rank of ``shape``."""
     return (1,) * (len(shape) - len(part)) + part
 
 

@@ -18,6 +18,7 @@ def with_captured_constants(fn: Lambda) -> Lambda:
 
 
 def _captured_level(fn: Lambda) -> Lambda:
+    """``fn`` with the large constants of its own loops made in front of the loops."""
     binds: list[Bind] = []
     for bind in fn.binds:
         constants = _constants_of(bind)

@@ -16,6 +16,7 @@ def without_constant_carry(fn: Lambda) -> Lambda:
 
 
 def _constant_carry_level(fn: Lambda) -> Lambda:
+    """``fn`` with its own loops rid of carried values that no iteration changes."""
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:

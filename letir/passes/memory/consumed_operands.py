@@ -47,6 +47,7 @@ def in_place_check(fn: Lambda) -> Lambda:
 
 
 def _copy_needed_operands(fn: Lambda) -> Lambda:
+    """``fn`` with a copy before each write into an operand that is read later."""
     if not any(bind.op.update is not None or bind.op.role == "write_back" for bind in fn.binds):
         return fn
     memory = _Memory(fn, is_shared_by_numbers=False)

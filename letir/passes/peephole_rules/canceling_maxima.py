@@ -194,11 +194,13 @@ def _form_change_rule(before: str, after: str) -> Callable:
 
 
 def _negation_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+    """The rule of a negation."""
     x = operands[0]
     return evolve(x, weight=-x.weight) if x.form == "shift" else x
 
 
 def _same_change(bind: Bind, operands: Sequence, constants: _Constants) -> _Change:
+    """The rule of a cast or copy, whose result, a float, changes as the operand does."""
     if bind.binders[0].type.dtype.kind != "f":
         raise _UnknownChange
     return operands[0]

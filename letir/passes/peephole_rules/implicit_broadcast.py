@@ -35,6 +35,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
 
 
 def _without_expands(fn: Lambda) -> Lambda:
+    """``fn`` without the ``broadcast_to`` binds whose results only broadcasting operations read."""
     bases: dict[Arg, Arg] = {}  # result of ``broadcast_to`` -> its operand
     binds: list[Bind] = []
     changed = False

@@ -61,6 +61,9 @@ def _returned_objects(fn: Lambda) -> set[Local]:
 
 
 def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
+    """The locals from which a result is computed, without passing a bind whose operation
+    ``ends``.
+    """
     result = set(fn.ret.locals())
     for bind in reversed(fn.binds):
         if not result.isdisjoint(bind.binders) and not ends(bind.op):

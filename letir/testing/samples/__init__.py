@@ -1,4 +1,4 @@
-"""``SAMPLES``: the inputs on which each operation is tested, a file for each file of ``letir.ops``.
+"""``SAMPLES``: the inputs on which each operation is tested, in folders named as in ``letir.ops``.
 
 A new operation needs a record in ``letir.ops`` and samples here. Together the samples of a record
 cover 0-d, empty and broadcast operands, negative axes and tuples of axes, ``keepdims``, masks,

@@ -46,6 +46,7 @@ def seed_numbers(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def _seed_number(seed: Any) -> Any:
+    """A traced seed as an int, with a guard; other seeds as they are."""
     if not isinstance(seed, Value) or seed.shape:
         return seed
     traced: Any = seed

@@ -233,6 +233,7 @@ class _Probe:
 
 
 def _sample_function(text: str) -> Callable[..., None]:
+    """A function that executes ``text`` on a new array ``a``."""
     space: dict[str, Any] = {"__name__": "sample"}
     exec(compile(f"def sample(make, key, probe):\n    a = make()\n    {text}", "", "exec"), space)
     return space["sample"]
@@ -253,11 +254,13 @@ def _measure_references(sample: Callable, make: Callable[[], np.ndarray], key: A
 
 @functools.cache
 def _base_of_results() -> int:
+    """The references to an array in ``a += probe``, of which one variable holds one."""
     return _measure_references(_RESULTS, lambda: np.zeros(2), None)
 
 
 @functools.cache
 def _base_of_parts() -> int:
+    """The same for ``a[key] += probe``."""
     return _measure_references(_PARTS, lambda: np.zeros(2), slice(1))
 
 

@@ -223,11 +223,13 @@ def _operator_names() -> tuple[str, ...]:
 
 @functools.cache
 def _originals() -> dict[str, Any]:
+    """The methods of NumPy's arrays that have stand-ins."""
     return {name: METHODS[name] for name in (*_operator_names(), *_METHODS.split())}
 
 
 @functools.cache
 def _stand_ins() -> dict[str, Any]:
+    """The stand-ins for these methods."""
     methods = {name: CopyingMethod(name, _originals()[name]) for name in _METHODS.split()}
     return methods | {name: _operator(name) for name in _operator_names()}
 

@@ -61,6 +61,9 @@ _targets: dict[tuple[int, int], tuple[CodeType, Any]] = {}  # with the code, so 
 
 
 def _parsed_target(frame: FrameType, at: int) -> tuple[str, Callable[[FrameType], Any]] | None:
+    """(variable, function that computes the index from a frame) of the item that is written at
+    the instruction ``at``; None if evaluating the index twice may differ.
+    """
     text = _text_at(frame, at)
     try:
         parsed = ast.parse(text, mode="eval").body if text else None

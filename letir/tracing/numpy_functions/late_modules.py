@@ -35,20 +35,24 @@ def loaded_modules(libraries: list[LibraryModule]) -> list[LibraryModule]:
 
 
 def _random_module(module: ModuleType) -> LibraryModule:
+    """``numpy.random``, with stand-ins for what takes a seed."""
     makers: dict[str, Callable] = dict.fromkeys(_SEEDED.split(), _seeded_class)
     return LibraryModule(module, makers | {"default_rng": _seeded_stand_in})
 
 
 def _fourier_module(module: ModuleType) -> LibraryModule:
+    """``numpy.fft``, with stand-ins for its functions of sizes."""
     maker = LATE_BOUND["sized_stand_in"]
     return LibraryModule(module, dict.fromkeys(("fftfreq", "rfftfreq"), maker))
 
 
 def _testing_module(module: ModuleType) -> LibraryModule:
+    """``numpy.testing``, with stand-ins for its assertions."""
     return LibraryModule(module, dict.fromkeys(_ASSERTIONS.split(), _assertion_stand_in))
 
 
 def _json_module(module: ModuleType) -> LibraryModule:
+    """``json``, with stand-ins for what writes and reads values."""
     encode = module.JSONEncoder.encode
     add_methods([(module.JSONEncoder, "encode", encode, _encoding_stand_in(encode))])
     return LibraryModule(module, dict.fromkeys(("dump", "dumps", "load", "loads"), _json_stand_in))
@@ -73,6 +77,7 @@ _MODULES: dict[str, Callable[[ModuleType], LibraryModule]] = {
 
 
 def _assertion_stand_in(original: Any) -> Callable:
+    """The stand-in for an assertion of numpy.testing; its module loads on first use."""
     return LATE_BOUND["assertion_stand_in"](original)
 
 
@@ -90,6 +95,7 @@ def _encoding_stand_in(encode: Callable) -> Callable:
 
 
 def _json_stand_in(original: Any) -> Callable:
+    """The stand-in for a function of json; its module loads on first use."""
     return LATE_BOUND["json_stand_in"](original)
 
 
@@ -126,6 +132,7 @@ copyreg.pickle(_SeededClass, _pickled)
 
 
 def _call_seeded(original: Callable, args: tuple, kwargs: dict) -> Any:
+    """Call ``original``; while it is recorded, traced integers become known, with guards."""
     if not is_recording() or first_traced((*args, *kwargs.values())) is None:
         return original(*args, **kwargs)
     keywords = {name: _guarded_integers(value) for name, value in kwargs.items()}

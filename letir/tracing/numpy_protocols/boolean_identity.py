@@ -57,6 +57,7 @@ def _tests_identity(space: dict, code: CodeType) -> bool:
 
 
 def _compares_identity(code: CodeType) -> bool:
+    """Whether a function, or one defined in it, contains ``x is True`` or ``x is False``."""
     todo = [code]
     for each in todo:  # nested functions are appended
         todo += [constant for constant in each.co_consts if type(constant) is CodeType]

@@ -49,6 +49,7 @@ def recorder_of(function: Any) -> tuple | None:
 
 
 def _searched_recorder(function) -> tuple | None:
+    """What records calls of ``function``, from tables that are filled first if necessary."""
     load_records_of(getattr(function, "__name__", ""))
     with _filling:  # the table may lack it because another thread is filling the tables
         if len(_derived) != len(PRIMITIVES):

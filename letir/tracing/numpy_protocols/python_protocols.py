@@ -350,6 +350,7 @@ def with_known_keys(tree: Any) -> Any:
 
 
 def _known_key(key: Any) -> Any:
+    """A traced number that is used as a key of a dict, as a number, with a guard."""
     if not isinstance(key, PythonProtocols) or key.shape:
         return key
     if not key.is_integer_scalar():

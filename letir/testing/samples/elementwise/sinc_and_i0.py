@@ -1,4 +1,4 @@
-"""Samples of operations in ``letir.ops.elementwise.sinc_and_i0``, ``angles`` and ``precision``."""
+"""Samples of elementwise operations: ``sinc``, ``i0``, angles, rounding, ``isclose``."""
 
 import numpy as np
 

@@ -1,8 +1,7 @@
-"""Samples of linear algebra: ``letir.ops`` linalg, decompositions, singular_values, eigen, norms,
-least_squares.
+"""Samples of linear algebra: equations, decompositions, eigenvalues, norms, least squares.
 
-NumPy reads one triangle of a Hermitian matrix, derivatives cover both: such
-samples are ``nonsmooth``, and tests/test_linalg.py compares those derivatives with differences.
+NumPy reads one triangle of a Hermitian matrix, derivatives cover both: such samples are
+``nonsmooth``, and tests/ops/linalg/test_linalg.py compares those derivatives with differences.
 """
 
 import math

@@ -1,5 +1,4 @@
-"""Samples of the operations in ``letir.ops.random.keys_and_draws``, ``distributions`` and
-``random_picks``.
+"""Samples of the operations on keys, in ``letir.ops.random``.
 """
 
 from typing import Any

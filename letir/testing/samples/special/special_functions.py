@@ -1,5 +1,5 @@
 """Samples of the operations in ``letir.ops.special.special_functions``, ``bessel`` and
-``gamma_slope``.
+``gamma_gradient``.
 """
 
 from typing import Any
