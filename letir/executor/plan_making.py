@@ -177,7 +177,6 @@ def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tu
 
 
 def _recording(f: Callable, marked: tuple[tuple, dict]) -> Recording:
-    """``f`` recorded for a plan, of arguments in which the traced ones are marked."""
     return record(f, *marked, LAZY, WRITE_BACK, draws=LIFT_STATES)
 
 

@@ -80,8 +80,6 @@ class Recording:
 
 
 def _refusing_ambiguous_options(function: F) -> F:
-    """``function``, which raises where an option may be meant for the recorded function."""
-
     @functools.wraps(function)
     def call(*args, **kwargs):
         if not _OPTIONS.isdisjoint(kwargs):

@@ -65,20 +65,14 @@ def library_modules() -> list[LibraryModule]:
     makers |= {"mask_indices": _counted_stand_in}  # a guard fixes the count
     read = lambda original: LATE_BOUND["reading_stand_in"](original)  # noqa: E731, PLW0108  late
     makers |= dict.fromkeys(("fromstring", "genfromtxt", "loadtxt"), read)
-    linalg = dict.fromkeys(_LINALG.split(), _recorded_stand_in)
     polynomials = LibraryModule(
         np.polynomial.polynomial,
         dict.fromkeys(("polyval", "polyvander", "polyfit"), _polynomial_stand_in),
     )
     strides = LibraryModule(np.lib.stride_tricks, {"as_strided": _as_strided_stand_in})
+    linalg = LibraryModule(np.linalg, dict.fromkeys(_LINALG.split(), _recorded_stand_in))
     scalars = dict.fromkeys(_SCALARS.split(), _scalar_stand_in)
-    of_numpy = [
-        LibraryModule(np, makers, scalars),
-        LibraryModule(np.linalg, linalg),
-        strides,
-        polynomials,
-    ]
-    return [*of_numpy, *math_modules()]
+    return [LibraryModule(np, makers, scalars), linalg, strides, polynomials, *math_modules()]
 
 
 def library_methods() -> list[tuple]:
@@ -165,28 +159,27 @@ def _library_stand_in(original: Any, function_for: Callable[[Any], Callable]) ->
     return stand_in
 
 
-def _counted_stand_in(original: Any) -> Callable:
-    """The stand-in for a function whose traced integers become known, each with a guard."""
-
-    def recorded(*args, **kwargs):
-        keywords = {name: _known_counts(value) for name, value in kwargs.items()}
-        return _accepting_lists(original)(*map(_known_counts, args), **keywords)
-
-    return _library_stand_in(original, lambda _: recorded)
+def _stand_in_that(call: Callable) -> Callable[[Any], Callable]:
+    """The maker of stand-ins; ``call(original, *args, **kwargs)`` runs while code is recorded."""
+    return lambda original: _library_stand_in(original, lambda f: functools.partial(call, f))
 
 
-def _sized_stand_in(original: Any) -> Callable:
-    """The stand-in for a function of sizes: letir's is called if a size is symbolic or traced."""
+@_stand_in_that
+def _counted_stand_in(original: Any, *args, **kwargs):
+    """The traced integers become known, each with a guard."""
+    keywords = {name: _known_counts(value) for name, value in kwargs.items()}
+    return _accepting_lists(original)(*map(_known_counts, args), **keywords)
 
-    def recorded(*args, **kwargs):
-        counts = tuple(map(_known_counts, args))
-        keywords = {name: _known_counts(value) for name, value in kwargs.items()}
-        arguments = (*counts, *keywords.values())
-        if has_size(arguments) or first_traced(arguments) is not None:
-            return LATE_BOUND["sized_function"](original.__name__)(*counts, **keywords)
-        return _accepting_lists(original)(*counts, **keywords)
 
-    return _library_stand_in(original, lambda _: recorded)
+@_stand_in_that
+def _sized_stand_in(original: Any, *args, **kwargs):
+    """letir's function of sizes is called if one is symbolic or traced."""
+    counts = tuple(map(_known_counts, args))
+    keywords = {name: _known_counts(value) for name, value in kwargs.items()}
+    arguments = (*counts, *keywords.values())
+    if has_size(arguments) or first_traced(arguments) is not None:
+        return LATE_BOUND["sized_function"](original.__name__)(*counts, **keywords)
+    return _accepting_lists(original)(*counts, **keywords)
 
 
 def _known_counts(value: Any) -> Any:
@@ -206,34 +199,25 @@ def _known_ranges(key: Any) -> Any:
     return slice(*map(_known_counts, (key.start, key.stop, key.step)))
 
 
-def _polynomial_stand_in(original: Any) -> Callable:
-    """The stand-in for a function of numpy.polynomial: letir's is called for traced values."""
-
-    def recorded(*args, **kwargs):
-        is_any = first_traced((*args, *kwargs.values())) is not None
-        called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
-        return called(*args, **kwargs)
-
-    return _library_stand_in(original, lambda _: recorded)
+@_stand_in_that
+def _polynomial_stand_in(original: Any, *args, **kwargs):
+    """letir's function of polynomials is called for traced values."""
+    is_any = first_traced((*args, *kwargs.values())) is not None
+    called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
+    return called(*args, **kwargs)
 
 
 def _stand_in_for_polynomials(original: Any) -> Callable:
     """The stand-in for a function that also takes ``poly1d`` objects with traced coefficients."""
-
-    def recorded(_: Any) -> Callable:
-        return LATE_BOUND["of_polynomials"](original, _accepting_lists(original))
-
-    return _library_stand_in(original, recorded)
+    of_polynomials = lambda f: LATE_BOUND["of_polynomials"](f, _accepting_lists(f))  # noqa: E731
+    return _library_stand_in(original, of_polynomials)
 
 
-def _as_strided_stand_in(original: Any) -> Callable:
-    """The stand-in for ``as_strided``: letir's is called for a traced array."""
-
-    def recorded(x, *args, **kwargs):
-        strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
-        return strided(x, *args, **kwargs)
-
-    return _library_stand_in(original, lambda _: recorded)
+@_stand_in_that
+def _as_strided_stand_in(original: Any, x, *args, **kwargs):
+    """letir's ``as_strided`` is called for a traced array."""
+    strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
+    return strided(x, *args, **kwargs)
 
 
 def _piecewise_stand_in(original: Any) -> Callable:
@@ -241,21 +225,18 @@ def _piecewise_stand_in(original: Any) -> Callable:
     return _library_stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
-def _frombuffer_stand_in(original: Any) -> Callable:
-    """The stand-in for ``frombuffer``: it refuses the bytes of a traced value."""
-
-    def recorded(buffer, *args, **kwargs):
-        read = vars(ACTIVE.get()).get("bytes_read", ())
-        if any(buffer is buffer_read for buffer_read in read):
-            raise note_refusal(
-                TraceError(
-                    "numpy.frombuffer of the bytes of a traced value would lose its derivative"
-                    f"{at_user()}\n  copy the array: x.copy(), or convert it: x.astype(dtype)"
-                )
+@_stand_in_that
+def _frombuffer_stand_in(original: Any, buffer, *args, **kwargs):
+    """The bytes of a traced value are refused."""
+    read = vars(ACTIVE.get()).get("bytes_read", ())
+    if any(buffer is buffer_read for buffer_read in read):
+        raise note_refusal(
+            TraceError(
+                "numpy.frombuffer of the bytes of a traced value would lose its derivative"
+                f"{at_user()}\n  copy the array: x.copy(), or convert it: x.astype(dtype)"
             )
-        return original(buffer, *args, **kwargs)
-
-    return _library_stand_in(original, lambda _: recorded)
+        )
+    return original(buffer, *args, **kwargs)
 
 
 def _letirs_maker(original) -> Callable:

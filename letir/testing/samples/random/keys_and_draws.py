@@ -1,5 +1,4 @@
-"""Samples of the operations on keys, in ``letir.ops.random``.
-"""
+"""Samples of the operations on keys, in ``letir.ops.random``."""
 
 from typing import Any
 
