@@ -200,7 +200,7 @@ _LATE_BOUND = {
     "plan.straight_line": ("rest_of_run", "straight_line_of"),
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
-    "ops.define.documentation": ("record_documentation",),
+    "ops.define.documentation": ("record_documentation", "record_signature"),
     "ops.random.captured_generators": ("traced_class",),
     "ops.random.vector_draws": ("vector_draw",),
     "ops.random.numpy_generator": ("generator_node",),

@@ -1,8 +1,7 @@
 """The ``Primitive`` record, which describes an operation completely, and the table of all records.
 
 ``letir/ops`` fills the table. The builder reads ``aval``, the evaluator ``impl``, the derivative
-transforms ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``; a rule that is not
-written yet is ``todo(reason)``.
+transforms ``vjp`` and ``jvp``. A missing rule is ``never(reason)``, or for now ``todo(reason)``.
 """
 
 import operator
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from letir.ast.record_fields import BodyLayout
 
 
-class _Documentation:
-    """``__doc__`` of the class ``Primitive``, and of each record: what ``help`` shows of it."""
+class _ForUsers:
+    """``__doc__`` or ``__signature__`` of each record, which a function computes when asked."""
 
-    def __init__(self, of_class: str | None):
-        self.of_class = of_class
+    def __init__(self, function: str, of_class: str | None = None):
+        self.function, self.of_class = function, of_class
 
-    def __get__(self, record: "Primitive | None", owner: type) -> str | None:
-        if record is None:
-            return self.of_class
-        return LATE_BOUND["record_documentation"](record) or self.of_class
+    def __get__(self, record: "Primitive | None", owner: type) -> Any:
+        if record is None and self.of_class is None:
+            raise AttributeError("inspect reads the signature of the class from __init__")
+        return (record is not None and LATE_BOUND[self.function](record)) or self.of_class
 
 
 # eq=False: binds of one operation share one record, and are compared by `is`.
@@ -47,7 +46,8 @@ class Primitive:
     ('tanh', True, False, ['tanh'])
     """
 
-    __doc__ = _Documentation(__doc__)  # type: ignore
+    __doc__ = _ForUsers("record_documentation", __doc__)  # type: ignore
+    __signature__ = _ForUsers("record_signature")
 
     name: str  # words and dots; an operation of a user is called ``package.name``
     # impl(xp, *arrays, **attrs) computes the results, with xp NumPy or CuPy. Its keyword-only

@@ -5,7 +5,12 @@ Dask arrays, which are computed on demand, block by block. ``letir.dask.value_an
 ``grad`` are for a loss of many rows of data; their results are computed immediately.
 """
 
+from typing import TYPE_CHECKING
+
 from letir.ast import load_name
+
+if TYPE_CHECKING:  # for editors
+    from letir.dask.data_parallel import grad, value_and_grad
 
 _ON_USE = {"grad": "data_parallel", "value_and_grad": "data_parallel"}  # name -> its module
 

@@ -3,8 +3,37 @@
 ``dead_code`` is loaded with letir, the others on first use.
 """
 
+from typing import TYPE_CHECKING
+
 from letir.ast import load_name
 from letir.passes.dead_code_elimination import dead_code
+
+if TYPE_CHECKING:  # for editors
+    from letir.passes.canonicalization import canonicalize_ops
+    from letir.passes.constant_folding import constant_propagation
+    from letir.passes.cse import common_subexpressions, constant_pooling
+    from letir.passes.decomposition import decompose
+    from letir.passes.differentiability import is_differentiable, propagate_requires_grad
+    from letir.passes.error_regions import join_error_regions
+    from letir.passes.fusion.fusing import fuse
+    from letir.passes.inlining import inline_bodies, without_barriers
+    from letir.passes.loops.invariant_motion import loop_invariants
+    from letir.passes.loops.unrolling import unroll
+    from letir.passes.lowering import without_writes
+    from letir.passes.memory.aliases import copy_outliving_views
+    from letir.passes.memory.consumed_operands import in_place_check
+    from letir.passes.normal_order import normalize_order
+    from letir.passes.number_types import erase_number_types
+    from letir.passes.peephole_rules.bias_addition import decompose_addmm
+    from letir.passes.peephole_rules.driver import peephole
+    from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
+    from letir.passes.peephole_rules.integer_powers import multiply_powers
+    from letir.passes.peephole_rules.list_lowering import lower_tuples
+    from letir.passes.peephole_rules.matmul_batching import batch_matmuls
+    from letir.passes.peephole_rules.negation_sinking import sink_negations
+    from letir.passes.peephole_rules.sum_merging import combine_sums
+    from letir.passes.pipeline import register, unregister
+    from letir.passes.type_propagation import propagate_shapes
 
 _ON_USE = {  # name -> its module
     "batch_matmuls": "peephole_rules.matmul_batching",

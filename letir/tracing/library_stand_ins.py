@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,17 +60,20 @@ def library_modules() -> list[LibraryModule]:
     makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
     makers |= dict.fromkeys(_OF_POLYNOMIALS.split(), _stand_in_for_polynomials)
-    makers |= dict.fromkeys(_OF_SIZES.split(), _sized_stand_in)
+    makers |= dict.fromkeys(_OF_SIZES.split(), partial(_stand_in_by, _call_for_sizes))
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
-    makers |= {"frombuffer": _frombuffer_stand_in, "piecewise": _piecewise_stand_in}
-    makers |= {"mask_indices": _counted_stand_in}  # a guard fixes the count
+    makers |= {"frombuffer": partial(_stand_in_by, _call_frombuffer)}
+    makers |= {"mask_indices": partial(_stand_in_by, _call_with_known_counts)}
+    makers |= {"piecewise": _piecewise_stand_in}
     read = lambda original: LATE_BOUND["reading_stand_in"](original)  # noqa: E731, PLW0108  late
     makers |= dict.fromkeys(("fromstring", "genfromtxt", "loadtxt"), read)
+    polynomial = partial(_stand_in_by, _call_for_polynomials)
     polynomials = LibraryModule(
         np.polynomial.polynomial,
-        dict.fromkeys(("polyval", "polyvander", "polyfit"), _polynomial_stand_in),
+        dict.fromkeys(("polyval", "polyvander", "polyfit"), polynomial),
     )
-    strides = LibraryModule(np.lib.stride_tricks, {"as_strided": _as_strided_stand_in})
+    as_strided = partial(_stand_in_by, _call_as_strided)
+    strides = LibraryModule(np.lib.stride_tricks, {"as_strided": as_strided})
     linalg = LibraryModule(np.linalg, dict.fromkeys(_LINALG.split(), _recorded_stand_in))
     scalars = dict.fromkeys(_SCALARS.split(), _scalar_stand_in)
     return [LibraryModule(np, makers, scalars), linalg, strides, polynomials, *math_modules()]
@@ -159,20 +163,18 @@ def _library_stand_in(original: Any, function_for: Callable[[Any], Callable]) ->
     return stand_in
 
 
-def _stand_in_that(call: Callable) -> Callable[[Any], Callable]:
-    """The maker of stand-ins; ``call(original, *args, **kwargs)`` runs while code is recorded."""
-    return lambda original: _library_stand_in(original, lambda f: functools.partial(call, f))
+def _stand_in_by(call: Callable, original: Any) -> Callable:
+    """The stand-in that becomes ``call(original, *args, **kwargs)`` while code is recorded."""
+    return _library_stand_in(original, lambda f: partial(call, f))
 
 
-@_stand_in_that
-def _counted_stand_in(original: Any, *args, **kwargs):
+def _call_with_known_counts(original: Any, *args, **kwargs):
     """The traced integers become known, each with a guard."""
     keywords = {name: _known_counts(value) for name, value in kwargs.items()}
     return _accepting_lists(original)(*map(_known_counts, args), **keywords)
 
 
-@_stand_in_that
-def _sized_stand_in(original: Any, *args, **kwargs):
+def _call_for_sizes(original: Any, *args, **kwargs):
     """letir's function of sizes is called if one is symbolic or traced."""
     counts = tuple(map(_known_counts, args))
     keywords = {name: _known_counts(value) for name, value in kwargs.items()}
@@ -199,8 +201,7 @@ def _known_ranges(key: Any) -> Any:
     return slice(*map(_known_counts, (key.start, key.stop, key.step)))
 
 
-@_stand_in_that
-def _polynomial_stand_in(original: Any, *args, **kwargs):
+def _call_for_polynomials(original: Any, *args, **kwargs):
     """letir's function of polynomials is called for traced values."""
     is_any = first_traced((*args, *kwargs.values())) is not None
     called = LATE_BOUND["polynomial_function"](original.__name__) if is_any else original
@@ -213,8 +214,7 @@ def _stand_in_for_polynomials(original: Any) -> Callable:
     return _library_stand_in(original, of_polynomials)
 
 
-@_stand_in_that
-def _as_strided_stand_in(original: Any, x, *args, **kwargs):
+def _call_as_strided(original: Any, x, *args, **kwargs):
     """letir's ``as_strided`` is called for a traced array."""
     strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
     return strided(x, *args, **kwargs)
@@ -225,8 +225,7 @@ def _piecewise_stand_in(original: Any) -> Callable:
     return _library_stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
-@_stand_in_that
-def _frombuffer_stand_in(original: Any, buffer, *args, **kwargs):
+def _call_frombuffer(original: Any, buffer, *args, **kwargs):
     """The bytes of a traced value are refused."""
     read = vars(ACTIVE.get()).get("bytes_read", ())
     if any(buffer is buffer_read for buffer_read in read):
@@ -274,7 +273,7 @@ def recorded_function(f: Callable) -> Callable:
     """
     if isinstance(f, functools.partial):
         inner = recorded_function(f.func)
-        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+        return f if inner is f.func else partial(inner, *f.args, **f.keywords)
     stand_in = stand_in_of(f)
     if stand_in is None and type(f) in (np.ufunc, type(np.sum)):
         return _recorded_stand_in(f)
@@ -389,7 +388,7 @@ def _vectorized(self, *args, **kwargs):
 
 
 LATE_BOUND["function_stand_in"] = _recorded_stand_in
-LATE_BOUND["sized_stand_in"] = _sized_stand_in
+LATE_BOUND["sized_stand_in"] = partial(_stand_in_by, _call_for_sizes)
 LATE_BOUND["list_taking_function"] = list_taking_function
 LATE_BOUND["recorded_function"] = recorded_function
 LATE_BOUND["library_modules"] = library_modules

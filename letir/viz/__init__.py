@@ -12,7 +12,18 @@
 A name loads its module on first use.
 """
 
+from typing import TYPE_CHECKING
+
 from letir.ast import load_name
+
+if TYPE_CHECKING:  # for editors
+    from letir.viz.data_flow import graph
+    from letir.viz.explorer_page.explorer import explorer
+    from letir.viz.memory_chart import live_ranges, memory
+    from letir.viz.pass_steps import diff
+    from letir.viz.profile_chart import profile
+    from letir.viz.roofline_chart import roofline
+    from letir.viz.view_page import save_page
 
 _HOME = {
     "diff": "pass_steps",

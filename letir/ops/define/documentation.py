@@ -17,10 +17,10 @@ def record_documentation(record: Primitive) -> str | None:
     described = inspect.getdoc(record.decompose or record.impl)
     if described is None or record.numpy:
         return None
-    return f"{record.name}{_signature(record)}\n\n{described}"
+    return f"{record.name}{record_signature(record)}\n\n{described}"
 
 
-def _signature(record: Primitive) -> inspect.Signature:
+def record_signature(record: Primitive) -> inspect.Signature:
     """The signature with which users call an operation."""
     function: Callable = record.prepare or record.decompose or record.impl
     signature = inspect.signature(function)
@@ -29,3 +29,4 @@ def _signature(record: Primitive) -> inspect.Signature:
 
 
 LATE_BOUND["record_documentation"] = record_documentation
+LATE_BOUND["record_signature"] = record_signature
