@@ -1,11 +1,13 @@
 """The public names: one table, its stub for editors, and completion after ``letir.``."""
 
+import inspect
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import jedi
+import numpy as np
 import pytest
 
 import letir
@@ -15,8 +17,20 @@ from tests.each_sample import each_of, in_one_test
 STUB = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_stub.py"))
 
 
-def test_the_stub_is_up_to_date():
+def test_the_stubs_are_up_to_date():
     assert STUB["stub"]() == STUB["PAGE"].read_text(encoding="utf-8")
+    assert STUB["nn_stub"]() == STUB["NN_PAGE"].read_text(encoding="utf-8")
+
+
+def test_inspect_sees_how_users_call_an_operation():
+    assert str(inspect.signature(letir.nn.linear)) == "(x, weight, bias=None)"
+    assert str(inspect.signature(letir.nn.softmax)) == "(x, *, axis=-1)"
+    assert "impl" in inspect.signature(letir.Primitive).parameters
+
+
+def test_a_program_names_its_parameters_as_the_operation_does():
+    program = letir.trace(letir.nn.linear, np.ones(3), np.ones((2, 3)))
+    assert [param.name for param in program.params] == ["x", "weight"]
 
 
 def test_the_types_are_installed_with_the_package():

@@ -32,3 +32,5 @@ lt.checkpoint(loss)("x", 0.5)  # E: arg-type
 lt.grad(program).nothing  # E: attr-defined
 lt.fori_loop(0, 3, lambda i: 1.0, 0.0)  # E: arg-type,misc
 lt.gradient(loss)  # E: attr-defined
+lt.nn.linear(x)  # E: call-arg
+lt.nn.softmax(x, axes=0)  # E: call-arg
