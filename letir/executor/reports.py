@@ -134,7 +134,8 @@ def retry_once_as_python(executor: Any, holders: list, before: list, error: Exce
     If the function raises no error, a library cannot compute with traced values, and
     ``run_python_function`` makes the executor call the function from now on. If the function's own
     module raised the error, it is called only if it has changed objects before, which may hold
-    traced values now. Does nothing if the changes that it has made so far cannot be undone.
+    traced values now. To end the recording, ReadsOwnChanges is raised. Does nothing if the changes
+    that the function has made so far cannot be undone.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -163,8 +164,8 @@ def retry_as_python(executor: Any, holders: list, before: list, error: Exception
     """Make ``executor`` call its function, after letir has raised ``error`` in its recording.
 
     If the function raises an error too, ``run_python_function`` raises letir's ``error``, which is
-    more helpful. Does nothing for classes and generators, and if the changes that the function has
-    made so far cannot be undone.
+    more helpful. To end the recording, ReadsOwnChanges is raised. Does nothing for classes and
+    generators, and if the changes that the function has made so far cannot be undone.
     """
     if not is_never_python(executor.f, error) and all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)

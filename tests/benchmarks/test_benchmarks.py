@@ -188,7 +188,7 @@ def test_a_convolution_is_measured(monkeypatch):
     assert networks.convolution(TINY).endswith(" ms")
 
 
-def test_executors_are_measured(monkeypatch):
+def test_the_measurements_of_executors_give_numbers_with_units(monkeypatch):
     monkeypatch.setattr(executors, "CALLS", 5)
     monkeypatch.setattr(executors, "STEPS", 5)
     monkeypatch.setattr(executors, "RK4_STEPS", 2)

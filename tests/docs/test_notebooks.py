@@ -82,7 +82,7 @@ def test_a_notebook_has_pictures(path):
 
 
 @pytest.mark.parametrize("path", MAKE["PATHS"], ids=lambda path: path.stem)
-def test_formulas_are_code(path):
+def test_formulas_are_written_as_code(path):
     """The site would need a script from the network to set them."""
     notebook = nbformat.read(path, nbformat.NO_CONVERT)
 

@@ -186,7 +186,7 @@ def test_a_variable_with_a_history_is_refused_by_pickle_and_deepcopy():
             make(leaf() * 2.0)
 
 
-def test_copies_are_recorded():
+def test_a_copy_requires_grad_and_shares_no_memory():
     x = leaf()
     for made in (x.copy(), copy.copy(x), np.copy(x)):
         assert made.requires_grad

@@ -67,7 +67,7 @@ def test_single_precision_is_kept(name):
 
 
 @pytest.mark.parametrize("name", ["nesterov", "adam", "adamw"])
-def test_steps_have_derivatives(name):
+def test_optimizer_steps_have_derivatives(name):
     """With respect to the gradient and the parameters, as for learning to learn."""
     optimizer = ALL[name]
 

@@ -297,7 +297,7 @@ def test_a_program_without_repetitions_is_the_same_object():
 
 
 @given(programs())
-def test_results_are_unchanged(program):
+def test_merging_equal_binds_changes_no_result(program):
     f, args = program
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(twice_shared(f)), *args))

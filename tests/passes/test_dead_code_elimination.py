@@ -33,7 +33,7 @@ def test_a_bind_stays_if_any_of_its_results_is_used():
     assert f == dead_code(f)
 
 
-def test_parameters_stay():
+def test_unused_parameters_stay():
     f = parse("lambda %0, %1 { return () }")
 
     assert f == dead_code(f)
@@ -109,7 +109,7 @@ def test_running_the_pass_twice_gives_the_result_of_running_it_once():
 
 
 @given(programs())
-def test_results_are_unchanged(program):
+def test_dead_code_elimination_changes_no_result(program):
     f, args = program
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(dead_code(f)), *args))

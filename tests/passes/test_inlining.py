@@ -185,7 +185,7 @@ def test_nesting_50_deep_is_inlined():
 
 
 @given(programs(), st.booleans())
-def test_results_are_unchanged(program, keep_rules):
+def test_inlining_changes_no_result(program, keep_rules):
     f, args = program
 
     found = lt.check(inline_bodies(f, keep_rules=keep_rules))

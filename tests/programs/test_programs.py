@@ -68,7 +68,7 @@ def test_a_trace_replays_at_other_arguments(program):
 
 
 @each(PROGRAMS)
-def test_jit_agrees(program):
+def test_jit_agrees_with_numpy(program):
     fast = lt.jit(program.function)
     is_told = pytest.warns(RuntimeWarning, match="as Python")
 

@@ -562,7 +562,7 @@ def test_a_program_that_a_user_executes_records():
     assert np.zeros is space["zeros"]
 
 
-def test_all_transforms_record():
+def test_transforms_record_arrays_that_the_function_makes():
     def program(t):
         return buffer(t).sum()
 

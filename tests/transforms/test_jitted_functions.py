@@ -43,7 +43,7 @@ def test_transforms_are_cached_by_their_options():
     assert lt.vmap(keeper, in_axes=(1,)) is not lt.vmap(keeper, in_axes=(True,))
 
 
-def test_transforms_nest():
+def test_transforms_of_a_function_that_keeps_its_transforms_nest():
     keeper = Keeper(cube)
 
     assert lt.vmap(lt.grad(keeper)) is lt.vmap(lt.grad(keeper))

@@ -34,7 +34,7 @@ def test_uses_of_the_public_names_are_well_typed(errors):
     assert {} == {place: codes for place, codes in errors.items() if "pass" in place[0]}
 
 
-def test_mistakes_are_errors(errors):
+def test_type_checkers_report_each_mistake_with_its_kind(errors):
     lines = (HERE / "examples_that_fail.py").read_text(encoding="utf-8").splitlines()
     expected = {}
     for number, line in enumerate(lines, 1):

@@ -24,7 +24,7 @@ def test_every_script_is_part_of_the_page_once():
     assert sorted(page_file.SCRIPTS) == sorted(SCRIPTS)
 
 
-def test_scripts_are_short():
+def test_scripts_have_at_most_300_lines_of_100_characters():
     long = [name for name, text in SCRIPTS.items() if len(text.splitlines()) > 300]
     wide = [
         f"{name}:{n}"

@@ -279,7 +279,8 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     """Make ``executor`` call its function from now on, because it changes arrays or draws random
     numbers outside of it, or because it cannot be recorded; ``error`` says why.
 
-    Does nothing if the changes that the function has made so far cannot be undone.
+    To end the recording, ReadsOwnChanges is raised. Does nothing if the changes that the function
+    has made so far cannot be undone.
     """
     holder_ids = {id(holder) for holder in holders}
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
@@ -297,8 +298,9 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
 
 def is_never_python(f: Any, error: Exception) -> bool:
-    """Whether ``f`` is not called as Python after ``error``: a class, or a function that is a
-    generator or coroutine."""
+    """Whether ``f`` is not called as Python after ``error``: it is a class, a generator or a
+    coroutine, or the recording has taken values from an iterator, which cannot be undone.
+    """
     flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
     is_later = bool(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
     return isinstance(f, type) or is_later or hasattr(error, "letir_is_final")

@@ -56,7 +56,7 @@ def test_gradients_and_tangents_are_those_of_differences(name):
     np.testing.assert_allclose(tangent, (expected * direction).sum(), rtol=1e-5)
 
 
-def test_second_derivatives():
+def test_second_derivatives_agree_with_differences():
     def f(t):
         return values_and_squares(*linalg.eigh(A + t * B, B + t**2 * np.eye(4)))
 

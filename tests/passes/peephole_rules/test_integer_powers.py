@@ -46,7 +46,7 @@ def test_a_square_is_shared():
         (lambda x: x**3.0, np.arange(3)),
     ],
 )
-def test_other_powers_stay(f, x):
+def test_powers_that_products_would_change_stay(f, x):
     fn = lt.trace(f, np.ones_like(x))
 
     assert passes.multiply_powers(fn) is fn

@@ -126,7 +126,7 @@ def test_exact_mode_leaves_products_as_they_are():
     assert recorded is not batch_matmuls(recorded)
 
 
-def test_names_are_kept():
+def test_a_product_keeps_the_name_of_its_variable():
     def f(xs, w):
         first = xs[0] @ w
         return [first, *[x @ w for x in xs[1:]]]
@@ -136,7 +136,7 @@ def test_names_are_kept():
     assert "first" in {binder.name for bind in found.binds for binder in bind.binders}
 
 
-def test_bodies_are_batched():
+def test_products_in_the_body_of_a_loop_are_batched():
     def f(xs, w):
         return lt.fori_loop(0, 2, lambda i, ys: [np.tanh(y @ w) for y in ys], xs)
 

@@ -26,7 +26,7 @@ def test_values_sums_products_and_derivatives_are_recorded():
         assert_close(values(c), compiled(c))
 
 
-def test_values_have_derivatives():
+def test_the_value_of_a_product_of_polynomials_has_a_derivative():
     slope = lt.grad(lambda c: (Polynomial(c) * Polynomial([0.0, 1.0]))(2.0))(C)
 
     np.testing.assert_allclose(slope, [2.0, 4.0, 8.0])

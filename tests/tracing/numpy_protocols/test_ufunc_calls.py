@@ -85,7 +85,7 @@ def test_derivatives_of_sums_in_logarithms_are_silent_at_infinities():
     assert_same(np.zeros(2), reduced)
 
 
-def test_shifts_are_operators():
+def test_shift_operators_agree_with_numpy():
     def f(n, i):
         n = n.copy()
         n <<= 2
@@ -176,7 +176,7 @@ def test_elements_outside_the_mask_are_not_computed():
     assert_same(np.where(X * [1, 0, 1] > 0, 1 / X, 0.0), found)
 
 
-def test_where_has_derivatives():
+def test_ufuncs_with_where_have_derivatives():
     check_grads(masked_log, (X,))
     check_grads(lambda x, y: np.multiply(x, y, out=x**2, where=MASK), (X, X[::-1].copy()))
 
