@@ -276,8 +276,7 @@ def _put_item(holder: Any, key: Any, value: Any) -> None:
 
 
 def call_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
-    """Make ``executor`` call its function from now on, because it changes arrays or draws random
-    numbers outside of it, or because it cannot be recorded; ``error`` says why.
+    """Make ``executor`` call its function from now on; ``error`` says why it is not recorded.
 
     To end the recording, ReadsOwnChanges is raised. Does nothing if the changes that the function
     has made so far cannot be undone.
