@@ -298,8 +298,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
 
 def is_never_python(f: Any, error: Exception) -> bool:
     """Whether ``f`` is not called as Python after ``error``: it is a class, a generator or a
-    coroutine, or the recording has taken values from an iterator, which cannot be undone.
-    """
+    coroutine, or the recording has taken values from an iterator, which cannot be undone."""
     flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
     is_later = bool(flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR))
     return isinstance(f, type) or is_later or hasattr(error, "letir_is_final")
