@@ -57,14 +57,16 @@ pinv qr slogdet solve svd"""
 
 def library_modules() -> list[LibraryModule]:
     """NumPy's and math's modules, with the makers of their stand-ins."""
-    makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), _maker_stand_in)
+    of_letir = partial(_library_stand_in, function_for=_letirs_maker)
+    makers: dict[str, Callable] = dict.fromkeys(_MAKERS.split(), of_letir)
     makers |= dict.fromkeys((_NEW_ARRAYS + " " + _OF_LISTS).split(), _recorded_stand_in)
     makers |= dict.fromkeys(_OF_POLYNOMIALS.split(), _stand_in_for_polynomials)
     makers |= dict.fromkeys(_OF_SIZES.split(), partial(_stand_in_by, _call_for_sizes))
     makers |= dict.fromkeys(("r_", "c_", "mgrid", "ogrid"), _IndexTrick)
     makers |= {"frombuffer": partial(_stand_in_by, _call_frombuffer)}
     makers |= {"mask_indices": partial(_stand_in_by, _call_with_known_counts)}
-    makers |= {"piecewise": _piecewise_stand_in}
+    piecewise = lambda _: LATE_BOUND["piecewise"]  # noqa: E731
+    makers |= {"piecewise": partial(_library_stand_in, function_for=piecewise)}
     read = lambda original: LATE_BOUND["reading_stand_in"](original)  # noqa: E731, PLW0108  late
     makers |= dict.fromkeys(("fromstring", "genfromtxt", "loadtxt"), read)
     polynomial = partial(_stand_in_by, _call_for_polynomials)
@@ -136,11 +138,6 @@ def watch_process(is_start: bool) -> None:
         finders = list(sys.meta_path)
         finders.remove(_IMPORT_WATCH)
         sys.meta_path = finders
-
-
-def _maker_stand_in(original: Any) -> Callable:
-    """The stand-in for a function that makes arrays: letir's of the same name is called."""
-    return _library_stand_in(original, _letirs_maker)
 
 
 def _recorded_stand_in(original: Any) -> Callable:
@@ -218,11 +215,6 @@ def _call_as_strided(original: Any, x, *args, **kwargs):
     """letir's ``as_strided`` is called for a traced array."""
     strided = LATE_BOUND["as_strided"] if isinstance(x, Value) else original
     return strided(x, *args, **kwargs)
-
-
-def _piecewise_stand_in(original: Any) -> Callable:
-    """The stand-in for ``piecewise``: letir's is called."""
-    return _library_stand_in(original, lambda _: LATE_BOUND["piecewise"])
 
 
 def _call_frombuffer(original: Any, buffer, *args, **kwargs):
