@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from letir.ast import LATE_BOUND, LoadingTable
+from letir.ast import LATE_BOUND, LoadingTable, record_fields
 from letir.ast.attrs import NO_ATTRS, Attrs, Required, keyword_defaults
 from letir.ast.record_fields import NO_BATCH, NO_OPERATOR, Absent, PythonOperator, SeveralBinds
 from letir.ast.symbolic_sizes import has_sizes
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from letir.ast.record_fields import BodyLayout
 
 
-class _ForUsers:
-    """``__doc__`` or ``__signature__`` of each record, which a function computes when asked."""
+class _Documentation:
+    """``__doc__`` of the class ``Primitive``, and of each record: what ``help`` shows of it."""
 
-    def __init__(self, function: str, of_class: str | None = None):
-        self.function, self.of_class = function, of_class
+    def __init__(self, of_class: str | None):
+        self.of_class = of_class
 
-    def __get__(self, record: "Primitive | None", owner: type) -> Any:
-        if record is None and self.of_class is None:
-            raise AttributeError("inspect reads the signature of the class from __init__")
-        return (record is not None and LATE_BOUND[self.function](record)) or self.of_class
+    def __get__(self, record: "Primitive | None", owner: type) -> str | None:
+        documented = record is not None and LATE_BOUND["record_documentation"](record)
+        return documented or self.of_class
 
 
 # eq=False: binds of one operation share one record, and are compared by `is`.
@@ -46,8 +45,8 @@ class Primitive:
     ('tanh', True, False, ['tanh'])
     """
 
-    __doc__ = _ForUsers("record_documentation", __doc__)  # type: ignore
-    __signature__ = _ForUsers("record_signature")
+    __doc__ = _Documentation(__doc__)  # type: ignore
+    __signature__ = record_fields.RecordSignature()
 
     name: str  # words and dots; an operation of a user is called ``package.name``
     # impl(xp, *arrays, **attrs) computes the results, with xp NumPy or CuPy. Its keyword-only

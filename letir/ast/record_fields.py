@@ -10,6 +10,8 @@ from typing import Any, TypeGuard
 
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
+
 # ---- absent rules ----
 
 
@@ -101,6 +103,15 @@ class PythonOperator:
 
 
 NO_OPERATOR = PythonOperator()
+
+
+class RecordSignature:
+    """``__signature__`` of each record: how users call the operation."""
+
+    def __get__(self, record: Any, owner: type) -> Any:
+        if record is None:
+            raise AttributeError("inspect reads the signature of the class from __init__")
+        return LATE_BOUND["record_signature"](record)
 
 
 # ---- bodies ----
