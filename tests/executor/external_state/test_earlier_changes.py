@@ -1,6 +1,7 @@
 """Changes of outside state are reported once."""
 
 import pytest
+
 from letir.executor.external_state.earlier_changes import Change, new_changes
 
 
