@@ -159,7 +159,7 @@ _LATE_BOUND = {
     "eval.device_functions": ("device_functions",),
     "eval.device_linalg": ("apply_to_stacks",),
     "eval.nan_checks": ("nan_observer",),
-    "executor.kernels.background": ("compile_later",),
+    "executor.kernels.background": ("compile_later", "forget_keys_after_swap"),
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),

@@ -21,7 +21,7 @@ from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
-from letir.eval.array_modules import device_array_class, may_be_on_device, type_of
+from letir.eval.array_modules import device_array_class, type_of
 from letir.tracing.callers import is_user_module
 from letir.tracing.tracer import Tracer
 
@@ -206,11 +206,17 @@ class ArgumentSpec:
     leaves: tuple
     digest: int = field(init=False)
     has_names: bool = field(init=False)  # whether sizes are symbolic
+    is_on_device: bool = field(init=False)  # whether an argument is an array on a device
 
     def __attrs_post_init__(self):
+        has_names = is_on_device = False
+        for leaf in self.leaves:
+            if type(leaf) is _ArraySpec:
+                has_names |= Size in map(type, leaf.kind.shape)
+                is_on_device |= leaf.device != "cpu"
         object.__setattr__(self, "digest", hash((self.tree, self.leaves)))
-        sizes = [size for leaf in self.arrays for size in leaf.kind.shape]
-        object.__setattr__(self, "has_names", any(type(size) is Size for size in sizes))
+        object.__setattr__(self, "has_names", has_names)
+        object.__setattr__(self, "is_on_device", is_on_device)
 
     @classmethod
     def from_arguments(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
@@ -232,11 +238,6 @@ class ArgumentSpec:
     def arrays(self) -> list[_ArraySpec]:
         """The specs of the arguments that are not static."""
         return [leaf for leaf in self.leaves if type(leaf) is _ArraySpec]
-
-    @property
-    def is_on_device(self) -> bool:
-        """Whether an argument is an array on a device."""
-        return may_be_on_device() and any(leaf.device != "cpu" for leaf in self.arrays)
 
     @property
     def has_variables(self) -> bool:

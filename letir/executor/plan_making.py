@@ -4,7 +4,6 @@ import builtins
 import functools
 import logging
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,7 +36,7 @@ from letir.executor.calls import (
     executor_name,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
-from letir.executor.default_pipeline import is_faster_in_python, optimize_program
+from letir.executor.default_pipeline import has_compiler, is_faster_in_python, optimize_program
 from letir.executor.plan_cache import ActiveRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
@@ -222,19 +221,8 @@ def _compile_plan(
     version = Compiled(
         fn, optimized, reason, places, mode, later=later, on_device=request.spec.is_on_device
     )
-    if not later:
-        return version
-    reference = weakref.ref(executor)
-
-    def forget() -> None:
-        owner = reference()
-        if owner is not None:
-            owner.quick_made = 0
-            owner.forget_keys()
-
-    version.on_swap = forget
-    if not version.is_waiting:  # the background thread has finished already
-        forget()
+    if later and mode != "off" and has_compiler():
+        LATE_BOUND["forget_keys_after_swap"](executor, version)
     return version
 
 

@@ -102,9 +102,24 @@ def compile_later(compiled: Any, make: Callable[[], Any]) -> None:
     _worker.add(task)
 
 
+def forget_keys_after_swap(executor: Any, version: Any) -> None:
+    """Let an executor look for its plan ``version`` again once that has kernels."""
+    reference = weakref.ref(executor)
+
+    def forget() -> None:
+        owner = reference()
+        if owner is not None:
+            owner.quick_made = 0
+            owner.forget_keys()
+
+    version.on_swap = forget
+    if not version.is_waiting:  # the thread has finished already
+        forget()
+
+
 def wait_for_kernels() -> None:
     """Return when no kernel is being compiled in the background."""
     _worker.wait()
 
 
-LATE_BOUND["compile_later"] = compile_later
+LATE_BOUND.update(compile_later=compile_later, forget_keys_after_swap=forget_keys_after_swap)

@@ -25,11 +25,11 @@ _NO_RULE = never("plans are made after derivatives are taken")
 
 def _own_draw_impl(xp, generator, *operands, method, shape, dtype, options=()):
     """The numbers that the generator draws by its ``method``, copied to a device of operands."""
-    if xp is np:
-        return numbers_of(generator, operands, method, shape, dtype, dict(options))
-    operands = tuple([xp.copy_to_host(x) for x in operands])
+    is_on_device = hasattr(xp, "copy_to_device")
+    if is_on_device:
+        operands = tuple(map(xp.copy_to_host, operands))
     result = numbers_of(generator, operands, method, shape, dtype, dict(options))
-    return xp.copy_to_device(result) if np.ndim(result) else result
+    return xp.copy_to_device(result) if is_on_device and result.shape else result
 
 
 own_draw = Primitive(
@@ -46,8 +46,8 @@ own_draw = Primitive(
 
 def _own_seed_impl(xp, generator, words):
     """Give the generator the state in the array ``words``; the result is not used."""
-    set_words(generator, words if xp is np else xp.copy_to_host(words))
-    return np.False_
+    set_words(generator, xp.copy_to_host(words) if hasattr(xp, "copy_to_host") else words)
+    return xp.bool_(False)
 
 
 own_seed = Primitive(
