@@ -253,17 +253,17 @@ class _Growth:
         """``item`` cut or repeated to the type ``aval``, by binds of the program."""
         count = math.prod(aval.shape)
         if item.value.shape != aval.shape:
-            item = self.applied_program("reshape", [item], shape=(-1,), order="C")
+            item = self.apply("reshape", [item], shape=(-1,), order="C")
             if item.value.size > count:
-                item = self.applied_program("index", [item], item=slice(0, count))
+                item = self.apply("index", [item], item=slice(0, count))
             elif item.value.size < count:
                 places = np.arange(count) % item.value.size
-                item = self.applied_program("index", [item, places], item=Here())
-            item = self.applied_program("reshape", [item], shape=aval.shape, order="C")
+                item = self.apply("index", [item, places], item=Here())
+            item = self.apply("reshape", [item], shape=aval.shape, order="C")
         same = item.value.dtype == aval.dtype
-        return item if same else self.applied_program("cast", [item], dtype=aval.dtype)
+        return item if same else self.apply("cast", [item], dtype=aval.dtype)
 
-    def applied_program(self, name: str, operands: list, **attrs) -> _Known:
+    def apply(self, name: str, operands: list, **attrs) -> _Known:
         """The result of an operation that cannot fail."""
         self.added(PRIMITIVES[name], operands, attrs, trusted=True)
         return self.values[-1]

@@ -8,6 +8,7 @@ import bisect
 import dis
 import os
 import sys
+from itertools import chain, repeat
 from types import CodeType, FrameType
 from typing import Any
 
@@ -28,6 +29,7 @@ _TESTS = f"{os.sep}tests{os.sep}"  # of a library, which use it as users do
 _DEMO = os.path.join(_LETIR, "demo", "")  # the demo counts as user code
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # except site-packages, which counts as user code
 _MAX_PLACES = 1 << 16
+_NO_POSITION = (None,) * 4
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
 _places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that their ids stay valid
@@ -166,7 +168,9 @@ def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
     offsets: list[int] = []
     names: list = []
     positions: list = []
-    for offset, position in zip(range(0, len(text), 2), code.co_positions(), strict=True):
+    # code that a compiler made may have fewer positions
+    given = chain(code.co_positions(), repeat(_NO_POSITION))
+    for offset, position in zip(range(0, len(text), 2), given, strict=False):
         instruction, argument = text[offset], extended | text[offset + 1]
         if instruction == _CACHE:
             continue

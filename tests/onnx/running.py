@@ -17,6 +17,7 @@ UNDETERMINED = {
     "eigh": "the signs of the vectors are a choice of LAPACK",
     "svd": "the signs of the vectors are a choice of LAPACK",
     "partition": "NumPy says nothing about the order of each part",
+    "unknown_slope": "its gradient raises an error",
     "squeeze": "NumPy removes the axis of symbolic size where it is 1",
 }
 # operations with a derivative that ONNX cannot express, with the reason
@@ -30,6 +31,8 @@ REFUSED = {
         "random numbers of a key or generator that is an input",
     ),
     **dict.fromkeys(["eig", "eigvals", "wofz"], "their results are complex"),
+    "triangular_schur_form": "there is no Schur form",
+    "all_pole_filter": "there is no recursive filter",
     "nextafter": "there is no access to the bits of numbers",
     "odeint": "there are no differential equations",
     **dict.fromkeys(["scipy_call", "scipy_solve"], "there are no functions of SciPy"),

@@ -24,7 +24,7 @@ class Program:
     smooth: int | None
     branches: bool
     refused: str
-    as_python: bool
+    as_python: bool = False
 
     @property
     def name(self) -> str:

@@ -1,19 +1,20 @@
 """Checks of Schur forms: triangular_schur_form."""
 
+from letir.ast.record_fields import never
 from letir.errors import MissingRule
 from letir.ops.define.records import define
 from letir.ops.linalg.matrix_parts import square_aval, stacked_rule
 
 
 def _triangular_schur_form_impl(xp, t):
-    """``t`` itself. Raises MissingRule if a pair of eigenvalues is complex."""
+    """A copy of ``t``. Raises MissingRule if a pair of eigenvalues is complex."""
     if xp.any(xp.diagonal(t, -1, -2, -1)):
         raise MissingRule(
             "schur: a real matrix with complex eigenvalues has no derivative here: LAPACK rotates "
             "its 2 x 2 blocks into a form of its own\n"
             "  pass a matrix with real eigenvalues; scipy.linalg.eigvals has derivatives"
         )
-    return t
+    return xp.copy(t)
 
 
 triangular_schur_form = define(
@@ -23,7 +24,7 @@ triangular_schur_form = define(
     vjp=lambda ct, y, t: (ct,),
     jvp=lambda tangents, y, t: tangents[0],
     batch=stacked_rule("triangular_schur_form"),
-    memory="may_alias",
     source="{0}",
+    onnx=never("ONNX has no Schur form"),
     raises=True,
 )

@@ -7,6 +7,7 @@ time; the derivative with respect to ``a`` filters delayed results.
 import numpy as np
 
 from letir.ast.primitive import Primitive
+from letir.ast.record_fields import never
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
@@ -71,5 +72,6 @@ all_pole_filter: Primitive = define(
         f"{write.writer.module.imported('scipy.signal', 'lfilter')}(np.ones(1, np.result_type"
         f"({a}, {x})), {a}, {x})"
     ),
+    onnx=never("ONNX has no recursive filter"),
     raises=True,
 )

@@ -55,7 +55,7 @@ class Sample:
 
     >>> from letir.extend import PRIMITIVES
     >>> sample = Sample((np.ones((2, 3)),), {"axis": 0})
-    >>> program, args = applied(PRIMITIVES["sum"], sample)
+    >>> program, args = applied_program(PRIMITIVES["sum"], sample)
     >>> program(*args)
     array([2., 2., 2.])
     """
@@ -89,7 +89,7 @@ def applied_program(
     Python numbers are weak parameters, or, with ``constants``, constants in the bind.
 
     >>> from letir.ast.primitive import PRIMITIVES
-    >>> program, args = applied(PRIMITIVES["mul"], of(np.ones(2), 3.0))
+    >>> program, args = applied_program(PRIMITIVES["mul"], sample_of(np.ones(2), 3.0))
     >>> print(program)
     lambda %0: float64[2], %1: float64*[] {
       %2: float64[2] = mul(%0, %1)

@@ -181,3 +181,38 @@ def _gcd(x, y):
 def _lcm(x, y):
     common = np.gcd(x, y)
     return np.abs(x // np.where(common == 0, 1, common) * y)
+
+
+# ---- angles in degrees ----
+
+
+def _in_degrees(x, quarters: int):
+    """The sine of an angle, ``quarters`` times 90 degrees further on.
+
+    The angle is taken modulo 90 degrees before it is converted, so that zeros are exact.
+    """
+    turns = np.rint(x / 90)
+    rest = (x - 90 * turns) * (math.pi / 180)
+    place = np.remainder(turns + quarters, 4)
+    value = np.where(np.remainder(place, 2) == 0, np.sin(rest), np.cos(rest))
+    return np.where(place >= 2, -value, value)
+
+
+@computes_op("sindg")
+def _sindg(x):
+    return _in_degrees(x, 0)
+
+
+@computes_op("cosdg")
+def _cosdg(x):
+    return _in_degrees(x, 1)
+
+
+@computes_op("tandg")
+def _tandg(x):
+    return _in_degrees(x, 0) / _in_degrees(x, 1)
+
+
+@computes_op("cotdg")
+def _cotdg(x):
+    return _in_degrees(x, 1) / _in_degrees(x, 0)
