@@ -121,10 +121,17 @@ def test_the_cache_keeps_at_most_max_plans_entries():
 
 def test_each_branch_is_compiled_once_whichever_thread_comes_first():
     f = jit(lambda x: x * 2.0 if x.sum() > 0 else x * 3.0)
+    begun = threading.Barrier(THREADS)
 
     def work(number):
         sign = 1.0 if number % 2 else -1.0
-        return all(f(np.full(3, sign))[0] == sign * (2.0 if sign > 0 else 3.0) for _ in range(100))
+
+        def call():
+            return f(np.full(3, sign))[0] == sign * (2.0 if sign > 0 else 3.0)
+
+        is_right = call()
+        begun.wait(30)  # else one thread may make all its calls before the other branch comes
+        return is_right and all(call() for _ in range(100))
 
     assert all(together(work))
     assert f.counters["compiles"] == 2
