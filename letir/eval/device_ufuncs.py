@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.process_state import float_errors
+
 # exact in any order, so that neighbours can be folded first
 _ORDERLESS = {
     *("maximum", "minimum", "fmax", "fmin", "gcd", "lcm"),
@@ -39,6 +41,9 @@ class DeviceUfunc:
 
     def __call__(self, *operands: Any, **options: Any) -> Any:
         operands = tuple(map(without_0d, operands))
+        if not options and all(map(_is_number, operands)):  # a launch would take longer
+            with float_errors(all="ignore"):  # as on the device
+                return self.numpys(*operands)
         if self.__name__.startswith("logical_"):  # the module has no loops for complex numbers
             operands = tuple([x != 0 if _is_complex(x) else x for x in operands])
         return self.module_ufunc(*operands, **options)
@@ -165,6 +170,11 @@ def _occurrence_rounds(xp: Any, places: Any) -> Any:
     earlier = xp.arange(len(places)) - xp.searchsorted(ordered, ordered)
     for count in range(int(earlier.max()) + 1):
         yield order[earlier == count]
+
+
+def _is_number(x: Any) -> bool:
+    """Whether an operand is a number of the host."""
+    return isinstance(x, np.generic | int | float | complex)
 
 
 def without_0d(x: Any) -> Any:

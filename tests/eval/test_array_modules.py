@@ -210,19 +210,19 @@ def same_on_the_device(f: lt.Lambda, args: list) -> None:
 
 
 def same(expected: list, found: list) -> None:
-    """Assert that ``found`` are device arrays equal to ``expected``."""
+    """Assert that ``found`` are device arrays, or numbers, equal to ``expected``."""
     for a, b in zip(expected, found, strict=True):
-        if a is Undef or type(b) in (int, float, complex, bool):
+        if a is Undef or isinstance(b, int | float | complex | np.generic):
             assert_same(a, b)
         else:
             assert_same(np.asarray(a), b.host)
 
 
 def nearly(expected: list, found: list) -> None:
-    """Assert that ``found`` are device arrays of the same types, and nearly equal."""
+    """Assert that ``found`` are of the same types, and nearly equal."""
     for a, b in zip(expected, found, strict=True):
         assert np.asarray(a).dtype == b.dtype
-        assert_close(a, b.host)
+        assert_close(a, b.host if isinstance(b, DeviceArray) else b)
 
 
 # Computed by other operations than NumPy's, which round otherwise.
@@ -255,6 +255,15 @@ def test_no_operation_calls_numpy_by_name(op, sample):
             assert [type_of(a) for a in expected] == [type_of(b) for b in found]
             expected = [b.host for b in run_flat(f, list(map(moved, args)))]
     (nearly if op.name in ROUNDED else same)(*in_one_order(op, sample, expected, found))
+
+
+def test_numbers_are_computed_on_the_host(device):
+    """A launch takes longer; a result with an array operand is on the device."""
+    f = lt.trace(lambda x, s: (x * s, s * 2 + 1), X, 0.5)
+    scaled, number = f(moved(X), 0.25)
+
+    assert type(number) is float and number == 1.5
+    assert_same(X * 0.25, scaled.host)
 
 
 def is_first(op, sample) -> bool:
