@@ -273,7 +273,9 @@ def run_on_both_sides(program, device, move):
     """(results on the host, results on a device) of a generated program with its kernels."""
     fn, args = program
     ops = [bind.op for body in all_bodies(fn) for bind in body.binds]
-    is_real = not any(np.iscomplexobj(arg) for arg in args)
+    binders = [binder for body in all_bodies(fn) for b in body.binds for binder in b.binders]
+    avals = [value.type for value in (*fn.params, *binders)]
+    is_real = not any(getattr(aval, "dtype", X.dtype).kind == "c" for aval in avals)
     lacking = {*LACKING, *ON_HOST, *([] if is_real else REAL_ONLY)}
     assume(not any(op.random or op.name in lacking for op in ops))
     made = with_device_kernels(optimize_program(fn))
