@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
@@ -70,6 +70,8 @@ def computes_the_same(fn, args, exact: bool, orders=(0,)):
 
 def programs_in_any_memory_order(data, exact):
     fn, args = data.draw(programs())
+    # without ``exact``, a kernel may give a value another order than NumPy does
+    assume(exact or not any(bind.op.name == "guard_order" for bind in fn.binds))
     orders = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3))
     computes_the_same(fn, args, exact, orders)
 
