@@ -38,14 +38,9 @@ def cupy_module() -> Any:
     return sys.modules.get("cupy")
 
 
-def may_be_on_device() -> bool:
-    """Whether arrays on a device can exist: whether CuPy has been imported."""
-    return "cupy" in sys.modules
-
-
 def device_array_class() -> type | None:
     """The class of CuPy's arrays if CuPy has been imported, else None."""
-    cupy = sys.modules.get("cupy")
+    cupy = cupy_module()
     return None if cupy is None else cupy.ndarray
 
 
@@ -102,7 +97,7 @@ def value_on_host(value: Any) -> Any:
     """A copy of an array of a device as a NumPy array, for which the host waits; other values
     themselves.
     """
-    cupy = sys.modules.get("cupy")
+    cupy = cupy_module()
     return value if cupy is None or not isinstance(value, cupy.ndarray) else value.get()
 
 

@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.array_modules import array_module, dask_module, evaluator_of, may_be_on_device
+from letir.eval.array_modules import array_module, cupy_module, dask_module, evaluator_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
@@ -70,6 +70,7 @@ class Compiled:
             run, self.drawing = LATE_BOUND["with_generator_arguments"](optimized)
         if kernels == "on" and any(bind.op.product == "subscripts" for bind in run.binds):
             run = LATE_BOUND["with_einsum_products"](run)
+        self.before_kernels = run
         later = later and kernels != "off" and has_compiler()
         self.is_waiting = later
         self.on_swap: Callable = lambda: None  # called when the plan is replaced
@@ -102,11 +103,8 @@ class Compiled:
     def plan_on(self, xp: Any) -> Plan:
         """The plan for the arrays of a device, where other groups are worth a kernel."""
         if self.device_plan is None:
-            run = self.optimized
-            if self.drawing:
-                run, _ = LATE_BOUND["with_own_draws"](run)
-            made = _plan_with_kernels(run, self.options[-1], (), on_device=True)
-            self.device_plan = made or plan_of(run)
+            made = _plan_with_kernels(self.before_kernels, self.options[-1], (), on_device=True)
+            self.device_plan = made or plan_of(self.before_kernels)
         return self.device_plan
 
     @property
@@ -183,7 +181,7 @@ class Compiled:
         """``run`` for leaves of the same classes and devices, which are not Dask arrays."""
         if self.changed or self.is_waiting:
             return self.run
-        xp = array_module(leaves) if may_be_on_device() else np
+        xp = np if cupy_module() is None else array_module(leaves)
         return self.plan.run if xp is np else partial(self.plan_on(xp).run, xp=xp)
 
     def _prepare_changes(self, leaves: list) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.eval.array_modules import ARRAY_CLASSES, array_module, may_be_on_device
+from letir.eval.array_modules import ARRAY_CLASSES, array_module, cupy_module
 from letir.eval.memory_checks import check_writable
 from letir.ops.random.generator_snapshots import restore_snapshot, take_snapshot
 from letir.ops.random.generator_states import state_array
@@ -37,7 +37,7 @@ def run_with_generators(
     check_writable(version.program, leaves, version.changed if not is_known else version.arrays)
     if not is_known:
         return plan_of(version.optimized).run(leaves, array_module(leaves), tries, log)
-    xp = array_module(leaves) if may_be_on_device() else np
+    xp = np if cupy_module() is None else array_module(leaves)
     if xp is not np:
         run = version.plan_on(xp).run
         return _run_restoring_states(version.drawing, run, leaves, xp, tries, log)

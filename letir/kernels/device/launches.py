@@ -148,14 +148,10 @@ class PreparedLaunch:
     grid: tuple[int]
     block: tuple[int]
     rest: tuple
-    functions: dict[int, Any] = field(factory=dict)  # by device
 
     def __call__(self, xp: Any, values: Sequence) -> None:
         """Launch the kernel on arrays and numbers with the prepared strides. Raises KernelError."""
-        device = xp.cuda.get_device_id()
-        function = self.functions.get(device)
-        if function is None:
-            function = self.functions[device] = self.launcher.function(xp, self.form)
+        function = self.launcher.function(xp, self.form)
         function(self.grid, self.block, (*values, *self.rest))
 
 

@@ -169,6 +169,21 @@ def test_groups_are_made_for_launches(make):
     assert {*cupy.calls} <= {"cross", "sin"}
 
 
+def test_a_compiled_program_draws_from_its_generator_for_the_device():
+    """The same numbers as on the host, each call new ones."""
+
+    def noisy(x, rng):
+        return x * 2.0 + rng.normal(size=4)
+
+    program = lt.trace(noisy, POINTS, np.random.default_rng(3))
+    f, rng, own = lt.compile(program), np.random.default_rng(3), np.random.default_rng(3)
+    with simulated_device():
+        for _ in range(2):
+            found = f(DeviceArray(POINTS), own)
+
+            np.testing.assert_allclose(noisy(POINTS, rng), found.get(), rtol=1e-12)
+
+
 def test_a_number_on_the_host_is_passed_by_value():
     with simulated_device():
         for s in (0.5, np.float64(0.5), np.array(0.5)):
