@@ -2,6 +2,7 @@
 types (``given_sizes``), and attributes with these values substituted (``resize_attrs``).
 """
 
+import math
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from letir.ast.sizes.size_reads import SIZE_READS
 from letir.errors import ShapeError
 
 if TYPE_CHECKING:
+    from letir.ast.terms import Bind
     from letir.ast.types import ArrayType
 
 
@@ -28,6 +30,19 @@ def is_static_shape(shape: Iterable | None) -> bool:
 def has_static_shape(aval: "ArrayType | None") -> bool:
     """Whether a type is known, and every size in its shape is a number."""
     return aval is not None and all(type(n) is int for n in aval.shape)
+
+
+def elementwise_size(binds: Iterable["Bind"]) -> float:
+    """The number of elements that the elementwise ones of these binds compute; infinity if the size
+    of a result of any of them is not known.
+    """
+    result = 0
+    for bind in binds:
+        for binder in bind.binders:
+            if not is_static_shape(getattr(binder.type, "shape", None)):
+                return math.inf
+        result += bind.binders[0].type.size if bind.op.elementwise else 0
+    return result
 
 
 def is_same_size(n: Size | int, m: Size | int) -> bool:

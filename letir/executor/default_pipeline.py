@@ -17,7 +17,7 @@ from letir.ast.bodies import all_bodies
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.process_state import paused_gc
 from letir.ast.source import with_errors_of_check
-from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.symbolic_sizes import elementwise_size, has_static_shape
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.executor import autodiff
@@ -218,11 +218,7 @@ def _is_mostly_decisions(fn: Lambda, guards: int) -> bool:
     """
     if len(fn.binds) > _OPERATIONS_EACH * guards:
         return False
-    avals = [binder.type for bind in fn.binds for binder in bind.binders]
-    if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
-        return False
-    numbers = sum([bind.binders[0].type.size for bind in fn.binds if bind.op.elementwise])
-    return numbers <= _NUMBERS_EACH * guards
+    return elementwise_size(fn.binds) <= _NUMBERS_EACH * guards
 
 
 def _is_mostly_callbacks(fn: Lambda) -> bool:

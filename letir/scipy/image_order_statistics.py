@@ -1,12 +1,11 @@
 """Order filters of ``ndimage`` (maximum, minimum, median), ``shift`` and ``map_coordinates``."""
 
-import functools
-import itertools
 import operator
 from typing import Any
 
 import numpy as np
 
+from letir.scipy.formulas.images import interpolated
 from letir.scipy.image_windows import (
     extend_borders,
     filtered_axes,
@@ -129,23 +128,4 @@ def map_coordinates(
     places = [in_double(traced_or_array(c)) for c in coordinates]
     if len(places) != x.ndim:
         raise RuntimeError("invalid shape for coordinate array")
-    inside = [(c >= 0) & (c <= n - 1) for c, n in zip(places, x.shape, strict=True)]
-    if mode == "nearest":
-        places = [np.clip(c, 0, n - 1) for c, n in zip(places, x.shape, strict=True)]
-    corners = [_corners_of(c, n, order) for c, n in zip(places, x.shape, strict=True)]
-    result: Any = 0.0
-    for corner in itertools.product(*corners):
-        weight = functools.reduce(operator.mul, [w for _, w in corner])
-        result = result + weight * in_double(x)[tuple([i for i, _ in corner])]
-    if mode == "constant":
-        result = np.where(functools.reduce(operator.and_, inside), result, cval)
-    return store_result(result, x, output)
-
-
-def _corners_of(place: Any, n: int, order: int) -> list[tuple]:
-    """(index, weight) of the elements around each coordinate on an axis of ``n`` elements."""
-    if order == 0:
-        return [(np.floor(place + 0.5).astype(np.intp) % n, 1.0)]
-    low = np.floor(place)
-    part, index = place - low, low.astype(np.intp)
-    return [(index % n, 1.0 - part), ((index + 1) % n, part)]
+    return store_result(interpolated(x, places, order, mode, cval), x, output)

@@ -13,7 +13,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.formulas.formula_table import formula, no_derivative
-from letir.scipy.image_windows import one_per_axis
+from letir.scipy.image_windows import in_double, one_per_axis
 from letir.scipy.namespace import find_in_scipy
 from letir.tracing.operands import traced_or_array
 
@@ -32,13 +32,9 @@ def _filter_matrix(n: int, order: int, mode: str) -> Any:
     return find_in_scipy("ndimage", "spline_filter1d")(np.eye(n), order, 0, np.float64, mode)
 
 
-def _in_double(x: Any) -> Any:
-    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-
-
 def _coefficients(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tuple:
     """(coefficients, elements by which they extend the image at each border)."""
-    x = _in_double(x)
+    x = in_double(x)
     if order < 2 or not prefilter:
         return x, 0
     pad = _PADDING if mode in _PADDED else 0
@@ -106,7 +102,9 @@ def _neighbours(c: Any, n: int, order: int, mode: str) -> list:
     return result
 
 
-def _interpolated(x: Any, places: list, order: int, mode: str, cval: Any, prefilter: bool) -> Any:
+def interpolated(
+    x: Any, places: list, order: int, mode: str, cval: Any, prefilter: bool = True
+) -> Any:
     """The spline through ``x`` at coordinates, one array for each axis; they broadcast."""
     table, pad = _coefficients(x, order, mode, cval, prefilter)
     places = [c + pad for c in places] if pad else places
@@ -153,7 +151,7 @@ def map_coordinates(
     x = traced_or_array(input)
     _check(x, order, mode, output)
     places = [traced_or_array(c).astype(float) for c in coordinates]
-    return _interpolated(x, places, order, mode, cval, prefilter)
+    return interpolated(x, places, order, mode, cval, prefilter)
 
 
 @formula("ndimage.shift")
@@ -172,7 +170,7 @@ def shift(
     steps = one_per_axis(shift, x.ndim)
     grid = np.ogrid[tuple([slice(float(n)) for n in x.shape])]
     places = [c - step for c, step in zip(grid, steps, strict=True)]
-    return _interpolated(x, places, order, mode, cval, prefilter)
+    return interpolated(x, places, order, mode, cval, prefilter)
 
 
 @formula("ndimage.zoom")
@@ -199,7 +197,7 @@ def zoom(
             places.append((grid + 0.5) * (n / m if m else 1.0) - 0.5)
         else:
             places.append(grid * ((n - 1) / (m - 1) if m != 1 else 1.0))
-    return _interpolated(x, places, order, mode, cval, prefilter)
+    return interpolated(x, places, order, mode, cval, prefilter)
 
 
 def _open_grid(shape: tuple) -> list:
@@ -243,7 +241,7 @@ def affine_transform(
     if matrix.ndim == 2 and matrix.shape[1] == n + 1:
         offset, matrix = matrix[:n, n], matrix[:n, :n]
     offsets = [traced_or_array(o) for o in one_per_axis(offset, n)]
-    return _interpolated(
+    return interpolated(
         x, _affine_places(results[0].shape, matrix, offsets), order, mode, cval, prefilter
     )
 
@@ -277,9 +275,9 @@ def rotate(
     ]
     places = _affine_places(sizes, np.stack([np.stack([c, s]), np.stack([-s, c])]), offsets)
     if x.ndim == 2:
-        return _interpolated(x, places, order, mode, cval, prefilter)
+        return interpolated(x, places, order, mode, cval, prefilter)
     planes = [
-        _interpolated(plane, places, order, mode, cval, prefilter)
+        interpolated(plane, places, order, mode, cval, prefilter)
         for plane in np.moveaxis(x.reshape((*x.shape[:2], -1)), -1, 0)
     ]
     result = np.stack(planes, axis=-1).reshape((*sizes, *x.shape[2:]))
@@ -293,13 +291,13 @@ def spline_filter1d(
     """The coefficients of a spline along one axis."""
     x = traced_or_array(input)
     n = x.shape[axis]
-    return _along(_in_double(x), _filter_matrix(n, order, mode), axis) if n > 1 else _in_double(x)
+    return _along(in_double(x), _filter_matrix(n, order, mode), axis) if n > 1 else in_double(x)
 
 
 @formula("ndimage.spline_filter")
 def spline_filter(input: Any, order: int = 3, output: Any = float, mode: str = "mirror") -> Any:
     """The coefficients of a spline along all axes."""
-    x = _in_double(traced_or_array(input))
+    x = in_double(traced_or_array(input))
     for axis in range(x.ndim):
         x = spline_filter1d(x, order, axis, float, mode)
     return x

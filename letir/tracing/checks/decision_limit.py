@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import TemporaryChange
-from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.types import ArrayType
+from letir.ast.symbolic_sizes import elementwise_size
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import Trace
 
@@ -92,14 +91,7 @@ def _is_mostly_decisions(trace: Trace, guards: int) -> bool:
     """Whether a trace has few operations on few numbers between its guards."""
     if len(trace.binds) > _OPERATIONS_EACH * guards:
         return False
-    numbers = 0
-    for bind in trace.binds:
-        for binder in bind.binders:
-            aval = binder.type
-            if type(aval) is not ArrayType or not has_static_shape(aval):
-                return False
-        numbers += bind.binders[0].type.size if bind.op.elementwise else 0
-    return numbers <= _NUMBERS_EACH * guards
+    return elementwise_size(trace.binds) <= _NUMBERS_EACH * guards
 
 
 _LIMIT: ContextVar[DecisionLimit | None] = ContextVar("letir_decision_limit", default=None)
