@@ -180,11 +180,18 @@ def _fills_own_object(code: CodeType) -> bool:
             local = argument & 15 if is_pair else argument
             if not before.startswith("LOAD_FAST") or local != 0:
                 return False
-        elif instruction in _CHANGES or (name.startswith("STORE_FAST") and value & 15 == 0):
+        elif instruction in _CHANGES or 0 in _stored_locals(name, value):
             return False
         if name != "CACHE":
             before, argument = name, value
     return True
+
+
+def _stored_locals(name: str, argument: int) -> tuple[int, ...]:
+    """The numbers of the locals that an instruction assigns; those with two names are pairs."""
+    pair = argument >> 4, argument & 15
+    first = {"STORE_FAST_STORE_FAST": pair, "STORE_FAST_LOAD_FAST": pair[:1]}
+    return first.get(name, (argument,) if name == "STORE_FAST" else ())
 
 
 def _own_classes(kind: type) -> list[type]:

@@ -281,6 +281,18 @@ class Renamed:
         self.x = 0
 
 
+class Swapped:
+    def __init__(self, other):
+        x, self = 0, other  # noqa: PLW0642
+        self.x = x
+
+
+class Scaled:
+    def __init__(self, x):
+        half = x / 2
+        self.x = half + x
+
+
 size = np.zeros(2)
 
 
@@ -306,6 +318,8 @@ def newton(x, limit):
         (lambda x: Moving(x, x).square, False),
         (lambda x: [Filling(x)], False),
         (lambda x: [Renamed(x)], False),
+        (lambda x: [Swapped(x)], False),
+        (lambda x: [Scaled(x)], True),
         (lambda x: [random.Random(x)], False),
         (lambda x: isinstance(x, Noted), False),
         (lambda x: x.size + 1, True),  # not the global of this name
