@@ -51,7 +51,7 @@ def assert_same_on_device(program, move, is_jitted=False) -> None:
     """A program gives on the arrays that ``move`` makes what NumPy does: recorded on the host, or
     under jit, whose second call replays the plan.
 
-    CuPy has no counterpart of some functions of SciPy; the error says so.
+    Skipped where CuPy has no counterpart of a function of SciPy, as the error says.
     """
     expected = program.function(*arguments(program, 0))
     jitted = lt.jit(program.function)
@@ -62,7 +62,7 @@ def assert_same_on_device(program, move, is_jitted=False) -> None:
     except lt.LetirError as error:
         if not str(error).startswith("CuPy has no "):
             raise
-        return
+        pytest.skip(str(error).splitlines()[0])
     pairs = zip(optree.tree_leaves(expected), optree.tree_leaves(found), strict=True)
     for a, b in pairs:
         if isinstance(a, str):
@@ -151,7 +151,7 @@ def test_a_gradient_computes_on_the_stand_in_what_it_does_on_the_host(program, t
         except lt.LetirError as error:
             if not str(error).startswith("CuPy has no "):
                 raise
-            return
+            pytest.skip(str(error).splitlines()[0])
         pairs = zip(optree.tree_leaves(expected), optree.tree_leaves(found), strict=True)
         for a, b in pairs:
             assert_close(a, b.host if isinstance(b, DeviceArray) else b, rtol=1e-6, atol=1e-8)
