@@ -1,13 +1,13 @@
-"""A convolution and its gradient in letir and PyTorch; each package chooses its threads."""
+"""A convolution and its gradient in letir and PyTorch, on one core."""
 
-import time
 from collections.abc import Callable
+from statistics import median
 
 import numpy as np
 
-from benchmarks.harness import DemoSettings
+from benchmarks.harness import DemoSettings, timed
 from benchmarks.peers import installed
-from letir import nn, trace, value_and_grad
+from letir import jit, nn, value_and_grad
 
 IMAGES, CHANNELS, SIDE, OUTPUTS, KERNEL = 16, 64, 16, 64, 3
 
@@ -20,32 +20,44 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     return x.astype(np.float32), w.astype(np.float32)
 
 
-def milliseconds(run: Callable, rounds: int) -> float:
-    """The least time of ``run``: other load on the machine only adds to it."""
-    found = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        run()
-        found.append(1000 * (time.perf_counter() - start))
-    return min(found)
-
-
-def both(forward: Callable, gradient: Callable, effort: DemoSettings) -> str:
-    rounds = 8 * effort.sizes[0][1] + 1
-    return f"{milliseconds(forward, rounds):.1f}, {milliseconds(gradient, rounds):.1f} ms"
-
-
 def convolution(effort: DemoSettings) -> str:
-    x, w = operands()
-    forward = trace(lambda x, w: nn.conv2d(x, w, padding=1), x, w)
-    gradient = value_and_grad(
-        trace(lambda x, w: (nn.conv2d(x, w, padding=1) ** 2).sum(), x, w), (0, 1)
-    )
-    return both(lambda: forward(x, w), lambda: gradient(x, w), effort)
+    """CPU time of value, and of value and gradient, of a compiled convolution."""
+    return figures(compiled(), effort)
 
 
 def torch_convolution(effort: DemoSettings) -> str:
+    """The same in PyTorch, and letir's times divided by PyTorch's, measured in turns."""
+    return figures(compiled(), effort, torch_calls())
+
+
+def figures(own: list[Callable], effort: DemoSettings, others: list[Callable] | None = None) -> str:
+    """The milliseconds of ``own``, or of ``others`` with the ratios of ``own`` to them."""
+    rounds = 8 * effort.sizes[0][1] + 1
+    calls = [*own, *(others or [])]
+    seconds: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, found in zip(calls, seconds, strict=True):
+            found.append(timed(call))
+    medians = [1000 * median(found) for found in seconds]
+    text = ", ".join([f"{each:.1f}" for each in medians[-2:]]) + " ms"
+    if others is None:
+        return text
+    ratios = [f"{a / b:.2f}" for a, b in zip(medians, medians[2:], strict=False)]
+    return f"{text}, letir / PyTorch = {', '.join(ratios)}"
+
+
+def compiled() -> list[Callable]:
+    """Calls of jitted functions: the convolution, and the value and gradient of a loss."""
+    x, w = operands()
+    forward = jit(lambda x, w: nn.conv2d(x, w, padding=1))
+    gradient = jit(value_and_grad(lambda x, w: (nn.conv2d(x, w, padding=1) ** 2).sum(), (0, 1)))
+    return [lambda: forward(x, w), lambda: gradient(x, w)]
+
+
+def torch_calls() -> list[Callable]:
+    """The same calls of PyTorch."""
     torch = installed("torch")
+    torch.set_num_threads(1)
     conv2d = torch.nn.functional.conv2d
     x, w = (torch.from_numpy(a).requires_grad_() for a in operands())
 
@@ -56,4 +68,4 @@ def torch_convolution(effort: DemoSettings) -> str:
     def gradient():
         return torch.autograd.grad((conv2d(x, w, padding=1) ** 2).sum(), (x, w))
 
-    return both(forward, gradient, effort)
+    return [forward, gradient]

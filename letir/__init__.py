@@ -168,6 +168,7 @@ _LATE_BOUND = {
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
     "executor.kernels.call_costs": ("cost_of_units",),
+    "executor.kernels.convolution_calls": ("with_convolution_kernels",),
     "executor.kernels.kernel_binds": ("kernel_bind", "with_device_kernels", "with_kernels"),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),

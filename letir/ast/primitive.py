@@ -155,7 +155,8 @@ class Primitive:
     reduction: str | None = None
     is_extremum: bool = False  # a reduction whose results are elements of the operand
     # the products of elements that it sums: "matrix": of rows and columns of two operands; "outer":
-    # of each element with each, not summed; "subscripts": as its attribute says
+    # of each element with each, not summed; "subscripts": as its attribute says; "windows": of
+    # windows with a weight; "transposed windows", "weights of windows": those of its derivatives
     product: str | None = None
     # adds further operands at indices: "operand": to a copy of the first one; "zeros": to zeros
     adds_parts: str | None = None

@@ -37,6 +37,7 @@ _LOG = logging.getLogger("letir.plan")
 _LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
 _MIN_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 _CALLS_UNTIL_QUICK = 8
+_WINDOWS = {"windows", "transposed windows", "weights of windows"}  # see ``Primitive.product``
 
 
 class Compiled:
@@ -273,6 +274,11 @@ def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
     return fn
 
 
+def _has_convolutions(fn: Lambda) -> bool:
+    """Whether a program has products of windows, also in bodies."""
+    return not _WINDOWS.isdisjoint([b.op.product for body in all_bodies(fn) for b in body.binds])
+
+
 def _is_long_chain(fn: Lambda) -> bool:
     """Whether a program has enough operations for one kernel of many to save time."""
     return _count_operations(fn) >= _LONG_CHAIN
@@ -341,6 +347,7 @@ def _may_have_kernels(fn: Lambda) -> bool:
 
 
 _KINDS_OF_KERNELS = (
+    (_has_convolutions, "with_convolution_kernels"),
     (_has_loops, "with_loop_kernels"),
     (_may_have_tables, "with_first_tables"),
     (_is_long_chain, "with_unrolled_kernels"),

@@ -32,8 +32,8 @@ def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
 
     ``extents``: the numbers of steps by name. Each array has as many axes as its parameter; a
     broadcast axis has length 1, or full length where NumPy has copied the array to a buffer. Steps
-    are computed one after the other, but all steps of an innermost parallel loop at once.
-    Floating-point flags are ignored.
+    are computed one after the other, but all steps of a parallel loop at once if it is innermost or
+    computes vectors. Floating-point flags are ignored.
     """
     with float_errors(all="ignore"):
         interpret(kernel, arrays, extents)
@@ -118,7 +118,7 @@ class _Run:
     def loop(self, loop: Loop) -> None:
         extent = int(self.value(loop.extent))
         is_inner = not any(type(statement) is Loop for statement in loop.body)
-        if is_inner and loop.is_parallel and not loop.carried:
+        if (is_inner or loop.lanes) and loop.is_parallel and not loop.carried:
             self.values[loop.index] = np.arange(extent)
             self.run(loop.body)
             return

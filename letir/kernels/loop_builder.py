@@ -162,8 +162,11 @@ class Builder:
             raise TypeError(f"a {value.dtype} is not stored into {array}")
         self.bodies[-1].append(Store(array, indices, value, part))
 
-    def loop(self, extent: Operand, *first: Operand, **options: bool) -> "_OpenLoop":
-        """A context manager for a ``Loop``; ``first``: the initial values of carried scalars."""
+    def loop(self, extent: Operand, *first: Operand, **options: Any) -> "_OpenLoop":
+        """A context manager for a ``Loop`` with these ``options``, such as ``is_parallel``.
+
+        ``first``: the initial values of carried scalars.
+        """
         return _OpenLoop(self, extent, first, options)
 
     def repeat(self, *first: Operand) -> "_OpenLoop":

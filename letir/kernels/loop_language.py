@@ -109,7 +109,10 @@ class Loop:
 
     ``carried``: for each carried scalar a tuple of the scalar in the body, its initial value, its
     value for the next step, and the scalar that holds its last value after the loop.
-    ``is_parallel``: no step reads an element that another step stores.
+    ``is_parallel``: no step reads an element that another step stores. ``lanes``: the number of
+    neighbouring steps that vectors compute together, with the inner loops of the body; 0 if LLVM
+    decides. Such a loop has a known extent, computes floats, adds to its index at most, and carries
+    sums only.
     """
 
     index: Scalar
@@ -117,6 +120,7 @@ class Loop:
     body: tuple["Statement", ...]
     carried: tuple[tuple[Scalar, Operand, Operand, Scalar], ...] = ()
     is_parallel: bool = True
+    lanes: int = 0
 
 
 @frozen(eq=False)
@@ -181,6 +185,7 @@ class Kernel:
 
     ``takes_contiguous``: whether all arrays must be contiguous along the last extent. ``columns``:
     the length of the last extent if rows must follow each other without gaps as well, else 0.
+    ``is_flat``: each array has two axes, and must be contiguous along the second one, its own.
 
     >>> from letir.kernels.loop_builder import Builder
     >>> b = Builder()
@@ -204,6 +209,7 @@ class Kernel:
     body: tuple[Statement, ...]
     takes_contiguous: bool = False
     columns: int = 0
+    is_flat: bool = False
     functions: tuple[Function, ...] = field(init=False)  # that the statements call
 
     @functions.default
@@ -265,7 +271,8 @@ def _write_lines(body: tuple[Statement, ...], indent: str, lines: list[str]) -> 
             _write_lines(statement.test, indent + "  ", lines)
             lines.append(f"{indent}}} holds {statement.condition} {{")
         else:
-            lines.append(f"{indent}for {statement.index} < {statement.extent}{carried} {{")
+            lanes = f" in vectors of {statement.lanes}" if statement.lanes else ""
+            lines.append(f"{indent}for {statement.index} < {statement.extent}{lanes}{carried} {{")
         _write_lines(statement.body, indent + "  ", lines)
         last = "".join(
             [f" next {c} = {then}, {end} after" for c, _, then, end in statement.carried]

@@ -21,6 +21,7 @@ from letir.kernels import (
 from letir.kernels.elementary import complex_numbers, exponentials
 from letir.kernels.llvm import machine_code
 from letir.kernels.llvm.llvm_statements import _BY_KIND, StatementText
+from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_parts import LoopParts
 
@@ -36,6 +37,7 @@ from tests.kernels.elementary import functions
 from tests.kernels.elementary import test_accuracy as accuracy_tests
 from tests.kernels.elementary import test_complex_numbers as complex_tests
 from tests.kernels.llvm import test_machine_code as instruction_tests
+from tests.kernels.llvm import test_vector_loops as vector_tests
 
 F8 = np.dtype("f8")
 
@@ -188,6 +190,10 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     "loops that leave out every other step": (
         method(StatementText, "steps_of", lambda self, loop: ("0", "2")),
         rows(row_tests.softmax),
+    ),
+    "last vectors that begin at the first step": (
+        method(VectorLoops, "steps_of", lambda self, _: ("0", str(self.lanes))),
+        lambda: vector_tests.test_steps_in_vectors_compute_what_single_steps_compute("f8", True),
     ),
     "strides of half an element": (
         replace(", 8\n", ", 4\n"),  # of integers: of floats NumPy computes what raises errors

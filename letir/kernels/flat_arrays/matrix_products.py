@@ -53,7 +53,7 @@ def emit_product(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
         _by_sums(b, target, x, y)
 
 
-def _groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
+def groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
     """(first, number, size) of the groups of ``each`` rows, and of the remaining rows."""
     many, rest = divmod(length, each)
     groups = [(0, many, each)] if many else []
@@ -63,7 +63,7 @@ def _groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
 def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
     """Compute each element as a sum; one loop computes the sums of several rows of ``x``."""
     with b.loop(b.number(y.shape[1], _INDEX)) as j:
-        for first, number, size in _groups_of_rows(x.shape[0], _SUMS_TOGETHER):
+        for first, number, size in groups_of_rows(x.shape[0], _SUMS_TOGETHER):
             with b.loop(b.number(number, _INDEX)) as group:
                 rows = _places_of(b, group, (first, number, size))
                 zeros = [b.number(0.0, target.array.dtype)] * size
@@ -85,7 +85,7 @@ def _by_terms(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
 
     Two rows of the target share the loads of a row of ``y``. Each sum is in the order of its terms.
     """
-    for group in _groups_of_rows(x.shape[0], _ROWS_TOGETHER):
+    for group in groups_of_rows(x.shape[0], _ROWS_TOGETHER):
         with b.loop(b.number(group[1], _INDEX)) as place:
             rows = _places_of(b, place, group)
             _add_terms(b, rows, target, x, y)
@@ -97,7 +97,7 @@ def _add_terms(b: Builder, rows: list, target: Matrix, x: Matrix, y: Matrix) -> 
     with b.loop(n_columns) as j:
         for i in rows:
             target.put(b, i, j, b.number(0.0, target.array.dtype))
-    for group in _groups_of_rows(x.shape[1], _TERMS_TOGETHER):
+    for group in groups_of_rows(x.shape[1], _TERMS_TOGETHER):
         with b.loop(b.number(group[1], _INDEX), is_parallel=False) as place:
             terms = _places_of(b, place, group)
             factors = [[x.get(b, i, term) for term in terms] for i in rows]

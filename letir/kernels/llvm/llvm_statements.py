@@ -67,7 +67,8 @@ def _memory_type(dtype: np.dtype) -> str:
     return "i8" if dtype.kind == "b" else type_text(dtype)
 
 
-def _number_text(number: Number) -> str:
+def number_text(number: Number) -> str:
+    """LLVM's text of a constant."""
     value, kind = number.value, number.dtype.kind
     if kind == "b":
         return "true" if value else "false"
@@ -193,7 +194,7 @@ class StatementText:
     def operand(self, x: Operand) -> str:
         if type(x) is not Number:
             return self.names[x]
-        text = _number_text(x)
+        text = number_text(x)
         if self.lanes == 1:
             return text
         return f"<{', '.join([f'{type_text(x.dtype)} {text}'] * self.lanes)}>"
@@ -297,7 +298,7 @@ class StatementText:
     def phi(self, carried: tuple, before: str, end: str) -> str:
         """The line of a carried scalar at the head of its loop."""
         scalar, first, then, _ = carried
-        kind, ways = type_text(scalar.dtype), [(first, before), (then, end)]
+        kind, ways = self.type_of(scalar.dtype), [(first, before), (then, end)]
         values = ", ".join([f"[{self.operand(x)}, %{block}]" for x, block in ways])
         return f"  {self.names[scalar]} = phi {kind} {values}"
 

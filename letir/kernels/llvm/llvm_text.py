@@ -9,8 +9,8 @@ import numpy as np
 from attrs import define, field
 
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
-from letir.kernels.llvm.llvm_functions import ModuleText
 from letir.kernels.llvm.llvm_statements import function_name, type_text, vector_type
+from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.loop_language import (
     Array,
     Function,
@@ -34,7 +34,7 @@ def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
 
 
 @define(eq=False)
-class _HostModule(ModuleText):
+class _HostModule(VectorLoops):
     """The module of one kernel for the host."""
 
     vectors: Vectors = COMMON
@@ -167,8 +167,9 @@ class _HostModule(ModuleText):
 
     def contiguous_strides(self) -> dict[tuple[Array, int], str]:
         """The strides of last axes, as the vectorised loops expect them."""
-        if all(len(array.extents) == 2 and not array.extents[0] for array in self.kernel.arrays):
-            return {(array, 1): str(array.dtype.itemsize) for array in self.kernel.arrays}  # flat
+        arrays = self.kernel.arrays
+        if self.kernel.is_flat or all(len(a.extents) == 2 and not a.extents[0] for a in arrays):
+            return {(array, 1): str(array.dtype.itemsize) for array in arrays}
         depth = max(len(array.extents) for array in self.kernel.arrays)
         innermost = self.kernel.extents[-1].name
         result = {}

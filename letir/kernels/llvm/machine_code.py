@@ -58,7 +58,7 @@ def begin_ufunc(kernel: Kernel, signature: str | None = None) -> Callable[[], np
     if os.environ.get("LETIR_CHECK_KERNELS", "0") != "0":
         call = LATE_BOUND["interpreted_call"](kernel, signature)
         return lambda: call
-    key = (str(kernel), signature, kernel.takes_contiguous, kernel.columns)
+    key = (str(kernel), signature, kernel.takes_contiguous, kernel.columns, kernel.is_flat)
     if (ufunc := _ufuncs.get(key)) is not None:
         return lambda: ufunc
     code, pending = MachineCode(kernel, signature), _pending.get(key)
@@ -92,7 +92,7 @@ class MachineCode:
     @property
     def llvm(self) -> str:
         """The text for LLVM, written now: it takes more memory than the code."""
-        return llvm_text(self.kernel, _NAME, _vectors())
+        return llvm_text(self.kernel, _NAME, host_vectors())
 
     @property
     def unrolls(self) -> bool:
@@ -253,8 +253,8 @@ def _processor() -> tuple[str, str]:
     return binding.get_host_cpu_name(), text
 
 
-def _vectors() -> Vectors:
-    """The vectors of this computer's processor."""
+def host_vectors() -> Vectors:
+    """The vectors of this computer's processor, of which kernels are made."""
     features = _processor()[1]
     if "+avx512f" in features:
         return Vectors(32, 8 if "-prefer-256-bit" in features else 4)

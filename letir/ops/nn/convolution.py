@@ -361,6 +361,7 @@ conv = _define_convolution(
     _conv_vjp,
     "xwy",
     *(_taps, _patches, _product),
+    product="windows",
     onnx="Conv",
     work=lambda y, x, w, **_: _work(y, w),
 )
@@ -370,6 +371,7 @@ conv_transpose = _define_convolution(
     _conv_transpose_vjp,
     "ywx",
     *(_taps, _product),
+    product="transposed windows",
     onnx="ConvTranspose",
     work=lambda x, y, w, **_: _work(y, w),
 )
@@ -379,5 +381,6 @@ conv_weight = _define_convolution(
     _conv_weight_vjp,
     "xyw",
     *(_taps, _patches, _product),
+    product="weights of windows",
     work=lambda w, x, y, **_: _work(y, w),
 )

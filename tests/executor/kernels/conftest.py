@@ -24,8 +24,11 @@ def everything_pays(monkeypatch):
     """Kernels for all groups, chains and loops that can have one, however small they are."""
     pytest.importorskip("llvmlite")
     from letir.executor import compiled
+    from letir.executor.kernels import convolution_calls
     from letir.passes.fusion import clustering, unrolled_clusters
 
+    monkeypatch.setattr(convolution_calls, "_MIN_WORK", 0)
+    monkeypatch.setattr(convolution_calls, "_MIN_USE", 0)
     monkeypatch.setattr(clustering, "MIN_KERNEL_ELEMENTS", 0)
     monkeypatch.setattr(compiled, "_LONG_CHAIN", 0)
     monkeypatch.setattr(unrolled_clusters, "MIN_WORK", 0)

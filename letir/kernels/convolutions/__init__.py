@@ -1,0 +1,1 @@
+"""Kernels of convolutions over two axes, which copy no windows."""
