@@ -145,8 +145,8 @@ class Primitive:
     # the array form of another, see array_forms; scalar(**attrs) gives the name for an operation
     # that has several. NumPy computes operations with None or a name without a form
     scalar: str | Callable | None = None
-    # raises a Python exception where NumPy's ufunc has a floating-point error
-    python_errors: bool = False
+    python_errors: bool = False  # a Python exception where a ufunc has a floating-point error
+    by_element: str = ""  # the dtypes of which NumPy or SciPy compute one element at a time
     # if a bind has at most so many operands, its results only rearrange elements of operands, in an
     # order that follows from types and attributes
     moves_elements: int = 0

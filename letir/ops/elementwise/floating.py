@@ -138,12 +138,14 @@ float_power = binary(
         g, out, _in_result_dtype(x, out), _in_result_dtype(y, out)
     ),
     numpy=np.float_power,
+    by_element="fd",
 )
 logaddexp2 = binary(
     "logaddexp2",
     lambda g, out, x, y: log_share(g, out, x, exp2),
     lambda g, out, x, y: log_share(g, out, y, exp2),
     numpy=np.logaddexp2,
+    by_element="fd",
 )
 ldexp: Primitive = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ldexp)
 

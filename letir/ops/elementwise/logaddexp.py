@@ -31,4 +31,5 @@ logaddexp = binary(
     lambda g, out, x, y: log_share(g, out, y, exp),
     numpy=np.logaddexp,
     commutative=True,
+    by_element="fd",
 )

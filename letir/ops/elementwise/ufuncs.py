@@ -206,8 +206,8 @@ reciprocal = unary(
 
 # ---- trigonometric and hyperbolic functions ----
 
-sin = unary("sin", lambda y, x: cos(x), numpy=np.sin, onnx="Sin")
-cos: Primitive = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
+sin = unary("sin", lambda y, x: cos(x), numpy=np.sin, onnx="Sin", by_element="d")
+cos: Primitive = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos", by_element="d")
 tan = unary("tan", lambda y, x: 1 + y * y, numpy=np.tan, onnx="Tan")
 
 
@@ -234,6 +234,7 @@ hypot = binary(
     lambda g, out, x, y: g * (y / where(out == 0, 1, out)),
     numpy=np.hypot,
     commutative=True,
+    by_element="fd",
 )
 sinh = unary("sinh", lambda y, x: cosh(x), numpy=np.sinh, onnx="Sinh")
 cosh: Primitive = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")

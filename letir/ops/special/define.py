@@ -95,6 +95,7 @@ def special(name: str, *terms: Any, ufunc: str | None = None, **fields: Any) -> 
         batch=pointwise_rule(name),
         elementwise=True,
         source=_special_source(ufunc),
+        by_element="fd",
         **fields,
     )
 

@@ -70,5 +70,7 @@ normal_cdf = define(
     jvp=lambda t, y, x: cast_cotangent(t[0] * _normal_density(x), y.dtype),
     elementwise=True,
     batch=pointwise_rule("normal_cdf"),
+    scalar="ndtr",
+    by_element="fd",
     source=copied_function(_normal_cdf_impl),
 )

@@ -8,7 +8,6 @@ one bind are merged. The effect on memory is in Note [Memory held by a cluster] 
 import math
 from typing import Any
 
-import numpy as np
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
@@ -56,22 +55,22 @@ def work_of(body: Lambda) -> float:
 
 
 def work_alone(bind: Bind) -> float:
-    """The elements that an expensive elementwise operation on float64 computes; 0 for other binds.
+    """The elements of an elementwise operation that NumPy computes one at a time; 0 for others.
 
-    NumPy computes elementary functions of float64 one element at a time on most processors; 0 on
-    others.
+    NumPy computes most elementary functions of float64 so, but on processors with AVX-512 only some
+    of them.
     """
-    if not bind.op.elementwise or bind.op.cost in ("free", "cheap"):
+    op = bind.op
+    if not op.elementwise or op.cost in ("free", "cheap"):
         return 0
     types = [x.type for x in (*bind.binders, *bind.locals())]
-    if not all(type(aval) is ArrayType and aval.dtype == np.float64 for aval in types):
+    chars = {aval.dtype.char if type(aval) is ArrayType else "" for aval in types}
+    if chars != {"d"} and (len(chars) > 1 or chars.isdisjoint(op.by_element)):
         return 0
     size = math.inf if type(types[0].size) is Size else types[0].size
-    return (
-        size
-        if size < MIN_KERNEL_ELEMENTS or LATE_BOUND["machine_costs"]().compiles_functions
-        else 0
-    )
+    if size < MIN_KERNEL_ELEMENTS or not chars.isdisjoint(op.by_element):
+        return size
+    return size if LATE_BOUND["machine_costs"]().compiles_functions else 0
 
 
 def is_worth_kernel(elements: float) -> bool:
