@@ -12,6 +12,8 @@ import numpy as np
 
 from letir.ast.terms import NO_TYPE, Bind
 from letir.kernels.elementary import ELEMENTARY
+from letir.kernels.elementary.expression import elementary
+from letir.kernels.elementary.remainders import fmod
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Number, Operand
 from letir.kernels.scalar_instructions import BOOL, INSTRUCTIONS
@@ -44,9 +46,9 @@ def form_of(name: str | None) -> Form | None:
     return None if name is None else _FORMS.get(name) or ELEMENTARY.get(name)
 
 
-def is_elementary(bind: Bind) -> bool:
-    """Whether an operation is an elementary function, such as exp, of which there is a form."""
-    return scalar_name(bind) in ELEMENTARY
+def is_worth_a_kernel(bind: Bind) -> bool:
+    """Whether there is a form of an operation that NumPy may compute one element at a time."""
+    return scalar_name(bind) in ELEMENTARY or bool(bind.op.by_element)
 
 
 def may_raise_flags(name: str) -> bool:
@@ -186,12 +188,15 @@ def _safe_divide(b: Builder, x: Operand, y: Operand) -> Operand:
     return b.div(x, b.select(is_void, b.number(1, x.dtype), y))
 
 
+_fmod = elementary(fmod)
+
+
 def _remainder(b: Builder, x: Operand, y: Operand) -> Operand:
     """Python's ``x % y``, with the sign of ``y``."""
     zero = b.number(0, x.dtype)
     if x.dtype.kind in "iu":
         return b.sub(x, b.mul(_floor_divide(b, x, y), y))
-    rest = b.let("fmod", x, y)
+    rest = _fmod(b, x, y)
     is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
     whole = b.let("copysign", zero, y)
     result = b.select(b.let("ne", rest, zero), b.select(is_apart, b.add(rest, y), rest), whole)
@@ -203,7 +208,7 @@ def _floor_divide(b: Builder, x: Operand, y: Operand) -> Operand:
     if x.dtype.kind in "iu":
         return _floor_divide_integers(b, x, y)
     zero, one = b.number(0, x.dtype), b.number(1, x.dtype)
-    rest = b.let("fmod", x, y)
+    rest = _fmod(b, x, y)
     quotient = b.div(b.sub(x, rest), y)
     is_apart = b.let("ne", b.let("lt", y, zero), b.let("lt", rest, zero))
     is_apart = b.let("and", is_apart, b.let("ne", rest, zero))
@@ -265,6 +270,7 @@ _FORMS: dict[str, Form] = {
     "square": lambda b, x: _of_numbers("mul", "and")(b, x, x),
     "reciprocal": _reciprocal,
     "safe_divide": _safe_divide,
+    "fmod": _fmod,
     "remainder": _remainder,
     "floor_divide": _floor_divide,
     "maximum": _extremum_form("gt", True),

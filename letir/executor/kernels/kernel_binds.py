@@ -42,7 +42,7 @@ from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
 from letir.kernels.machine_costs import machine_costs
-from letir.kernels.scalar_forms import is_elementary
+from letir.kernels.scalar_forms import is_worth_a_kernel
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
@@ -120,11 +120,11 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
 def _with_single_groups(
     fn: Lambda, others: Container[int], is_exact: bool, min_elements: int
 ) -> Lambda:
-    """``fn`` with a group for each elementary function worth a kernel, except at ``others``."""
+    """``fn`` with a group for each function that is worth a kernel alone, except at ``others``."""
     groups = {}
     for n, bind in enumerate(fn.binds):
-        is_worth = work_alone(bind) >= min_elements and n not in others and is_elementary(bind)
-        if is_worth and has_scalar_form(bind, is_exact):
+        is_large = work_alone(bind) >= min_elements and n not in others
+        if is_large and is_worth_a_kernel(bind) and has_scalar_form(bind, is_exact):
             operands, attrs = tuple(dict.fromkeys(bind.locals())), Attrs(body=body_of_one(bind))
             groups[n] = Bind(bind.binders, fused, operands, attrs, bind.source)
     if not groups:

@@ -122,6 +122,7 @@ fmod = binary(
     # not trunc(x / y), which is off by one where the quotient rounds up to an integer
     lambda g, out, x, y: -g * rint((x - out) / y),
     numpy=np.fmod,
+    by_element="fd",
     linear_in=(),
 )
 

@@ -117,13 +117,16 @@ neg = elementwise(
     **SAFE,
 )
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, python=python.PLUS, **SAFE)
-floor_divide = piecewise_constant("floor_divide", np.floor_divide, python=python.FLOOR_DIVIDE)
+floor_divide = piecewise_constant(
+    "floor_divide", np.floor_divide, python=python.FLOOR_DIVIDE, by_element="fd"
+)
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
     lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y) with a constant floor
     numpy=np.remainder,
     python=python.REMAINDER,
+    by_element="fd",
     linear_in=(),
     result_below=1,
 )
@@ -179,8 +182,7 @@ minimum = binary(
 exp = unary("exp", lambda y, x: y, numpy=np.exp, onnx="Exp")
 exp2 = unary("exp2", lambda y, x: math.log(2) * y, numpy=np.exp2)
 expm1 = unary("expm1", lambda y, x: y + 1, numpy=np.expm1)
-# g / x, not g * (1 / x): one operation fewer, and rounded once
-log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
+log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")  # rounded once
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
 log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
