@@ -28,7 +28,7 @@ from letir.ops.shape.shape_and_creation import Sizes, zeros_like
 
 
 def _polyval_decompose(p, x) -> Value:
-    """Horner's scheme, from the highest power down."""
+    """Horner's scheme, from the highest power down; as in NumPy, it begins with 0 * x."""
     if not p.shape:
         raise ShapeError(
             "polyval: the coefficients must be an array, found a number\n"
@@ -37,8 +37,8 @@ def _polyval_decompose(p, x) -> Value:
     dtype = array_dtype(p.type, type_of_operand(x))
     if not p.shape[0]:
         return zeros_like(x)
-    result = cast(p[0] + zeros_like(x) if isinstance(x, Value) else p[0], dtype)
-    for i in range(1, p.shape[0]):
+    result = zeros_like(x)
+    for i in range(p.shape[0]):
         result = result * x + p[i]
     return cast(result, dtype)
 
@@ -46,7 +46,6 @@ def _polyval_decompose(p, x) -> Value:
 polyval = composite(
     "polyval",
     _polyval_decompose,
-    impl=lambda xp, p, x: xp.polyval(p, x),
     prepare=lambda p, x: ((p, x), {}),
     numpy=(np.polyval,),
 )

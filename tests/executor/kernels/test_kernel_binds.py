@@ -256,3 +256,7 @@ def test_one_function_that_is_a_kernel_has_the_warning_of_numpy():
         pytest.warns(RuntimeWarning, match="divide by zero encountered in log"),
     ):
         assert lt.jit(np.log)(x)[5] == -np.inf
+
+
+def test_a_polynomial_is_one_kernel():
+    assert kernel_count(lambda x: np.polyval([1.0, 2.0, 3.0, 4.0], x), X) == 1

@@ -92,3 +92,14 @@ def test_calls_that_numpy_refuses_are_refused():
         lt.trace(lambda x: np.polymul(x, P), X[None])
     with pytest.raises(lt.ShapeError, match="k must be"):
         lt.trace(lambda p: np.polyint(p, 3, k=[1.0, 2.0]), X)
+
+
+def test_polynomials_of_special_numbers_are_those_of_numpy():
+    """NumPy begins with 0 * x, which is nan for infinite x."""
+    x = np.array([0.0, -2.0, np.inf, -np.inf, np.nan, 1e200])
+    with np.errstate(all="ignore"):
+        for p in ([1.0, 2, 3], [1, 2], [2.5], []):
+            for operand in (x, x.astype("f4"), np.arange(4), 3, 2.5, x + 1j):
+                expected = np.polyval(p, operand)
+                assert_same(expected, lt.trace(lambda x, p=p: np.polyval(p, x), operand)(operand))
+                assert_same(expected, lt.jit(np.polyval)(np.asarray(p), operand))
