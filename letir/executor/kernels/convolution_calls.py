@@ -30,7 +30,7 @@ from letir.kernels.loop_language import Kernel
 from letir.kernels.threads import threads_of_call
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
-_MIN_WORK = 1 << 20  # the fewest multiplications for which machine code pays
+_MIN_WORK = 1 << 17  # the fewest multiplications for which machine code pays
 _MIN_THREAD_WORK = 1 << 24  # the fewest multiplications for which threads pay
 _MAX_WINDOW = 64  # elements of a window, whose code is repeated for each of them
 _MIN_USE = 0.4  # the least part of the elements of vectors that are results

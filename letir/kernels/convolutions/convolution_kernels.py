@@ -17,9 +17,9 @@ from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel, Operand, Scalar
 
 _INDEX = np.dtype("int64")
-_MAX_CHANNELS = 6  # of a block
+_MAX_CHANNELS = 8  # of a block
 _MIN_OUTPUTS, _MAX_OUTPUTS = 3, 8  # for which the weights of a whole window are computed together
-_FREE_REGISTERS = 4  # for vectors of the input, and for a weight
+_FREE_REGISTERS = 4  # for vectors of the input and of cotangents
 _ROWS = {16: 2, 32: 4}  # rows of a block, by the number of registers
 
 
@@ -37,7 +37,8 @@ def choose_block(vectors: Vectors, dtype: np.dtype, channels: int, rows: int) ->
     most_rows = _ROWS[vectors.registers]
     fitting = [n for n in range(most_rows, 1, -1) if rows % n == 0]
     own = min(rows, fitting[0] if fitting else most_rows)
-    most = min(_MAX_CHANNELS, (vectors.registers - _FREE_REGISTERS) // own, channels)
+    # registers also hold a vector of each row, and a weight
+    most = min(_MAX_CHANNELS, (vectors.registers - 1) // own - 1, channels)
     dividing = [n for n in range(most, most // 2, -1) if channels % n == 0]
     return Block(dividing[0] if dividing else most, own, _lanes_of(vectors, dtype))
 
