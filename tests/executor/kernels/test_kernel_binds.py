@@ -260,3 +260,23 @@ def test_one_function_that_is_a_kernel_has_the_warning_of_numpy():
 
 def test_a_polynomial_is_one_kernel():
     assert kernel_count(lambda x: np.polyval([1.0, 2.0, 3.0, 4.0], x), X) == 1
+
+
+def test_a_sum_in_another_order_does_not_decide():
+    """The guard held when it was recorded, but fails in the kernel: the recorded program runs."""
+    for seed in range(50):
+        x, y = np.random.default_rng(seed).normal(size=(2, 30_000))
+        total = (x * y).sum()
+        if lt.jit(lambda x, y: (x * y).sum())(x, y) != total:
+            break
+    else:
+        pytest.fail("kernels add in NumPy's order here")
+    recordings = []
+
+    def f(x, y):
+        recordings.append(1)
+        s = (x * y).sum()
+        return s if s == total else s + 1000
+
+    assert lt.jit(f)(x, y) == total
+    assert len(recordings) == 1  # the Python function did not run again
