@@ -6,6 +6,7 @@ BLAS multiplies matrices of windows, which take nine times the memory of the inp
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def _convolution_level(fn: Lambda) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _call_of(bind: Bind) -> "ConvolutionCall | None":
+def _call_of(bind: Bind) -> "ConvolutionCall | InterleavedCall | None":
     """The call of the kernel for a convolution; None for other binds, and if BLAS is faster."""
     make = _CALLS.get(bind.op.product or "")
     if make is None or len({*bind.locals()}) != 2:
@@ -74,7 +75,7 @@ def _call_of(bind: Bind) -> "ConvolutionCall | None":
     if not is_plain or dtype.char not in "fd" or avals[0].ndim not in (3, 4):
         return None
     call = make(*[aval.shape for aval in avals], dtype, _WindowAttrs.from_bind(bind))
-    return call if call is not None and _is_faster(call.convolution) else None
+    return call if call is not None and all(map(_is_faster, call.convolutions)) else None
 
 
 @frozen
@@ -122,15 +123,39 @@ def _call_of_weights(x: tuple, y: tuple, w: tuple, *rest: Any) -> "WeightCall":
 
 def _call_of_transposed(
     y: tuple, w: tuple, x: tuple, dtype: np.dtype, attrs: _WindowAttrs
-) -> "ResultCall | None":
-    """The call for a transposed convolution: a convolution by the reversed windows."""
-    if attrs.stride != (1, 1):
+) -> "ConvolutionCall | InterleavedCall | None":
+    """The call for a transposed convolution: convolutions by reversed windows."""
+    if attrs.stride != (1, 1) and attrs.dilation != (1, 1):
         return None
-    sizes, window, places = map(_last_two, (y, w, x))
-    low = [(k - 1) * d - n for k, d, n in zip(window, attrs.dilation, attrs.low, strict=True)]
-    layout = WindowLayout(sizes, window, places, (low[0], low[1]), (1, 1), attrs.dilation)
-    own = Convolution(layout, dtype, y[0], attrs.groups, w[0] // attrs.groups, w[1])
-    return ResultCall(own, x, is_reversed=True)
+    axes = zip(_last_two(w), _last_two(x), attrs.stride, attrs.dilation, attrs.low, strict=True)
+    parts = {}
+    for rows, columns in product(*[_phases(*axis) for axis in axes]):
+        window, places, low = zip(rows[1:], columns[1:], strict=True)
+        if not all(window):
+            return None  # no element of the window is added to these rows or columns
+        layout = WindowLayout(_last_two(y), window, places, low, (1, 1), attrs.dilation)
+        own = Convolution(layout, dtype, y[0], attrs.groups, w[0] // attrs.groups, w[1])
+        shape = (y[0], attrs.groups * w[1], *places)
+        parts[rows[0], columns[0]] = ResultCall(own, shape, is_reversed=True)
+    if attrs.stride == (1, 1):
+        (part,) = parts.values()
+        part.shape = x
+        return part
+    return InterleavedCall(parts, attrs.stride, x)
+
+
+def _phases(window: int, size: int, stride: int, dilation: int, low: int) -> list[tuple]:
+    """The convolutions along an axis that give every ``stride``th element of a transposed one.
+
+    For each remainder by the stride: (the first element of the window that is used, the number of
+    elements used, the number of results, the padding before the axis).
+    """
+    result = []
+    for phase in range(min(stride, size)):
+        whole, first = divmod(phase + low, stride)
+        used, places = -(-(window - first) // stride), -(-(size - phase) // stride)
+        result.append((first, max(used, 0), places, (used - 1) * dilation - whole))
+    return result
 
 
 # by ``Primitive.product``
@@ -170,6 +195,11 @@ class ConvolutionCall:
     def __init__(self, convolution: Convolution, shape: tuple[int, ...]):
         self.convolution, self.shape = convolution, shape
         self.begun: Callable | None = None
+
+    @property
+    def convolutions(self) -> list[Convolution]:
+        """The convolutions that kernels compute."""
+        return [self.convolution]
 
     def begin(self) -> None:
         """Let another thread compile the kernel."""
@@ -238,6 +268,52 @@ class ResultCall(ConvolutionCall):
         weights = np.ascontiguousarray(w).reshape(n.groups, -1)
         result = self.run(planes, weights, (n.examples, n.groups, n.outputs * n.places), -3)
         return result.reshape(self.shape)
+
+
+class InterleavedCall:
+    """The call of a transposed convolution with a ``stride``, of which ``parts`` compute every
+    stride-th row and column, by elements of the window that are as far apart.
+
+    ``parts``: by the first elements of the window that they use.
+    """
+
+    new_array: Callable = staticmethod(np.empty)  # makes the array of the result
+
+    def __init__(
+        self, parts: dict[tuple[int, int], ResultCall], stride: tuple[int, int], shape: tuple
+    ):
+        self.parts, self.stride, self.shape = parts, stride, shape
+
+    @property
+    def convolutions(self) -> list[Convolution]:
+        """The convolutions that kernels compute."""
+        return [part.convolution for part in self.parts.values()]
+
+    @property
+    def ufunc(self) -> Any:
+        """The kernel of the first part."""
+        return next(iter(self.parts.values())).ufunc
+
+    def begin(self) -> None:
+        """Let other threads compile the kernels."""
+        for part in self.parts.values():
+            part.new_array = new_array  # for a temporary
+            part.begin()
+
+    def finish(self) -> None:
+        """Wait for the machine code."""
+        for part in self.parts.values():
+            part.finish()
+
+    def __call__(self, y: np.ndarray, w: np.ndarray) -> np.ndarray:
+        rows, columns = self.stride
+        result = self.new_array(self.shape, y.dtype)
+        x = result.reshape(*self.shape[:2], *_last_two(self.shape))
+        windows = w.reshape(*w.shape[:2], *_last_two(w.shape))
+        for number, ((i, j), part) in enumerate(self.parts.items()):
+            row, column = divmod(number, min(columns, x.shape[3]))
+            x[:, :, row::rows, column::columns] = part(y, windows[:, :, i::rows, j::columns])
+        return result
 
 
 class WeightCall(ConvolutionCall):

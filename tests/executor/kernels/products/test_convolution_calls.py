@@ -15,18 +15,18 @@ pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
 from letir.executor.kernels import convolution_calls
-from letir.executor.kernels.convolution_calls import ConvolutionCall
+from letir.executor.kernels.convolution_calls import ConvolutionCall, InterleavedCall
 
 RNG = np.random.default_rng(6)
 IMAGES = RNG.normal(size=(4, 8, 20, 20))
 WEIGHTS = RNG.normal(size=(16, 8, 3, 3))
 
 
-def calls(f, *args, **options) -> list[ConvolutionCall]:
+def calls(f, *args, **options) -> list:
     """The calls of convolutions in the plan of a function."""
     binds = lt.compile(lt.trace(f, *args), **options).plan.binds
     found = [bind.op.impl.call for bind in binds if bind.op.role == "kernel"]
-    return [call for call in found if isinstance(call, ConvolutionCall)]
+    return [call for call in found if isinstance(call, ConvolutionCall | InterleavedCall)]
 
 
 def convolved(x, w):
@@ -92,8 +92,12 @@ def test_kernels_compute_what_blas_computes(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convolution_calls, "_MIN_WORK", 0)
         patch.setattr(convolution_calls, "_MIN_USE", 0)
-        is_plain = stride == (1,) * n_axes
-        assert len(calls(both, x, w)) == (3 if is_plain else 2)
+        # each part of a transposed convolution with a stride needs an element of the window
+        is_transposed = all(
+            s == 1 or (k >= s and dilation == (1,) * n_axes)
+            for s, k in zip(stride, window, strict=True)
+        )
+        assert len(calls(both, x, w)) == (3 if is_transposed else 2)
         (_, found), gradients = lt.jit(both)(x, w)
     (_, expected), others = lt.jit(both, kernels="off")(x, w)
 
@@ -107,11 +111,19 @@ def test_kernels_compute_what_blas_computes(data):
 def test_transposed_convolutions_are_kernels_too(small_ones_pay):
     y, w = RNG.normal(size=(2, 6, 9, 9)), RNG.normal(size=(6, 4, 3, 3))
 
-    def f(y, w):
-        return nn.conv_transpose2d(y, w, padding=1)
+    for stride, padding in [(1, 1), (2, 0), (2, 1), ((3, 1), (0, 1))]:
 
-    assert 1 == len(calls(f, y, w))
-    np.testing.assert_allclose(f(y, w), lt.jit(f)(y, w), rtol=1e-12, atol=1e-13)
+        def f(y, w, stride=stride, padding=padding):
+            return nn.conv_transpose2d(y, w, stride=stride, padding=padding)
+
+        assert 1 == len(calls(f, y, w))
+        np.testing.assert_allclose(f(y, w), lt.jit(f)(y, w), rtol=1e-12, atol=1e-13)
+
+
+def test_blas_computes_transposed_convolutions_that_leave_elements_out(small_ones_pay):
+    y, w = RNG.normal(size=(2, 6, 9, 9)), RNG.normal(size=(6, 4, 2, 2))
+
+    assert [] == calls(lambda y, w: nn.conv_transpose2d(y, w, stride=3), y, w)
 
 
 def test_operands_in_any_memory_order(small_ones_pay):
