@@ -115,8 +115,10 @@ def _impl_for(bind: Bind, xp: Any) -> Callable:
 
 
 def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) -> Callable:
-    """The step ``f(slots, i, k, c)`` of a bind that is not simple.
+    """The step ``f(slots, operands, results, cleared)`` of a bind that is not simple.
 
+    The last three are tuples of positions of slots: of the operands, of the results (None for a
+    result without a use), and of the operands that have their last use here and are cleared.
     ``log``: for an effect that must happen once, the slot of the effect log.
     """
     op = bind.op
@@ -138,11 +140,11 @@ def special_step(bind: Bind, xp: Any, call: Callable, log: int | None = None) ->
 def _storing_logged(f: Callable, is_one: bool) -> Callable:
     """The step for a function of the slots and a list of operands."""
 
-    def step(v, i, k, c):
-        out = f(v, _take_operands(v, i, c))
-        for slot, result in zip(k, (out,) if is_one else out, strict=True):
+    def step(slots, operands, results, cleared):
+        out = f(slots, _take_operands(slots, operands, cleared))
+        for slot, result in zip(results, (out,) if is_one else out, strict=True):
             if slot is not None:
-                v[slot] = result
+                slots[slot] = result
 
     return step
 
@@ -154,15 +156,15 @@ def donated_step(bind: Bind, xp: Any, counts: int) -> Callable:
     """
     op, attrs = bind.op, bind.attrs
 
-    def step(v, i, k, c):
-        references, operands = v[counts], _take_operands(v, i, c)
+    def step(slots, operands, results, cleared):
+        references, values = slots[counts], _take_operands(slots, operands, cleared)
         # only the caller refers to the array: there is no view and no second name
-        if sys.getrefcount(operands[0]) <= references.get(id(operands[0]), 0):
-            result = op.update(xp, *operands, **attrs)
+        if sys.getrefcount(values[0]) <= references.get(id(values[0]), 0):
+            result = op.update(xp, *values, **attrs)
         else:
-            result = update_in_place(op, xp, operands, attrs)
-        if k[0] is not None:
-            v[k[0]] = result
+            result = update_in_place(op, xp, values, attrs)
+        if results[0] is not None:
+            slots[results[0]] = result
 
     return step
 
@@ -192,10 +194,10 @@ def _as_list_function(f: Callable) -> Callable:
 def _storing_one(f: Callable) -> Callable:
     """The step for a function of a list of operands with one result."""
 
-    def step(v, i, k, c):
-        v_k = f(_take_operands(v, i, c))
-        if k[0] is not None:
-            v[k[0]] = v_k
+    def step(slots, operands, results, cleared):
+        value = f(_take_operands(slots, operands, cleared))
+        if results[0] is not None:
+            slots[results[0]] = value
 
     return step
 
@@ -203,22 +205,22 @@ def _storing_one(f: Callable) -> Callable:
 def _storing_step(f: Callable) -> Callable:
     """The step for a function of a list of operands with several results, or none."""
 
-    def step(v, i, k, c):
-        for slot, result in zip(k, f(_take_operands(v, i, c)), strict=True):
+    def step(slots, operands, results, cleared):
+        for slot, result in zip(results, f(_take_operands(slots, operands, cleared)), strict=True):
             if slot is not None:
-                v[slot] = result
+                slots[slot] = result
 
     storing: Any = step
     storing.results_of = f  # for plans that are Python functions
     return storing
 
 
-def _take_operands(v: list, i: tuple, c: tuple) -> list:
-    """The operands, with the slots ``c`` cleared: then only the list refers to them."""
-    operands = [v[n] for n in i]
-    for n in c:
-        v[n] = None
-    return operands
+def _take_operands(slots: list, operands: tuple, cleared: tuple) -> list:
+    """The values in these slots, some of which are cleared: then only the list refers to them."""
+    values = [slots[n] for n in operands]
+    for n in cleared:
+        slots[n] = None
+    return values
 
 
 def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:

@@ -15,63 +15,66 @@ from letir.ops.as_numpy.quick_numbers import OWNED, makes_array
 from letir.plan.instructions import is_pure, kernel_ufunc, numeric_callable
 
 
-def add_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple) -> None:
-    """Append a step whose function stores its own results."""
+def add_other(write: Any, step: Callable, operands: tuple, results: tuple, cleared: tuple) -> None:
+    """Append a step whose function stores its own results, see ``instructions.special_step``.
+
+    ``operands``, ``results`` and ``cleared`` are positions of slots.
+    """
     form, op = write_form(write, write.bind), write.bind.op
     write.has_arrays |= op.role != "guard"
-    targets = [n for n in k if n is not None]
+    targets = [n for n in results if n is not None]
     value = quick_form(write, write.bind) if op.results is None and targets else None
     if value is not None:
-        cleared = tuple([n for n in c if n != targets[0]])
-        write.store(value, targets[0], cleared)
-        write.note(targets[0], cleared, makes_array(write.bind))
+        freed_operands = tuple([n for n in cleared if n != targets[0]])
+        write.store(value, targets[0], freed_operands)
+        write.note(targets[0], freed_operands, makes_array(write.bind))
         return
-    if targets and _add_part_write(write, i, targets[0], c):
+    if targets and _add_part_write(write, operands, targets[0], cleared):
         return
     if targets and op.results is not None and not op.effect and is_pure(write.bind, np):
-        _add_several_results(write, i, k, c)
+        _add_several_results(write, operands, results, cleared)
         return
     if form is not None:
         test, action = form
-        freed = [n for n in c if n not in targets]
-        moved = [f"s{n} = s{i[0]}" for n in targets if n != i[0]]
+        freed = [n for n in cleared if n not in targets]
+        moved = [f"s{n} = s{operands[0]}" for n in targets if n != operands[0]]
         moved += [write.assign_none(freed)] if freed else []
         if write.misses and not targets and not action:
             write.line(f" if not ({test}): return Miss")
             if moved:
                 write.line(f" {'; '.join(moved)}")
-            write.forget(c)
+            write.forget(cleared)
             return
         write.line(f" if {test}:")
         write.line("  " + ("; ".join([*([action] if action else []), *moved]) or "pass"))
         write.line(" else:")
-    _call_other(write, f, i, k, c, " " if form is None else "  ")
-    write.memory.record_use(write.bind, i)
-    write.forget((*targets, *c))
+    _call_other(write, step, operands, results, cleared, " " if form is None else "  ")
+    write.memory.record_use(write.bind, operands)
+    write.forget((*targets, *cleared))
     write.is_loud = write.is_loud or not is_silent(op)
     if op.update is not None and targets and write.result is not None and write.result.shape:
         _note_own_array(write, targets[0])
 
 
-def _add_several_results(write: Any, i: tuple, k: tuple, c: tuple) -> None:
+def _add_several_results(write: Any, operands: tuple, results: tuple, cleared: tuple) -> None:
     """Append the call of a function with several results; some may be unused."""
     form = lapack_form(write)
     if form is None:
         form = write.call(numeric_callable(write.bind, np), write.bind)
-    results = "".join(["_, " if n is None else f"s{n}, " for n in k])
-    write.line(f" {results}= {form}")
-    cleared = [f"s{n}" for n in c if n not in k] + ["_"] * (None in k)
-    write.memory.record_use(write.bind, i)
-    write.forget((*[n for n in k if n is not None], *c))
+    names = "".join(["_, " if n is None else f"s{n}, " for n in results])
+    write.line(f" {names}= {form}")
+    freed = [f"s{n}" for n in cleared if n not in results] + ["_"] * (None in results)
+    write.memory.record_use(write.bind, operands)
+    write.forget((*[n for n in results if n is not None], *cleared))
     if kernel_ufunc(write.bind) is not None:  # whose results are new arrays
-        for slot, binder in zip(k, write.bind.binders, strict=True):
+        for slot, binder in zip(results, write.bind.binders, strict=True):
             if slot is not None and binder.type is not NO_TYPE and binder.type.shape:
                 _note_own_array(write, slot)
-    if cleared:
-        write.line(f" {' = '.join(cleared)} = None")
+    if freed:
+        write.line(f" {' = '.join(freed)} = None")
 
 
-def _add_part_write(write: Any, i: tuple, k: int, c: tuple) -> bool:
+def _add_part_write(write: Any, operands: tuple, target: int, cleared: tuple) -> bool:
     """Append a write into part of an array that needs no test; False if there is none.
 
     The array belongs to the function, or is an argument, which is copied.
@@ -80,50 +83,52 @@ def _add_part_write(write: Any, i: tuple, k: int, c: tuple) -> bool:
     if form is None:
         return False
     array, statement = form
-    name = array if array == write.slot(0) else "t" if k in i[1:] else f"s{k}"
+    name = array if array == write.slot(0) else "t" if target in operands[1:] else f"s{target}"
     text = f"{name}{statement}" if name == array else f"{name} = {array}; {name}{statement}"
-    if name != f"s{k}":
-        text += f"; s{k} = {name}"
-    cleared = [*[f"s{n}" for n in c if n != k], *(["t"] if name == "t" else [])]
-    if cleared:
-        text += f"; {' = '.join(cleared)} = None"
+    if name != f"s{target}":
+        text += f"; s{target} = {name}"
+    freed = [*[f"s{n}" for n in cleared if n != target], *(["t"] if name == "t" else [])]
+    if freed:
+        text += f"; {' = '.join(freed)} = None"
     write.line(f" {text}")
-    write.memory.record_use(write.bind, i)
-    write.forget((k, *c))
-    _note_own_array(write, k)
+    write.memory.record_use(write.bind, operands)
+    write.forget((target, *cleared))
+    _note_own_array(write, target)
     return True
 
 
-def _note_own_array(write: Any, k: int) -> None:
-    """Note that slot ``k`` holds an array to which nothing else refers."""
-    write.facts[k] = OWNED
-    write.memory.add_new(k)
+def _note_own_array(write: Any, slot: int) -> None:
+    """Note that ``slot`` holds an array to which nothing else refers."""
+    write.facts[slot] = OWNED
+    write.memory.add_new(slot)
 
 
-def _call_other(write: Any, f: Callable, i: tuple, k: tuple, c: tuple, indent: str) -> None:
+def _call_other(
+    write: Any, step: Callable, operands: tuple, results: tuple, cleared: tuple, indent: str
+) -> None:
     """Append a call of a step's function with a list of the slots that it uses."""
-    results_of = getattr(f, "results_of", None)
-    if results_of is not None and k and None not in k:
-        items = ", ".join([f"s{n}" for n in i])
-        clearing = f"; {write.assign_none(c)}" if c else ""
+    results_of = getattr(step, "results_of", None)
+    if results_of is not None and results and None not in results:
+        items = ", ".join([f"s{n}" for n in operands])
+        clearing = f"; {write.assign_none(cleared)}" if cleared else ""
         write.line(f"{indent}v = [{items}]{clearing}", may_repeat=False)
-        results = "".join([f"s{n}, " for n in k])
-        text = f"{indent}{results}= {write.constant(results_of)}(v); v = None"
+        names = "".join([f"s{n}, " for n in results])
+        text = f"{indent}{names}= {write.constant(results_of)}(v); v = None"
         write.line(text, may_repeat=False)
         return
-    sources, stored = list(dict.fromkeys(i)), [n for n in k if n is not None]
+    sources, stored = list(dict.fromkeys(operands)), [n for n in results if n is not None]
     place = {n: m for m, n in enumerate(sources)}
     targets = iter(range(len(sources), len(sources) + len(stored)))
     slots = (
-        tuple([place[n] for n in i]),
-        tuple([None if n is None else next(targets) for n in k]),
-        tuple([place[n] for n in c]),
+        tuple([place[n] for n in operands]),
+        tuple([None if n is None else next(targets) for n in results]),
+        tuple([place[n] for n in cleared]),
     )
     items = ", ".join([*[f"s{n}" for n in sources], *["None"] * len(stored)])
-    text = f"{indent}v = [{items}]; {write.assign_none(c) + '; ' if c else ''}"
-    text += f"{write.constant(f)}(v, {', '.join(map(write.constant, slots))})"
+    text = f"{indent}v = [{items}]; {write.assign_none(cleared) + '; ' if cleared else ''}"
+    text += f"{write.constant(step)}(v, {', '.join(map(write.constant, slots))})"
     # the step may not be repeated: it may have had an effect, and has cleared the variables
     write.line(text if stored else f"{text}; v = None", may_repeat=False)
     if stored:
-        results = "".join([f"s{n}, " for n in stored])
-        write.line(f"{indent}{results}= v[{len(sources)}:]; v = None", may_repeat=False)
+        names = "".join([f"s{n}, " for n in stored])
+        write.line(f"{indent}{names}= v[{len(sources)}:]; v = None", may_repeat=False)

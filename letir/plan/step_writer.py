@@ -223,53 +223,58 @@ class StepWriter:
         self.note(k, cleared, is_new)
         return False
 
-    def add_guard(self, f: Callable, k: int, cleared: tuple) -> bool:
+    def add_guard(self, function: Callable, target: int, cleared: tuple) -> bool:
         """Append a comparison whose only use is the guard in the next step."""
         if self.step + 1 == len(self.table.steps):
             return False
-        guard, (_, _, i, _, _, c) = (
+        guard, (_, _, operands, _, _, guard_cleared) = (
             bind_at(self.table, self.step + 1),
             self.table.steps[self.step + 1],
         )
         value = guard.attrs.get("value")
-        if guard.op.role != "guard" or type(value) is not bool or i != (k,) or k not in c:
+        if (
+            guard.op.role != "guard"
+            or type(value) is not bool
+            or operands != (target,)
+            or target not in guard_cleared
+        ):
             return False
         text = number_test(self, self.bind)
         if text is None:
             return False
         self.line(f" if not ({text}): return Miss" if value else f" if {text}: return Miss")
-        freed = sorted({*cleared, k})
+        freed = sorted({*cleared, target})
         self.line(f" {self.assign_none(freed)}")
         self.forget(freed)
         return True
 
-    def add_write(self, f: Callable, k: int, cleared: tuple) -> bool:
+    def add_write(self, function: Callable, target: int, cleared: tuple) -> bool:
         """Append a write to an argument as an assignment; False if it has no such form."""
         form = write_form(self, self.bind)
         if form is None:
             return False
         test, action = form
-        self.line(f" if {test}: {action}; s{k} = {self.slot(0)}")
-        self.line(f" else: s{k} = {self.call(f, self.bind)}")
-        freed = [n for n in cleared if n != k]
+        self.line(f" if {test}: {action}; s{target} = {self.slot(0)}")
+        self.line(f" else: s{target} = {self.call(function, self.bind)}")
+        freed = [n for n in cleared if n != target]
         if freed:
             self.line(f" {self.assign_none(freed)}")
-        self.forget((k, *cleared))
+        self.forget((target, *cleared))
         return True
 
-    def number_step(self, k: int) -> tuple[str, str] | None:
+    def number_step(self, target: int) -> tuple[str, str] | None:
         """(text, fact) for this step and the next, which converts the result to a Python number."""
         if self.plain or self.step + 1 == len(self.table.steps):
             return None
-        kind, _, i, _, target, _ = self.table.steps[self.step + 1]
-        if kind != ONE or not i == k == target:
+        kind, _, operand, _, result, _ = self.table.steps[self.step + 1]
+        if kind != ONE or not operand == target == result:
             return None
         return number_form(self, self.bind, bind_at(self.table, self.step + 1))
 
-    def add_number(self, form: str, fact: str, k: int, cleared: tuple) -> None:
+    def add_number(self, form: str, fact: str, target: int, cleared: tuple) -> None:
         """Append a Python operator, and a test that NumPy's operator gives the same number."""
         # the operands must not be cleared before the test: the plan may have to repeat the step
-        variable = "t" if k in self.slots and not self.misses else f"s{k}"
+        variable = "t" if target in self.slots and not self.misses else f"s{target}"
         self.line(f" {variable} = {form}")
         # NumPy warns of infinite results; letir's integers have 64 bits; no draw is repeated
         test = (
@@ -284,11 +289,11 @@ class StepWriter:
                 self.note_test()
             self.line(f" if {test}: raise LEAVE")
         if variable == "t":
-            self.store("t", k, cleared)
+            self.store("t", target, cleared)
         elif cleared:
             self.line(f" {self.assign_none(cleared)}")
-        self.forget((k, *cleared))
-        self.facts[k] = fact
+        self.forget((target, *cleared))
+        self.facts[target] = fact
 
     def note_test(self) -> None:
         """Note the test of a Python float, and the operands that it proves to be finite."""
@@ -300,7 +305,7 @@ class StepWriter:
         dropped = {self.tests[local] for local in self.covered}
         return [line for n, line in enumerate(self.lines) if n not in dropped]
 
-    def note(self, k: int, cleared: tuple, is_new: bool = False) -> None:
+    def note(self, target: int, cleared: tuple, is_new: bool = False) -> None:
         """Store the facts about a result, and drop the facts about cleared slots.
 
         ``is_new``: whether an array with axes is known to have been made.
@@ -308,13 +313,13 @@ class StepWriter:
         fact = result_fact(self, self.bind)
         self.has_arrays |= fact not in NUMBERS and not compares_numbers(self, self.bind)
         shared = self.memory.record_use(self.bind, self.slots)
-        self.forget((k, *cleared))
+        self.forget((target, *cleared))
         if fact is not None:
-            self.facts[k] = fact
+            self.facts[target] = fact
         if is_new and self.result is not None and self.result.shape:
-            self.memory.add_new(k)
+            self.memory.add_new(target)
         elif shared is not None:  # empty if the view takes the slot of the array
-            self.memory.share(k, shared)
+            self.memory.share(target, shared)
 
     def forget(self, slots: Iterable[int]) -> None:
         """Drop the facts about slots."""
@@ -333,11 +338,11 @@ class StepWriter:
             self.is_loud = True
         return f"{self.constant(f)}({', '.join(map(self.slot, range(len(self.slots))))})"
 
-    def store(self, form: str, k: int, cleared: tuple, may_repeat: bool = True) -> None:
+    def store(self, form: str, target: int, cleared: tuple, may_repeat: bool = True) -> None:
         """Store a result, and clear the variables that are not used any more."""
-        if form == f"s{k}" and not cleared:
+        if form == f"s{target}" and not cleared:
             return
-        text = f" s{k} = {form}"
+        text = f" s{target} = {form}"
         if cleared:
             text += f"; {self.assign_none(cleared)}"
         self.line(text, may_repeat)
