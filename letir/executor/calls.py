@@ -62,34 +62,34 @@ def dynamic_leaves(leaves: Any, places: list[int] | None) -> list:
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
-def _attempt_plan(version: Any, leaves: list, log: EffectLog) -> tuple:
+def _attempt_plan(compiled: Any, leaves: list, log: EffectLog) -> tuple:
     """The results of a plan; raises GuardError if its guards fail."""
-    if type(version) is not Compiled:
-        return version.run(leaves)
-    return version.run(leaves, tries=True, log=log)
+    if type(compiled) is not Compiled:
+        return compiled.run(leaves)
+    return compiled.run(leaves, tries=True, log=log)
 
 
-def _failed_guard(error: GuardError, version: Any) -> str:
+def _failed_guard(error: GuardError, compiled: Any) -> str:
     """The reason for the next compile: a guard of this plan failed at these lines."""
     message = str(error).partition("\n")[0]
-    guards = [bind for bind in version.program.binds if is_guard(bind) and bind.source]
+    guards = [bind for bind in compiled.program.binds if is_guard(bind) and bind.source]
     lines = dict.fromkeys([bind.source.short for bind in guards])
     places = " or ".join(lines) if 0 < len(lines) <= _MAX_LINES else ""
     return f"a guard failed{' at ' + places if places else ''}: {message}"
 
 
-def needs_log(version: Any) -> bool:
+def needs_log(compiled: Any) -> bool:
     """Whether effects may precede a failing guard of this plan."""
-    return type(version) is Compiled and version.needs_log
+    return type(compiled) is Compiled and compiled.needs_log
 
 
-def fall_back(version: Any, request: PlanRequest) -> tuple | None:
+def fall_back(compiled: Any, request: PlanRequest) -> tuple | None:
     """The results of a plan's recorded program, without optimisation; None if a guard fails."""
     leaves = list(request.leaves)
     try:
-        if type(version) is not Compiled:
-            return version.run_fallback(leaves)
-        return version.run_fallback(leaves, request.log)
+        if type(compiled) is not Compiled:
+            return compiled.run_fallback(leaves)
+        return compiled.run_fallback(leaves, request.log)
     except GuardError:
         return None
 
@@ -103,18 +103,18 @@ def may_run_again(error: Exception, entry: Entry, executed: Any) -> bool:
         return True
     if isinstance(error, LetirError | MemoryError | RecursionError):
         return hasattr(error, "letir_runs_python")  # raised before the plan changed anything
-    versions = [version for version in entry.plans if version.executed is executed]
+    plans = [compiled for compiled in entry.plans if compiled.executed is executed]
     # donated arrays may have been overwritten
-    return not any(type(v) is Compiled and v.plan.donated for v in versions)
+    return not any(type(v) is Compiled and v.plan.donated for v in plans)
 
 
-def promote_plan(entry: Entry, version: Any) -> None:
+def promote_plan(entry: Entry, compiled: Any) -> None:
     """Move the plan that ran to the front of its entry: it is tried first next time."""
-    if entry.plans[0] is not version:
+    if entry.plans[0] is not compiled:
         with entry.lock:
-            others = [plan for plan in entry.plans if plan is not version]
+            others = [plan for plan in entry.plans if plan is not compiled]
             if len(others) < len(entry.plans):
-                entry.plans = (version, *others)
+                entry.plans = (compiled, *others)
 
 
 def add_quick_call(
@@ -146,23 +146,23 @@ def run_first_valid_plan(
     ``excluded``: plans to leave out, to which the plans whose guards fail are added. The plan is
     None if the Python function ``f`` has to be called, see ``Executor.executed``.
     """
-    for version in plans:
-        if version in excluded:
+    for compiled in plans:
+        if compiled in excluded:
             continue
         try:
-            results = _attempt_plan(version, list(request.leaves), request.log)
+            results = _attempt_plan(compiled, list(request.leaves), request.log)
         except GuardError as error:
-            excluded.append(version)
-            request.reason = _failed_guard(error, version)
+            excluded.append(compiled)
+            request.reason = _failed_guard(error, compiled)
             continue
         except Exception as error:
-            if not may_run_again(error, entry, version.executed):
+            if not may_run_again(error, entry, compiled.executed):
                 raise
             # the error as text: a stored log record would keep its frames alive
             _LOG.info("%s: called as Python, for %s", executor_name(f), repr(error))
             return None, None
-        promote_plan(entry, version)
-        return version, results
+        promote_plan(entry, compiled)
+        return compiled, results
     return None
 
 

@@ -197,22 +197,22 @@ class Executor(Generic[P, R]):
     ) -> Any:
         """Try the other plans for the same spec, after a guard of the last one failed."""
         entry, _, _, executed, places = record
-        for version in entry.plans:
-            if version.executed is executed:
+        for compiled in entry.plans:
+            if compiled.executed is executed:
                 continue
             try:
-                results = version.run(dynamic_leaves(leaves, places), tries=True)
+                results = compiled.run(dynamic_leaves(leaves, places), tries=True)
             except Exception as error:
-                if not may_run_again(error, entry, version.executed):
+                if not may_run_again(error, entry, compiled.executed):
                     raise
                 continue
-            promote_plan(entry, version)
-            self.remember_key(key, entry, version, leaves)
+            promote_plan(entry, compiled)
+            self.remember_key(key, entry, compiled, leaves)
             record = self.known_call(key)
             if record is not None:
                 add_quick_call(self, record, args, kwargs, leaves)
-            LATEST.graph = version.executed
-            return nested_results(version.program, results)
+            LATEST.graph = compiled.executed
+            return nested_results(compiled.program, results)
         if self.runs_python:  # there will be no other plan
             next(self.missed)
             return run_python_function(self, args, kwargs)
@@ -245,26 +245,26 @@ class Executor(Generic[P, R]):
             self.marker.check_count(args, kwargs)
         request = PlanRequest(n, spec, arrays, marked)
         try:
-            entry, version, results = self.run_first_fitting(request)
+            entry, compiled, results = self.run_first_fitting(request)
         except BaseException:
             request.forget()
             del args, kwargs, leaves, marked, arrays
             raise
-        if version is None:  # a recursive call while recording, or a plan that raised
+        if compiled is None:  # a recursive call while recording, or a plan that raised
             if entry.runs_python and key is not None and not entry.is_evicted:
                 self.keys[key] = entry, None, None, None, None
             return run_python_function(self, args, kwargs)
-        LATEST.graph = version.executed
-        entry.runs_python |= version.is_once
-        if version.is_first:
+        LATEST.graph = compiled.executed
+        entry.runs_python |= compiled.is_once
+        if compiled.is_first:
             self.cache.remove(entry)
         elif key is not None:
-            self.remember_key(key, entry, version, leaves)
+            self.remember_key(key, entry, compiled, leaves)
             record = self.known_call(key)
             # each new size comes here until the plan for all sizes has a quick call
             if entry.key.has_names and n % _CALLS_BY_KEY == 0 and record and record[1]:
                 add_quick_call(self, record, args, kwargs, leaves)
-        return nested_results(version.program, results)
+        return nested_results(compiled.program, results)
 
     def run_first_fitting(self, request: PlanRequest) -> tuple:
         """(entry, plan, results) of the first plan whose guards hold.
@@ -323,19 +323,19 @@ class Executor(Generic[P, R]):
         """The executor of the transformed function, the same one each time."""
         return LATE_BOUND["transformed_executor"](self, transform)
 
-    def remember_key(self, key: tuple, entry: Entry, version: Any, leaves: Sequence[Any]) -> None:
+    def remember_key(self, key: tuple, entry: Entry, compiled: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, by which the next call finds it."""
-        if entry.is_evicted or self.options.profile or needs_log(version):
+        if entry.is_evicted or self.options.profile or needs_log(compiled):
             return
         if entry.runs_python:
             self.keys[key] = entry, None, None, None, None
             return
         places = [i for i, leaf in enumerate(leaves) if not is_static(leaf)]
-        is_compiled = type(version) is Compiled
-        run = version.runner(leaves) if is_compiled else version.run
-        tree = version.program.out_tree
+        is_compiled = type(compiled) is Compiled
+        run = compiled.runner(leaves) if is_compiled else compiled.run
+        tree = compiled.program.out_tree
         self.keys[key] = (
-            *(entry, run, tree, version.executed),
+            *(entry, run, tree, compiled.executed),
             places if len(places) < len(leaves) else None,
         )
 

@@ -218,20 +218,20 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         call_refused(f, positional, kwargs, marked, refused)
         return _explain_python(f, "")
     before = f.cache.compiles
-    entry, version, _ = f.run_first_fitting(PlanRequest(next(f.calls), spec, leaves, marked))
-    if version is None and f.raised_recording:
+    entry, compiled, _ = f.run_first_fitting(PlanRequest(next(f.calls), spec, leaves, marked))
+    if compiled is None and f.raised_recording:
         run_python_function(f, positional, kwargs)
-    if version is None and f.why_python:
+    if compiled is None and f.why_python:
         return _explain_python(f, spec)
-    if entry.runs_python or (version is None and f.changed_state):
+    if entry.runs_python or (compiled is None and f.changed_state):
         plain = Executor(f.f, f.options)
         plain.watches_state = False
         return evolve(explain(plain, *positional, **kwargs), note=_AS_PYTHON)
     options: dict = {"optimize": f.options.optimize, "exact": f.options.exact}
-    if type(version) is Compiled:
+    if type(compiled) is Compiled:
         options["kernels"] = kernel_mode(f.options.kernels, **options)
     is_new = f.cache.compiles > before
-    result = _explain_plan(version, executor_name(f.f), entry.key, is_new, leaves, options)
+    result = _explain_plan(compiled, executor_name(f.f), entry.key, is_new, leaves, options)
     if entry.key.has_names:
         return result
     return evolve(result, why_not=f.families.why_not(spec, list(f.cache.entries)))
@@ -254,7 +254,7 @@ def _explain_python(f: Executor, arguments: Any) -> Explanation:
 
 
 def _explain_plan(
-    version, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
+    compiled, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
 ) -> Explanation:
     """The explanation of one plan for these arguments."""
     steps: list[PassReport] = []
@@ -262,27 +262,27 @@ def _explain_plan(
     def note(*step) -> None:
         steps.append(PassReport.from_programs(*step))
 
-    requires = getattr(version, "requires_grad", None)
-    optimized, source = version.optimized, version.program
-    if isinstance(version, Profiled):
-        source, leaves = version.profiled, version.remaining_arguments(leaves)
+    requires = getattr(compiled, "requires_grad", None)
+    optimized, source = compiled.optimized, compiled.program
+    if isinstance(compiled, Profiled):
+        source, leaves = compiled.profiled, compiled.remaining_arguments(leaves)
     optimize_program(source, requires_grad=requires, observe=note, **options)
-    silent = not version.changed and not any(map(has_effect, optimized.binds))
+    silent = not compiled.changed and not any(map(has_effect, optimized.binds))
     times = _timed_run(optimized, leaves) if silent else {}
-    kernels = version.kernels if isinstance(version, Compiled) else ()
+    kernels = compiled.kernels if isinstance(compiled, Compiled) else ()
     return Explanation(
         function=name,
         arguments=str(spec),
-        reason=version.reason,
+        reason=compiled.reason,
         is_new=is_new,
-        program=version.program,
+        program=compiled.program,
         optimized=optimized,
         passes=tuple(steps),
         binds=tuple(_bind_reports(optimized, times)),
-        graphs=tuple(map(str, getattr(version, "graphs", ()))),
+        graphs=tuple(map(str, getattr(compiled, "graphs", ()))),
         kernels=kernels,
-        profile=version.plan.profile(leaves) if kernels and silent else None,
-        gradients=gradient_states(version),
+        profile=compiled.plan.profile(leaves) if kernels and silent else None,
+        gradients=gradient_states(compiled),
         note="" if silent else "no times: a second run would have its effects again",
     )
 

@@ -27,12 +27,12 @@ def exceeds_plan_limit(executor: "Executor", entry: Entry, request: PlanRequest)
     # a guard failed, no plan serves all sizes, or an object changes: later calls may need new plans
     is_open = bool(entry.plans or executor.families.family_of(request.spec).refused)
     is_open = is_open or _changes_its_object(executor, request.number)
-    version = len(entry.plans) or (compiles if is_open else 0)
+    plan_number = len(entry.plans) or (compiles if is_open else 0)
     is_many = compiles >= _MAX_COMPILES and 2 * compiles >= request.number
     number, missed = executor.cache.last_compile
     calls = max(0, request.number - number)  # another thread may compile at a later call
     is_useless = 2 * (counter_value(executor.missed) - missed) > calls
-    waits = calls < _wait_before(version)
+    waits = calls < _wait_before(plan_number)
     is_full = len(entry.plans) >= PLANS_AT_ONCE and not waits
     if is_many or (is_full and is_useless):
         entry.runs_python = True
@@ -57,9 +57,9 @@ def _changes_its_object(executor: "Executor", number: int) -> bool:
     return is_same and state != other
 
 
-def _wait_before(version: int) -> int:
-    """The number of calls between the compiles of plan number ``version`` - 1 and this plan."""
-    further = version - PLANS_AT_ONCE
+def _wait_before(plan_number: int) -> int:
+    """The number of calls between the compiles of plan number ``plan_number`` - 1 and this plan."""
+    further = plan_number - PLANS_AT_ONCE
     return 0 if further < 0 else min(1 << (further + 2), _MAX_WAIT)
 
 

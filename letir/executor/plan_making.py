@@ -96,22 +96,22 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
     may_be_python = not (key.has_names or request.spec.is_on_device)
     is_python = may_be_python and is_faster_in_python(executor.f, fn)
-    version = _compile_plan(executor, fn, request, reason, simplify=not is_python)
+    compiled = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
-        version.generators = lifted
-    version.is_once, version.is_first = takes_next or is_python, is_first
+        compiled.generators = lifted
+    compiled.is_once, compiled.is_first = takes_next or is_python, is_first
     executor.latest = request.spec
     executor.cache.last_compile = request.number, counter_value(executor.missed)
     if key.has_names:
         executor.families.remember_plan(request.spec, key)
     else:
-        fresh.append(version)
+        fresh.append(compiled)
     _LOG.info(
         "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
         *(executor_name(executor.f), key, 1e3 * (time.perf_counter() - begun)),
-        *(len(version.optimized), len(fn), reason),
+        *(len(compiled.optimized), len(fn), reason),
     )
-    return version
+    return compiled
 
 
 def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
@@ -218,12 +218,12 @@ def _compile_plan(
     mode = kernel_mode(executor.options.kernels, **options)
     optimized = optimize_program(fn, **options, kernels=mode)
     later = are_in_background(executor.options.kernels)
-    version = Compiled(
+    compiled = Compiled(
         fn, optimized, reason, places, mode, later=later, on_device=request.spec.is_on_device
     )
     if later and mode != "off" and has_compiler():
-        LATE_BOUND["forget_keys_after_swap"](executor, version)
-    return version
+        LATE_BOUND["forget_keys_after_swap"](executor, compiled)
+    return compiled
 
 
 def compile_reason(executor: "Executor", request: PlanRequest, key: ArgumentSpec) -> str:

@@ -233,11 +233,11 @@ class GradientState:
         )
 
 
-def gradient_states(version: Any) -> tuple[GradientState, ...]:
+def gradient_states(compiled: Any) -> tuple[GradientState, ...]:
     """The gradient executors of a plan for Variables that have run; () for other plans."""
     return tuple(
         GradientState(graph.f, backward.program, mask, requires, tuple(backward.plans.values()))
-        for graph in getattr(version, "graphs", ())
+        for graph in getattr(compiled, "graphs", ())
         for (mask, requires), backward in list(graph.backwards.items())
     )
 
@@ -314,12 +314,12 @@ def executor_state(executor: Any, name: str) -> ExecutorState:
     entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
     plans = [
         PlanState(
-            *(entry.key, getattr(version, "reason", ""), entry.used),
-            *(version.program, version.optimized, getattr(version, "plan", version)),
-            gradient_states(version),
+            *(entry.key, getattr(compiled, "reason", ""), entry.used),
+            *(compiled.program, compiled.optimized, getattr(compiled, "plan", compiled)),
+            gradient_states(compiled),
         )
         for entry in entries
-        for version in entry.plans
+        for compiled in entry.plans
     ]
     return ExecutorState(name, executor.counters, tuple(plans))
 

@@ -19,40 +19,40 @@ from letir.plan.plan import plan_of
 
 
 def run_with_generators(
-    version: Any, leaves: list, tries: bool, log: EffectLog | None = None
+    compiled: Any, leaves: list, tries: bool, log: EffectLog | None = None
 ) -> tuple:
     """The results of a plan whose arguments are generators.
 
     If an argument is a state, an array of words without a generator, the recorded program runs.
     """
-    for n, generator in enumerate(version.generators, len(leaves)):
-        leaves.append(generator if n in version.drawing else state_array(generator))
-    states = [leaves[n] for n in version.drawing]
-    for n, state in zip(version.drawing, states, strict=True):
+    for n, generator in enumerate(compiled.generators, len(leaves)):
+        leaves.append(generator if n in compiled.drawing else state_array(generator))
+    states = [leaves[n] for n in compiled.drawing]
+    for n, state in zip(compiled.drawing, states, strict=True):
         leaves[n] = getattr(state, "generator", None) if isinstance(state, np.ndarray) else state
-    is_known = all(leaves[n] is not None for n in version.drawing)
+    is_known = all(leaves[n] is not None for n in compiled.drawing)
     if not is_known:
-        for n, state in zip(version.drawing, states, strict=True):
+        for n, state in zip(compiled.drawing, states, strict=True):
             leaves[n] = state
-    check_writable(version.program, leaves, version.changed if not is_known else version.arrays)
+    check_writable(compiled.program, leaves, compiled.changed if not is_known else compiled.arrays)
     if not is_known:
-        return plan_of(version.optimized).run(leaves, array_module(leaves), tries, log)
+        return plan_of(compiled.optimized).run(leaves, array_module(leaves), tries, log)
     xp = np if cupy_module() is None else array_module(leaves)
     if xp is not np:
-        run = version.plan_on(xp).run
-        return _run_restoring_states(version.drawing, run, leaves, xp, tries, log)
-    plan = version.plan
+        run = compiled.plan_on(xp).run
+        return _run_restoring_states(compiled.drawing, run, leaves, xp, tries, log)
+    plan = compiled.plan
     is_plain = plan.straight is not None and log is None
     if is_plain and ARRAY_CLASSES.issuperset(
-        [type(leaf) for n, leaf in enumerate(leaves) if n not in version.drawing]
+        [type(leaf) for n, leaf in enumerate(leaves) if n not in compiled.drawing]
     ):
-        return _run_restoring_states(version.drawing, plan.run_straight_line, leaves, tries)
-    return _run_restoring_states(version.drawing, plan.run, leaves, np, tries, log)
+        return _run_restoring_states(compiled.drawing, plan.run_straight_line, leaves, tries)
+    return _run_restoring_states(compiled.drawing, plan.run, leaves, np, tries, log)
 
 
-def unchecked_runner(version: Any) -> Callable[[list], tuple]:
+def unchecked_runner(compiled: Any) -> Callable[[list], tuple]:
     """A function that runs a plan without checks, for arguments that are known to fit."""
-    places, run, generators = version.drawing, version.plan.run_straight_line, version.generators
+    places, run, generators = compiled.drawing, compiled.plan.run_straight_line, compiled.generators
     if len(places) > 1 or generators:
         return lambda leaves: _run_restoring_states(places, run, leaves + list(generators))
     (place,) = places

@@ -130,8 +130,8 @@ def object_call(
     takes ``args``, (state, arrays, *arguments); ``quick``: its call that runs the plan; ``method``:
     the Python function and the object.
     """
-    version = next((v for v in quick.entry.plans if v.executed is quick.executed), None)
-    if type(version) is not Compiled or version.is_waiting:
+    compiled = next((v for v in quick.entry.plans if v.executed is quick.executed), None)
+    if type(compiled) is not Compiled or compiled.is_waiting:
         return False
     if ArgumentSpec.from_arguments(*executor.marker.mark(args, kwargs))[0] != quick.entry.key:
         return False
@@ -140,13 +140,13 @@ def object_call(
     f, instance = method
     call = (instance, *args[2:]), kwargs, static
     others = [other for other in executor.quick if other.of_object]
-    whole = None if quick.is_python else _call_of_plan_on_object(version, *call)
+    whole = None if quick.is_python else _call_of_plan_on_object(compiled, *call)
     if whole is not None:
         for other in others:  # calls of Python test only the class of the object
             other.of_object = other.of_object if not other.object_is_python else False
         noted = {"ENTRY": quick.entry, "PROGRAM": quick.executed, "LATEST": LATEST}
         return whole.function(EXECUTOR=None, CALLS=executor.calls, **noted)
-    whole = None if others else _call_of_python(version, f, *call)
+    whole = None if others else _call_of_python(compiled, f, *call)
     if whole is None:
         return False
     quick.object_is_python = True
@@ -154,28 +154,28 @@ def object_call(
 
 
 def _call_of_plan_on_object(
-    version: Compiled, args: tuple, kwargs: dict, static: Set[int | str]
+    compiled: Compiled, args: tuple, kwargs: dict, static: Set[int | str]
 ) -> GeneratedCall | None:
     """The call of a plan on an object, ``args[0]``; None if it cannot be made."""
-    if not version.plan.may_be_straight or version.drawing:
+    if not compiled.plan.may_be_straight or compiled.drawing:
         return None
-    example = version.program.out_tree.unflatten(range(len(version.program.ret.args)))
+    example = compiled.program.out_tree.unflatten(range(len(compiled.program.ret.args)))
     tests = _ObjectTests(args[0], static, example)
     try:
         tests.add_call(args, kwargs)
     except NotPlain:
         return None
-    return call_of_plan(version, tests, tests.lines_of_results)
+    return call_of_plan(compiled, tests, tests.lines_of_results)
 
 
 def _call_of_python(
-    version: Compiled, f: Callable, args: tuple, kwargs: dict, static: Set[int | str]
+    compiled: Compiled, f: Callable, args: tuple, kwargs: dict, static: Set[int | str]
 ) -> GeneratedCall | None:
     """The call of the Python function; None if its plan may save more than the search takes.
 
     The decision depends on the recorded program and its sizes alone.
     """
-    binds = version.program.binds
+    binds = compiled.program.binds
     is_long = any(bind.op.holds_lambdas and bind.op.role != "fused" for bind in binds)
     if is_long or LATE_BOUND["cost_of_units"](binds) > _TIME_OF_SEARCH:
         return None

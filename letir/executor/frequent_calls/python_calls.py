@@ -31,7 +31,7 @@ _MAX_WORK = 1 << 22  # elements of results: timing runs the function several tim
 
 def call_of_python(
     executor: Any,
-    version: Compiled,
+    compiled: Compiled,
     of_plan: GeneratedCall | Callable,
     call: tuple[tuple, dict],
     branches: bool,
@@ -49,9 +49,9 @@ def call_of_python(
     fail at their guards first.
     """
     args, kwargs = call
-    raises = any(bind.op.role == "guard_raised" for bind in version.plan.binds)
-    numbers = isinstance(of_plan, GeneratedCall) and of_plan.gives_numbers and not version.changed
-    if not raises and not numbers and not _may_be_timed(version):
+    raises = any(bind.op.role == "guard_raised" for bind in compiled.plan.binds)
+    numbers = isinstance(of_plan, GeneratedCall) and of_plan.gives_numbers and not compiled.changed
+    if not raises and not numbers and not _may_be_timed(compiled):
         return None
     outside = LATE_BOUND["values_read"](executor.f)
     if outside is None:
@@ -69,16 +69,16 @@ def call_of_python(
     result = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
     if raises or (numbers and branches):
         return result
-    if version.generators:  # captured: timing would advance them
-        is_wanted = len(version.program) <= _MAX_BESIDE_DRAWS
+    if compiled.generators:  # captured: timing would advance them
+        is_wanted = len(compiled.program) <= _MAX_BESIDE_DRAWS
     else:
         try:
-            call = deepcopy(call) if version.changed else call  # timing writes into the arguments
+            call = deepcopy(call) if compiled.changed else call  # timing writes into the arguments
         except Exception:  # an argument cannot be copied
             return None
         is_wanted = _is_faster(result, of_plan, call)
     # the answer takes more time than the test before it
-    return result if is_wanted and (numbers or _has_same_bits(version)) else None
+    return result if is_wanted and (numbers or _has_same_bits(compiled)) else None
 
 
 def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:
@@ -97,15 +97,15 @@ def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict])
         return True
 
 
-def _may_be_timed(version: Compiled) -> bool:
+def _may_be_timed(compiled: Compiled) -> bool:
     """Whether a plan may run several times with NumPy's bits: it is short, and changes only its
     arguments.
     """
     is_changed = any(map(registered_passes, ("before", "after", "gradient")))
-    if is_changed or version.plan.has_kernels:
+    if is_changed or compiled.plan.has_kernels:
         return False
-    is_repeatable = all(map(_is_repeatable, version.plan.binds))
-    return is_repeatable and _work_of(version.optimized) <= _MAX_WORK
+    is_repeatable = all(map(_is_repeatable, compiled.plan.binds))
+    return is_repeatable and _work_of(compiled.optimized) <= _MAX_WORK
 
 
 def _is_repeatable(bind: Bind) -> bool:
@@ -132,10 +132,10 @@ def _work_of(fn: Lambda) -> int:
     return work
 
 
-def _has_same_bits(version: Compiled) -> bool:
+def _has_same_bits(compiled: Compiled) -> bool:
     """Whether the results are NumPy's to the bit: ``exact=True`` would give the same program."""
-    exact = optimize_program(version.program, exact=True, kernels=version.options[-1])
-    return exact == version.optimized
+    exact = optimize_program(compiled.program, exact=True, kernels=compiled.options[-1])
+    return exact == compiled.optimized
 
 
 def _is_decomposed(outside: ExternalValues) -> bool:

@@ -144,13 +144,13 @@ def quick_call(
     None if the plan has run too rarely, has no quick call, or the executor has it.
     """
     entry, run, tree, executed, _ = record
-    version = next((v for v in entry.plans if v.executed is executed), None)
-    if type(version) is not Compiled or version.is_waiting:
+    compiled = next((v for v in entry.plans if v.executed is executed), None)
+    if type(compiled) is not Compiled or compiled.is_waiting:
         return None
-    if version.plan.straight is None and version.plan.runs < _RUNS_BEFORE:
+    if compiled.plan.straight is None and compiled.plan.runs < _RUNS_BEFORE:
         return None
     arrays: list[Any] = [leaf for leaf in leaves if not is_static(leaf)]
-    drawing = [n for n in version.drawing if n < len(arrays)]
+    drawing = [n for n in compiled.drawing if n < len(arrays)]
     for n in drawing:
         arrays[n] = getattr(arrays[n], "generator", None)
     shapes = [spec.kind.shape for spec in entry.key.arrays] if entry.key.has_names else []
@@ -164,11 +164,11 @@ def quick_call(
         if other.executed is executed and (other.tests == texts or entry.key.has_names):
             return None
         branches |= other.executed is not executed and other.tests == texts
-    run = _runner_in_parts(version, run)
-    in_parts = _run_step_by_step(tests, run, tree, len(version.plan.ret.args))
+    run = _runner_in_parts(compiled, run)
+    in_parts = _run_step_by_step(tests, run, tree, len(compiled.plan.ret.args))
     of_results = functools.partial(_line_of_results, tree)
-    whole = call_of_plan(version, tests, of_results) if version.plan.may_be_straight else None
-    by_python = call_of_python(executor, version, whole or in_parts, (args, kwargs), branches)
+    whole = call_of_plan(compiled, tests, of_results) if compiled.plan.may_be_straight else None
+    by_python = call_of_python(executor, compiled, whole or in_parts, (args, kwargs), branches)
     if by_python is not None:
         whole, in_parts = by_python, None
     if whole is None:
@@ -189,13 +189,13 @@ def _call_with_counts(whole: GeneratedCall, executor: Any, entry: Any, executed:
     )
 
 
-def _runner_in_parts(version: Compiled, run: Callable) -> Callable[[list], tuple]:
+def _runner_in_parts(compiled: Compiled, run: Callable) -> Callable[[list], tuple]:
     """The function that runs a plan on its leaves, step by step; ``run`` also tests these."""
-    if not version.plan.may_be_straight or version.arrays:
+    if not compiled.plan.may_be_straight or compiled.arrays:
         return functools.partial(run, tries=True)
-    if version.drawing:
-        return LATE_BOUND["unchecked_runner"](version)
-    return version.plan.run_straight_line
+    if compiled.drawing:
+        return LATE_BOUND["unchecked_runner"](compiled)
+    return compiled.plan.run_straight_line
 
 
 def _run_step_by_step(tests: TestWriter, run: Callable, tree: Tree | None, count: int) -> Callable:
@@ -222,7 +222,7 @@ def _line_of_results(tree: Tree | None, texts: list[str], names: dict[str, Any])
 
 
 def call_of_plan(
-    version: Compiled, tests: TestWriter, results: Callable[..., list[str]]
+    compiled: Compiled, tests: TestWriter, results: Callable[..., list[str]]
 ) -> GeneratedCall | None:
     """The function of arguments that tests, runs and nests at once; None if it cannot be made.
 
@@ -235,20 +235,20 @@ def call_of_plan(
         (text, type(x) is np.ndarray)
         for text, x in zip(tests.leaf_texts, tests.leaves, strict=True)
     ]
-    conditions = [*tests.tests, *tests_of_writes(version.arrays, leaves)]
+    conditions = [*tests.tests, *tests_of_writes(compiled.arrays, leaves)]
     expressions, values = list(tests.leaf_texts), list(tests.leaves)
-    for generator in version.generators:  # which the function captures
-        if len(expressions) not in version.drawing:
+    for generator in compiled.generators:  # which the function captures
+        if len(expressions) not in compiled.drawing:
             return None
         expressions.append(f"k{len(names)}")
         bits = f"b{len(names)}"
         names[expressions[-1]], names[bits] = generator, type(generator._bit_generator)
         values.append(generator)
         conditions.append(f"type({expressions[-1]}._bit_generator) is {bits}")
-    drawing = [(n, expressions[n], values[n]) for n in version.drawing]
+    drawing = [(n, expressions[n], values[n]) for n in compiled.drawing]
     try:
         return generated_call(
-            version.plan, conditions, expressions, names, nest, drawing, tests.count
+            compiled.plan, conditions, expressions, names, nest, drawing, tests.count
         )
     except NotPlain:
         return None

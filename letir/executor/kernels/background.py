@@ -102,8 +102,8 @@ def compile_later(compiled: Any, make: Callable[[], Any]) -> None:
     _worker.add(task)
 
 
-def forget_keys_after_swap(executor: Any, version: Any) -> None:
-    """Let an executor look for its plan ``version`` again once that has kernels."""
+def forget_keys_after_swap(executor: Any, compiled: Any) -> None:
+    """Let an executor look for its plan ``compiled`` again once that has kernels."""
     reference = weakref.ref(executor)
 
     def forget() -> None:
@@ -112,8 +112,8 @@ def forget_keys_after_swap(executor: Any, version: Any) -> None:
             owner.quick_made = 0
             owner.forget_keys()
 
-    version.on_swap = forget
-    if not version.is_waiting:  # the thread has finished already
+    compiled.on_swap = forget
+    if not compiled.is_waiting:  # the thread has finished already
         forget()
 
 
