@@ -220,7 +220,7 @@ _LATE_BOUND = {
     "tracing.mutation.buffers": ("as_buffer",),
     "tracing.mutation.buffer_calls": ("call_with_buffers", "compute_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
-    "tracing.checks.lent_arrays": ("lend_integers",),
+    "tracing.checks.guarded_copies": ("guarded_integer_copy",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
     "tracing.checks.container_arguments": ("refuse_stored_values",),
     "tracing.checks.decision_limit": ("note_guard", "record_limited"),

@@ -16,7 +16,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind
 from letir.ast.types import ArrayType
 from letir.dask.row_indexing import assemble_rule, index_rule, index_write_rule
-from letir.dask.row_letters import letters_of_dot, letters_of_einsum, letters_of_matmul
+from letir.dask.einsum_labels import labels_of_dot, labels_of_einsum, labels_of_matmul
 from letir.dask.row_rule import (
     SUM,
     Partial,
@@ -215,12 +215,12 @@ def _sum_to_size_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
 # ---- products ----
 
 
-def _product_rule(bind: Bind, split: SplitOperands, letters_of: Callable) -> RowRule | None:
-    """A product of arrays, a partial result if rows are summed. ``letters_of``: ``row_letters``."""
-    letters = letters_of(bind)
-    if letters is None:
+def _product_rule(bind: Bind, split: SplitOperands, labels_of: Callable) -> RowRule | None:
+    """A product of arrays, a partial result if rows are summed. ``labels_of(bind)``: its labels."""
+    labels = labels_of(bind)
+    if labels is None:
         return None
-    operands, result = letters
+    operands, result = labels
     rows = {
         names[axis] for names, axis in zip(operands, split.axes, strict=True) if axis is not None
     }
@@ -294,9 +294,9 @@ _RULES: dict[str, Callable] = {
     **_rules_for_names("reshape", _reshape_rule),
     **_rules_for_names("broadcast_to", _broadcast_to_rule),
     **_rules_for_names("sum_to_size", _sum_to_size_rule),
-    **_rules_for_names("matmul", _product_rule, letters_of=letters_of_matmul),
-    **_rules_for_names("dot", _product_rule, letters_of=letters_of_dot),
-    **_rules_for_names("einsum", _product_rule, letters_of=letters_of_einsum),
+    **_rules_for_names("matmul", _product_rule, labels_of=labels_of_matmul),
+    **_rules_for_names("dot", _product_rule, labels_of=labels_of_dot),
+    **_rules_for_names("einsum", _product_rule, labels_of=labels_of_einsum),
     **_rules_for_names("conv conv_transpose", _convolution_rule),
     **_rules_for_names("conv_weight", _convolution_weight_rule),
     **_rules_for_names("index", index_rule),

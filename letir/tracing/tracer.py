@@ -241,7 +241,7 @@ class Tracer(PythonProtocols):
             return written
         if self.dtype.kind in "iub" and self.concrete_value() is not ABSENT:
             # TABLE[i]: results computed from integers have no derivative to lose
-            return LATE_BOUND["lend_integers"](self, dtype, copy)
+            return LATE_BOUND["guarded_integer_copy"](self, dtype, copy)
         raise write_into_ordinary_array_error() if is_write else conversion_error(self)
 
     def __reduce_ex__(self, protocol):

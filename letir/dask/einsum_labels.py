@@ -1,17 +1,17 @@
-"""Products of arrays as letters for the axes of their operands and results, as in einsum.
+"""The einsum labels of products of arrays: a letter for each axis of the operands and the result.
 
-Axes with one letter are multiplied element by element, and summed if the result lacks the letter.
+Axes with equal labels are multiplied element by element, and summed if the result lacks the label.
 """
 
 from string import ascii_letters
 
 from letir.ast.terms import Bind
 
-Letters = tuple[list[str], str]
+Labels = tuple[list[str], str]  # of each operand, and of the result
 
 
-def letters_of_matmul(bind: Bind) -> Letters | None:
-    """The letters of ``x @ y``, also for vectors and stacks of matrices."""
+def labels_of_matmul(bind: Bind) -> Labels | None:
+    """The labels of ``x @ y``, also for vectors and stacks of matrices."""
     n, m = [arg.type.ndim for arg in bind.args]
     stack = ascii_letters[: max(n, m, 2) - 2]
     first = "I" if n == 1 else stack[len(stack) - (n - 2) :] + "YI"
@@ -21,8 +21,8 @@ def letters_of_matmul(bind: Bind) -> Letters | None:
     return [first, second], result
 
 
-def letters_of_dot(bind: Bind) -> Letters:
-    """The letters of ``np.dot``: over the last axis and the last but one, or with a number."""
+def labels_of_dot(bind: Bind) -> Labels:
+    """The labels of ``np.dot``: over the last axis and the last but one, or with a number."""
     n, m = [arg.type.ndim for arg in bind.args]
     if not n or not m:
         return [ascii_letters[:n], ascii_letters[:m]], ascii_letters[: n + m]
@@ -33,8 +33,8 @@ def letters_of_dot(bind: Bind) -> Letters:
     return [left + "Z", second], left + right
 
 
-def letters_of_einsum(bind: Bind) -> Letters | None:
-    """The letters of explicit subscripts without an ellipsis."""
+def labels_of_einsum(bind: Bind) -> Labels | None:
+    """The labels of explicit subscripts without an ellipsis."""
     text = bind.attrs["subscripts"]
     if type(text) is not str or "." in text or "->" not in text:
         return None

@@ -15,10 +15,11 @@ from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import Trace
 
 
-def lend_integers(x: Any, dtype: Any, copy: bool | None) -> np.ndarray:
-    """The elements of a traced array of integers as an ordinary array, with a guard.
+def guarded_integer_copy(x: Any, dtype: Any, copy: bool | None) -> np.ndarray:
+    """A traced array of integers as an ordinary array of this dtype; a guard fixes the elements.
 
-    A copy that NumPy would share with ``x`` is compared with its elements when the trace ends.
+    If NumPy's conversion would return ``x`` itself, not a copy, the end of the trace tests that the
+    array still has these elements.
     """
     if not x.shape:
         return np.array(x.item(), dtype)
@@ -26,17 +27,17 @@ def lend_integers(x: Any, dtype: Any, copy: bool | None) -> np.ndarray:
     result = np.array(elements, dtype)
     if result.dtype == x.dtype and not copy:
         notes = vars(x.emitter)
-        if "lent" not in notes:
-            notes["lent"] = []
+        if "guarded_copies" not in notes:
+            notes["guarded_copies"] = []
             notes.setdefault("at_end", []).append(_refuse_writes)
-        notes["lent"].append((result, elements, at_user()))
+        notes["guarded_copies"].append((result, elements, at_user()))
     return result
 
 
 def _refuse_writes(trace: Trace, results: Sequence) -> None:
-    """Raise TraceError if an array that was lent has been changed."""
-    for lent, elements, place in vars(trace)["lent"]:
-        if not np.array_equal(lent, elements):
+    """Raise TraceError if code has written into one of the copies."""
+    for copy, elements, place in vars(trace)["guarded_copies"]:
+        if not np.array_equal(copy, elements):
             raise mark_unrecorded_code(
                 TraceError(
                     "a function that is not recorded wrote into a copy of a traced array of type "
@@ -46,4 +47,4 @@ def _refuse_writes(trace: Trace, results: Sequence) -> None:
             )
 
 
-LATE_BOUND["lend_integers"] = lend_integers
+LATE_BOUND["guarded_integer_copy"] = guarded_integer_copy
