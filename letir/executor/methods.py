@@ -26,7 +26,7 @@ from letir.eager.models.recorded_model import changed_places, distinct_arrays, v
 from letir.errors import DTypeError, TraceError
 from letir.executor.argument_spec import token_of_static
 from letir.executor.calls import general_call, run_python_function
-from letir.executor.object_series import count_in_series, is_in_series
+from letir.executor.calls_without_plan import count_call_without_plan, skips_plan_search
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
 from letir.tracing.refusals import mark_outside_state
@@ -196,8 +196,8 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
                 quick.note_failure_on_object()
             else:
                 if out is not Miss:
-                    if on_arrays.series:
-                        on_arrays.series.pop(type(args[0]), None)
+                    if on_arrays.calls_without_plan:
+                        on_arrays.calls_without_plan.pop(type(args[0]), None)
                     return out
     return Miss
 
@@ -205,11 +205,11 @@ def _quick_call_on_object(on_arrays: Any, args: tuple, kwargs: dict) -> Any:
 def call_of_objects(executor: Any) -> Callable:
     """The function of an executor that has been called with an object as the first argument."""
     method, general, f = executor.method, general_call(executor), executor.f
-    calls, series = executor.calls, method.series
+    calls, unplanned = executor.calls, method.calls_without_plan
 
     def call(*args: Any, **kwargs: Any) -> Any:
         out = _quick_call_on_object(method, args, kwargs) if method.quick else Miss
-        if out is Miss and not (series and args and is_in_series(method, type(args[0]))):
+        if out is Miss and not (unplanned and args and skips_plan_search(method, type(args[0]))):
             return general(*args, **kwargs)
         next(calls)
         return f(*args, **kwargs) if out is Miss else out
@@ -233,7 +233,7 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
             state = _ObjectState.from_object(instance, places, arrays)
         except DTypeError as error:
             executor.why_python = str(error)
-            count_in_series(on_arrays, type(instance), len(places))
+            count_call_without_plan(on_arrays, type(instance), len(places))
             return run_python_function(executor, (instance, *args), kwargs)
         if plain is not None:
             on_arrays.states[key] = state
@@ -250,8 +250,10 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     finally:
         _INSTANCE.reset(before)
     out, changed = results
-    has_plan = changed is not _AS_PYTHON and compiles == on_arrays.cache.compiles
-    count_in_series(on_arrays, type(instance), None if has_plan else len(places))
+    if changed is _AS_PYTHON or compiles != on_arrays.cache.compiles:
+        count_call_without_plan(on_arrays, type(instance), len(places))
+    elif on_arrays.calls_without_plan:
+        on_arrays.calls_without_plan.pop(type(instance), None)
     for (owner, key), value in zip(changed.places, changed.values, strict=True):
         put_part(places[owner].value if owner in places else instance, key, value)
     return out
@@ -271,7 +273,7 @@ def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
             out = _quick_call_on_object(on_arrays, (instance, *args), kwargs)
             if out is not Miss:
                 return out
-        if on_arrays.series and is_in_series(on_arrays, kind):
+        if on_arrays.calls_without_plan and skips_plan_search(on_arrays, kind):
             return f(instance, *args, **kwargs)
         return _call_on_object(executor, on_arrays, instance, args, kwargs)
 
@@ -354,7 +356,7 @@ def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExec
             if executor.method is None:
                 method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
                 method.states = BoundedCache(_MAX_STATES)  # of plain objects, by key
-                method.series = {}  # numbers of calls of the Python function, by class of object
+                method.calls_without_plan = {}  # their number in a row, by class of the object
                 method.missed_calls = zip(method.calls, method.missed, strict=True)
                 holder: Any = SimpleNamespace()
                 functools.update_wrapper(holder, executor, updated=())
