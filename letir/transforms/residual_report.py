@@ -12,7 +12,7 @@ from letir.ad.differentiation import differentiate
 from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view_or_identity, nbytes, nominal_bytes
 from letir.ad.remat.policies import ResidualChoice, check_policy, with_policy
-from letir.ad.remat.recomputation import Halves, split_gradient
+from letir.ad.remat.recomputation import SplitGradient, split_gradient
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
@@ -183,7 +183,7 @@ def _gradient_at(g: Gradient | Callable, args: tuple) -> Gradient:
     return differentiate(fn, defined=[True] * len(fn.ret.args))  # like grad and vjp
 
 
-def _alternative_report(parts: Halves, policy: Policy) -> set[Local]:
+def _alternative_report(parts: SplitGradient, policy: Policy) -> set[Local]:
     """The residuals that another policy would keep for the same gradient."""
     check_policy(policy)
     if policy == "keep_all":
@@ -224,7 +224,7 @@ def shared_bytes(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
 # ---- readers of residuals ----
 
 
-def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
+def _rules_reading(parts: SplitGradient) -> dict[Local, dict[str, None]]:
     """For each residual, the operations whose rules read it, directly or through recomputed values.
 
     They are found in the "keep_all" gradient. A residual that does not exist there, because a
@@ -266,7 +266,7 @@ def _keeping_all(gradient: Gradient) -> Gradient:
     )
 
 
-def _steps_reading(plain: Halves) -> tuple[dict, dict]:
+def _steps_reading(plain: SplitGradient) -> tuple[dict, dict]:
     """({local: {source line: rules that read the local}}, {source line: rules of that line})."""
     readers: dict[Local, dict] = {}
     at_line: dict = {}
@@ -288,7 +288,7 @@ def _first_names(names: Iterable[str]) -> str:
 # ---- the table ----
 
 
-def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
+def _residual_rows(parts: SplitGradient, others: set[Local]) -> Iterator[Residual]:
     """One ``Residual`` for each captured value; ``others``: the values the other policy keeps."""
     f, captured = parts.gradient.f, set(parts.captured)
     readers, base_of = _rules_reading(parts), f.memo(_view_bases)
@@ -319,7 +319,7 @@ def _residual_rows(parts: Halves, others: set[Local]) -> Iterator[Residual]:
 
 
 def _instead_text(
-    parts: Halves, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
+    parts: SplitGradient, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
 ) -> str:
     """The treatment of ``local`` by another policy: "kept", or the operations that recompute it.
 

@@ -26,7 +26,12 @@ from letir.ad.remat.cost_model import (
     recomputation_cost,
 )
 from letir.ad.remat.min_cut import minimum_cut
-from letir.ad.remat.recomputation import Halves, captured_locals, rebuild_gradient, split_gradient
+from letir.ad.remat.recomputation import (
+    SplitGradient,
+    captured_locals,
+    rebuild_gradient,
+    split_gradient,
+)
 from letir.ast import LATE_BOUND
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.process_state import paused_gc
@@ -117,7 +122,7 @@ class ResidualChoice:
     may be undefined.
     """
 
-    def __init__(self, parts: Halves, policy: Policy, *, anything: bool = False):
+    def __init__(self, parts: SplitGradient, policy: Policy, *, anything: bool = False):
         self.parts, self.policy = parts, policy
         grade = "min_bytes" if policy == "keep_all" else policy
         self.max_grade = GRADES.get(grade, EXPENSIVE) if isinstance(grade, str) else EXPENSIVE
@@ -297,7 +302,7 @@ def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tupl
     return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 
-def _translate_kept(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
+def _translate_kept(kept: set[Local], before: SplitGradient, after: SplitGradient) -> set[Local]:
     """``kept`` with the corresponding sizes and masks of another recording of the gradient."""
     binders_by_call: dict = {}
     for bind in before.primal_binds[before.lifted :]:

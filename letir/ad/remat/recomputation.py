@@ -18,8 +18,8 @@ from letir.visitors.substitution import free_locals
 
 
 @frozen(eq=False)
-class Halves:
-    """The two halves of a Gradient: binds that do not depend on cotangents, and binds that do.
+class SplitGradient:
+    """The binds of a Gradient in two groups: those that read no cotangent, and those that do.
 
     ``primal_binds``: the binds of ``f``, then, from position ``lifted`` on, the binds of ``df``
     that read no cotangent. ``linear``: the other binds of ``df``. ``captured``: the residuals,
@@ -64,8 +64,8 @@ def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
     return (*inputs, *[arg for arg in outputs if type(arg) is Local])
 
 
-def split_gradient(gradient: Gradient) -> Halves:
-    """The two halves of a Gradient. Linear in the number of binds."""
+def split_gradient(gradient: Gradient) -> SplitGradient:
+    """The binds of a Gradient, split into primal and linear ones. Takes linear time."""
     f, df = gradient.f, dead_code(gradient.df)
     count = len(gradient.df_input_vjps)
     captured = captured_locals(gradient)
@@ -92,7 +92,7 @@ def split_gradient(gradient: Gradient) -> Halves:
     reads += [arg for arg in results if type(arg) is Local]
     read = dict.fromkeys(local for local in reads if local not in cotangents)
     producers = {binder: bind for bind in primal for binder in bind.binders}
-    return Halves(
+    return SplitGradient(
         gradient, tuple(primal), len(f.binds), tuple(linear), results, captured, read, producers
     )
 
@@ -137,7 +137,7 @@ def _is_discrete(bind: Bind) -> bool:
     return not bind.op.random and all(aval is not None and not aval.inexact for aval in avals)
 
 
-def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
+def rebuild_gradient(parts: SplitGradient, kept: set[Local]) -> Gradient:
     """The Gradient with the residuals ``kept``; other values are recomputed in the backward pass.
 
     All values that the linear half reads must be computable from ``kept`` and the parameters.
@@ -150,7 +150,7 @@ def rebuild_gradient(parts: Halves, kept: set[Local]) -> Gradient:
     return recomputing.gradient()
 
 
-def _primal_with_residuals(parts: Halves, kept: set[Local]) -> Lambda:
+def _primal_with_residuals(parts: SplitGradient, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with the lifted binds of ``df`` whose results are residuals."""
     gradient, primal, count = parts.gradient, parts.primal_binds, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
@@ -165,7 +165,7 @@ def _primal_with_residuals(parts: Halves, kept: set[Local]) -> Lambda:
 class _Recomputing:
     """Emits the linear binds of a Gradient, and before each the values to recompute for it."""
 
-    def __init__(self, parts: Halves, primal: Lambda, kept: set[Local]):
+    def __init__(self, parts: SplitGradient, primal: Lambda, kept: set[Local]):
         self.parts, self.kept = parts, kept
         self.captures, self.builder = Captures(primal), LetBuilder()
         self.recomputed: dict[Local, Local] = {}  # value -> recomputed value
