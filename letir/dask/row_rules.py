@@ -15,8 +15,8 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind
 from letir.ast.types import ArrayType
-from letir.dask.row_indexing import assemble_rule, index_rule, index_write_rule
 from letir.dask.einsum_labels import labels_of_dot, labels_of_einsum, labels_of_matmul
+from letir.dask.row_indexing import assemble_rule, index_rule, index_write_rule
 from letir.dask.row_rule import (
     SUM,
     Partial,
