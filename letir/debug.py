@@ -59,8 +59,11 @@ def print(text: str, *values: Any, **named: Any) -> None:
     try:
         text.format(*[_Anything() for _ in values], **{name: _Anything() for name in named})
     except (IndexError, KeyError, ValueError) as error:
+        reason = f"no value is called {error}" if isinstance(error, KeyError) else error
+        count = "1 value" if len(values) == 1 else f"{len(values)} values"
+        given = f"{count} and {', '.join(f'{name}=' for name in named)}" if named else count
         raise TraceError(
-            f"debug.print({text!r}) of {len(values)} values and {sorted(named)}: {error!r}"
+            f"debug.print: the text {text!r} does not fit {given}: {reason}"
             f"{at_user()}\n  write a pair of braces for each value, and double ones for a brace"
         ) from None
     values, names = (*values, *named.values()), tuple(named)

@@ -124,6 +124,8 @@ class LetBuilder:
                 # no binders yet
                 line = LATE_BOUND["line_of"](self, Bind((), op, args, attrs))
                 raise error_in_let(error, line, self.source) from None
+            except AttributeError as error:
+                raise LATE_BOUND["wrong_bind_error"](op, args) or error from None
         binders = tuple([Local(type) for type in types])
         self.binds.append(Bind(binders, op, args, attrs, self.source))
         return binders

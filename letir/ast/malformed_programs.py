@@ -146,4 +146,22 @@ def _describe_value(value: Any) -> str:
     return f"{text if len(text) <= 40 else 'an object'} of class {type(value).__name__}"
 
 
-LATE_BOUND["malformed_error"] = malformed_error
+def wrong_bind_error(op: Any, args: Any) -> DTypeError | None:
+    """The error for an operation or operands of the wrong class, from which a builder is to make a
+    bind; None if their classes are right.
+    """
+    if type(op) is not Primitive:
+        return DTypeError(
+            f"the operation is {_describe_value(op)}, expected Primitive\n"
+            "  letir.extend.PRIMITIVES[name] is the operation with this name"
+        )
+    for i, arg in enumerate(args):
+        if type(arg) not in (Local, Const):
+            return DTypeError(
+                f"{op.name}: operand {i} is {_describe_value(arg)}, expected Local or Const\n"
+                "  LetBuilder.apply takes Values, arrays and numbers"
+            )
+    return None
+
+
+LATE_BOUND.update(malformed_error=malformed_error, wrong_bind_error=wrong_bind_error)

@@ -316,7 +316,8 @@ class Tree:
             != self.text
         ):
             raise DTypeError(
-                f"{caller}: expected arguments nested as {self.text}, found {Tree(spec)}\n"
+                f"{caller}: expected arguments nested as {_call_text(self)}, "
+                f"found {_call_text(Tree(spec))}\n"
                 "  nest them with the same keys and lengths"
             )
         return leaves
@@ -351,6 +352,19 @@ class Tree:
 
     def __reduce__(self):
         return Tree, (self.spec, self.statics)
+
+
+def _call_text(tree: Tree) -> str:
+    """The nesting of the arguments of a call, ``(*, rate=*)``; the text of any other tree."""
+    if [spec.type for spec in tree.spec.children()] != [tuple, dict]:
+        return tree.text
+    statics = dict(tree.statics)
+    leaves = iter([statics.get(i, LEAF) for i in range(tree.spec.num_leaves)])
+    positional, keywords = tree.spec.children()
+    parts = [_tree_text(spec, leaves) for spec in positional.children()]
+    named = zip(keywords.entries(), keywords.children(), strict=True)
+    parts += [f"{name}={_tree_text(spec, leaves)}" for name, spec in named]
+    return f"({', '.join(parts)})"
 
 
 def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:

@@ -70,7 +70,9 @@ class ArrayType:
 
     def __new__(cls, dtype, shape=(), weak=False):
         try:
-            shape = shape if type(shape) is tuple else _as_shape(shape)
+            if type(shape) is not tuple:
+                _refuse_shape_first(dtype, shape)
+                shape = _as_shape(shape)
             key = (number_dtype(dtype), shape, bool(weak))
             with _types_lock:  # two threads must not make two objects of one type
                 self = _types.get(key)
@@ -117,6 +119,15 @@ class ArrayType:
     def __repr__(self):
         star = "*" if self.weak else ""
         return f"{self.dtype.name}{star}[{', '.join(map(str, self.shape))}]"
+
+
+def _refuse_shape_first(dtype: Any, shape: Any) -> None:
+    """Raise DTypeError if a shape was given before the dtype, as ``ShapeDtype`` takes them."""
+    if isinstance(dtype, tuple | list):
+        raise DTypeError(
+            f"ArrayType: a dtype is expected before the shape, found {dtype!r}\n"
+            f"  write ArrayType({shape!r}, {dtype!r})"
+        )
 
 
 def _as_shape(sizes: Any) -> tuple:

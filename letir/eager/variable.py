@@ -200,7 +200,7 @@ class Variable(ArrayValue):
         if value is not None and (value.type is not self.type or not self.requires_grad):
             raise error_at_user_line(
                 DTypeError(
-                    f"the gradient of a Variable of type {self.type} has type {value.type}\n"
+                    f"a gradient of type {value.type} does not fit a Variable of type {self.type}\n"
                     "  a gradient has the type of its Variable: convert it with .astype"
                 )
             )

@@ -23,6 +23,8 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import argument_text, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 
+_MAX_SHOWN = 6  # parameters in an error
+
 
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     """The array arguments in the order of the parameters, for a run.
@@ -52,10 +54,7 @@ def checked_arguments(
     mismatch.
     """
     if len(leaves) != len(fn.params):
-        raise ShapeError(
-            f"expected {len(fn.params)} arrays as arguments, found {len(leaves)}\n"
-            "  print the program to see its parameters"
-        )
+        raise _wrong_count_error(fn, len(leaves))
     others, wrong = [], {}
     for i, param in enumerate(fn.params):
         expected = param.type
@@ -76,6 +75,19 @@ def checked_arguments(
     if others or wrong:
         _check_others(fn, others, wrong)
     return leaves
+
+
+def _wrong_count_error(fn: Lambda, count: int) -> ShapeError:
+    """The error for a call of a program with ``count`` arrays, which are too many or too few."""
+    names = [f"{param.name}: " if param.name else "" for param in fn.params[:_MAX_SHOWN]]
+    types = ["any array" if param.type is None else repr(param.type) for param in fn.params]
+    shown = [name + aval for name, aval in zip(names, types, strict=False)]
+    shown += ["..."] * (len(fn.params) > _MAX_SHOWN)
+    arrays = "1 array" if len(fn.params) == 1 else f"{len(fn.params)} arrays"
+    return ShapeError(
+        f"the program takes {arrays}, found {count}\n"
+        f"  pass one for each of its parameters: ({', '.join(shown)})"
+    )
 
 
 def _undefinable_params(fn: Lambda) -> frozenset[Local]:

@@ -29,7 +29,12 @@ _REFUSED = {
     "Series": "convert it first: series.to_numpy()",
     "Index": "convert it first: index.to_numpy()",
     "UndefType": "a missing cotangent is an argument of a gradient program: run_forward(df, Undef)",
+    "Generator": "it draws itself: rng.normal(size=n); letir.random takes letir.random.key(seed)",
     "RandomState": "pass a numpy.random.Generator, or draw by a key: letir.random",
+    "ArrayType": "the type of an argument without values is letir.ShapeDtype(shape, dtype)",
+    "list": "make an array of it: numpy.array(x)",
+    "tuple": "make an array of it: numpy.array(x)",
+    "function": "pass functions as static arguments, see static_argnums",
 }
 
 
@@ -233,8 +238,12 @@ def type_of(value: Any) -> ArrayType:
         remedy = _view_of(value)
     if remedy is None and (is_array(value) or is_lazy(value)):
         return ArrayType(value.dtype, value.shape)
+    is_builtin = kind.__module__ == "builtins"
+    found = (
+        LATE_BOUND["describe_value"](value) if is_builtin else f"{kind.__module__}.{kind.__name__}"
+    )
     error = DTypeError(
-        f"{kind.__module__}.{kind.__name__} is not an array of numbers\n"
+        f"{found} is not an array of numbers\n"
         f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
     )
     raise mark_unrecorded_code(error)

@@ -132,7 +132,7 @@ def truncated_normal(
 @entry_point
 def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     """(number of inputs of one output, number of outputs of one input) of a weight."""
-    if len(shape) < 2:
+    if not isinstance(shape, tuple | list) or len(shape) < 2:
         raise ShapeError(
             f"a weight must have shape (outputs, inputs, *kernel), found {shape}\n"
             "  pass a shape of at least two sizes: (outputs, inputs)"

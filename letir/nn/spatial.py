@@ -47,6 +47,11 @@ def _padding_pairs(
             for n, s, span in zip(sizes, stride, spans, strict=True)
         ]
         return tuple([(total // 2, total - total // 2) for total in totals])
+    if isinstance(padding, str):
+        raise ShapeError(
+            f"padding must be 'valid', 'same', an int, or one for each axis, found {padding!r}\n"
+            "  'valid' is no padding, 'same' gives one result for each position if stride is 1"
+        )
     each = _ints_per_axis(padding, len(kernel), "padding")
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
 

@@ -18,7 +18,7 @@ from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS
-from letir.errors import LetirError
+from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
@@ -107,6 +107,11 @@ def check_grads(
         raise LetirError(
             f"check_grads: order must be at least 1, found {order}\n"
             "  pass the highest order of derivatives to check"
+        )
+    if not isinstance(args, Sequence):  # an array would be taken apart
+        raise DTypeError(
+            "check_grads: args is a tuple with an entry for each argument of the function, found "
+            f"{type(args).__name__}\n  write check_grads(f, (x,)) for a function of one argument"
         )
     point = _point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))

@@ -70,17 +70,6 @@ class MustRunAsPython(Exception):
     letir_runs_python = True
 
 
-def unanswered_error(value: Value, needed: str) -> TraceError:
-    """The error for code that needs the value of an abstract traced value."""
-    return note_refusal(
-        TraceError(
-            f"{needed} of a traced value of type {value.type} is needed, but it has no value"
-            f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
-            "  choose with numpy.where or letir.cond, or make it a static argument"
-        )
-    )
-
-
 def conversion_error(value: Value) -> TraceError:
     """The error for a traced value that NumPy or C code tries to convert to an ordinary array."""
     asking, frame = _asking_function()

@@ -45,7 +45,6 @@ from letir.tracing.refusals import (
     escaped_error,
     note_refusal,
     remedy_in_library,
-    unanswered_error,
 )
 from letir.tracing.source_locations import at_user, is_item_write
 from letir.tracing.trace_state import ABSENT, ACTIVE, LAZY, Paused, Trace
@@ -167,13 +166,13 @@ class Tracer(PythonProtocols):
     def __index__(self):
         if self.shape or not (self.dtype.kind in "iu" or isinstance(self, bool)):
             raise LATE_BOUND["not_an_index_error"](self)
-        return self.guarded(int, "an index or a size")
+        return self.guarded(int, "the integer (an index or a size)")
 
     def guarded(self, convert: Callable[[Any], Any], needed: str) -> Any:
         """``convert(value)``, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
-            raise unanswered_error(self, needed)
+            raise LATE_BOUND["unanswered_error"](self, needed)
         try:
             answer = convert(value)
         except (ValueError, OverflowError):  # int() of nan or inf, which the function may catch

@@ -234,18 +234,18 @@ def check_inputs(fn: Lambda, positions: list[int], caller: str = "grad") -> None
             )
 
 
-def check_result(fn: Lambda, holomorphic: bool) -> None:
+def check_result(fn: Lambda, holomorphic: bool, caller: str = "grad") -> None:
     """Raise unless the first result is a real scalar, or a complex one and ``holomorphic``."""
     aval = fn.ret.args[0].type if fn.ret.args else None
     if not isinstance(aval, ArrayType):  # the type is unknown before the program runs
         return
     if aval.shape != () and any(type(n) is not int or n != 1 for n in aval.shape):
         raise ShapeError(
-            f"grad needs a scalar, but the function returns {aval}\n  sum it, or use letir.vjp"
+            f"{caller} needs a scalar, but the function returns {aval}\n  sum it, or use letir.vjp"
         )
     if aval.dtype.kind == "c" and not holomorphic:
         raise DTypeError(
-            f"grad: the function returns {aval}\n  take .real or abs, or pass holomorphic=True"
+            f"{caller}: the function returns {aval}\n  take .real or abs, or pass holomorphic=True"
         )
     if not aval.inexact:
         raise DTypeError(

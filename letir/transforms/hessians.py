@@ -128,7 +128,7 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     primals, tangents = _argument_entries("hvp", primals, tangents)
     call = record_call(f, primals, {})
     positions = _floating_positions(call)
-    inputs, directions = directions_of(call, primals, tangents)
+    inputs, directions = directions_of(call, primals, tangents, "hvp")
     program = _hvp_program(call.fn, positions, inputs)
     return _nest_product(
         call, positions, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
@@ -173,7 +173,7 @@ def ggnvp(
     primals, tangents = _argument_entries("ggnvp", primals, tangents)
     call = record_call(f, primals, {})
     positions = _floating_positions(call)
-    inputs, directions = directions_of(call, primals, tangents)
+    inputs, directions = directions_of(call, primals, tangents, "ggnvp")
     by_input = dict(zip(inputs, directions, strict=True))
     products = _ggn_product(call, positions, [by_input.get(i) for i in positions], g)
     return _nest_product(call, positions, copy_shared_results(products))
@@ -270,7 +270,7 @@ def _hvp_program(fn: Lambda, positions: list[int], inputs: list[int]) -> Lambda:
             f"hvp needs a function that returns one scalar, found {len(fn.ret.args)} results\n"
             "  return one scalar: sum the results"
         )
-    check_result(fn, holomorphic=False)
+    check_result(fn, holomorphic=False, caller="hvp")
     # without the value, because only the gradient is differentiated again
     gradients = gradient_program(fn, positions, with_value=False)
     builder, products = _first_that_works(

@@ -261,15 +261,20 @@ def tangent_of(result: Any, tangent: Any, xp: Any) -> Any:
     return xp.zeros(np.shape(result), dtype)[()]
 
 
-def directions_of(call: ProgramCall, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
-    """(parameter positions, tangents) of the floating primals. Raises if tangents do not fit."""
+def directions_of(
+    call: ProgramCall, primals: tuple, tangents: tuple, caller: str = "jvp"
+) -> tuple[list[int], list]:
+    """(parameter positions, tangents) of the floating primals. Raises if tangents do not fit.
+
+    ``caller`` names the function that takes the tangents, in errors.
+    """
     if len(primals) != len(tangents):
         raise ShapeError(
-            f"jvp: {len(primals)} primals, {len(tangents)} tangents\n"
+            f"{caller}: the number of primals is {len(primals)}, of tangents {len(tangents)}\n"
             "  pass one tangent for each primal"
         )
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
-    leaves = call.tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), "jvp")
+    leaves = call.tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), caller)
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
         aval = call.fn.params[i].type
@@ -325,7 +330,7 @@ def linearize(f: Callable[..., R], *primals: Any, copy: bool = True) -> tuple[R,
     count, xp = len(call.fn.ret.args), array_module(arguments)
 
     def flat(tangents) -> list:
-        places, directions = directions_of(call, primals, tangents)
+        places, directions = directions_of(call, primals, tangents, "linearize")
         by_position = dict(zip(places, directions, strict=True))
         return [by_position.get(i, _MISSING) for i in inputs]
 

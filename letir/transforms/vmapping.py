@@ -98,10 +98,9 @@ def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
     try:
         return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DISCARD_WRITES)
     except TraceError as error:
-        # the recorder's error for reading an unknown value, explained once for nested vmaps
-        if "has no value" in str(error) and "\n  vmap" not in str(error):
-            reason = "vmap records one example, of which only the type is known"
-            error.args = (f"{error.args[0]}\n  {reason}", *error.args[1:])
+        LATE_BOUND["explain_abstract"](
+            error, "vmap records one example, of which only the type is known"
+        )
         raise
 
 

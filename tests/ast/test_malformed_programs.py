@@ -83,3 +83,12 @@ def test_an_array_of_objects_is_not_a_constant():
     for read in (lt.check, lt.dumps, str):
         with pytest.raises(lt.DTypeError, match="a part of the program cannot be read"):
             read(of(constant))
+
+
+def test_a_builder_says_which_operation_or_operand_is_of_the_wrong_class():
+    builder = lt.LetBuilder()
+
+    with pytest.raises(lt.DTypeError, match="the operation is 'exp' of class str"):
+        builder.apply("exp", [np.ones(2)])
+    with pytest.raises(lt.DTypeError, match="exp: operand 0 is an object of class ndarray"):
+        builder.emit(EXP, [np.ones(2)])

@@ -31,7 +31,7 @@ def sized(*shapes) -> Lambda:
 
 def test_the_number_of_arguments_is_checked():
     """[B7]"""
-    with pytest.raises(lt.ShapeError, match="expected 2 arrays as arguments, found 3"):
+    with pytest.raises(lt.ShapeError, match="the program takes 2 arrays, found 3"):
         sized((), ())(X, X, X)
 
 

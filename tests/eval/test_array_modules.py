@@ -189,7 +189,7 @@ def pandas_like(name: str):
         (np.array(["2020-01-01"], "M8[D]"), r"\.astype\('int64'\)"),
         (np.zeros(2, "m8[s]"), r"\.astype\('int64'\)"),
         (np.zeros(2, np.longdouble), r"\.astype\('float64'\)"),
-        ([1.0, 2.0], "pass NumPy arrays and numbers"),
+        ([1.0, 2.0], r"numpy\.array\(x\)"),
         ("text", "other values as static arguments"),
         (None, "pass NumPy arrays and numbers"),
     ],

@@ -181,7 +181,7 @@ def test_wrong_calls_are_errors_that_say_what_to_do():
         lt.hvp(loss)(X)
     with pytest.raises(lt.ShapeError, match=r"tangent of type float64\[4\] is expected"):
         lt.hvp(loss, X, V[:2])
-    with pytest.raises(lt.ShapeError, match="1 primals, 2 tangents"):
+    with pytest.raises(lt.ShapeError, match="the number of primals is 1, of tangents 2"):
         lt.hvp(loss, (X,), (V, V))
     with pytest.raises(lt.ShapeError, match="one scalar, found 2"):
         lt.hvp(lambda x: (loss(x), x), X, V)

@@ -63,7 +63,16 @@ def _entry_with_places(entry, arrays: list) -> Any:
         raise error
     arrays.append(result)
     # __index__ of a traced mask's count records a guard
-    return Here(result.sum().__index__() if result.dtype.kind == "b" else None)
+    return Here(_count_true(result) if result.dtype.kind == "b" else None)
+
+
+def _count_true(mask: Any) -> int:
+    """The number of elements that a mask selects; of a traced mask a guard fixes it."""
+    count = mask.sum()
+    guarded = getattr(count, "guarded", None)
+    if guarded is None:
+        return count.__index__()
+    return guarded(int, "the integer (the number of elements that a mask selects)")
 
 
 def _index_array(entry: Any) -> Any:

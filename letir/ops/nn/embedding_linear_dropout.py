@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from letir.ast.sizes.size import sizes_differ
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.composite_programs import composite_numerics
@@ -20,8 +21,19 @@ def _linear_decompose(x, weight, bias=None):
     array([[6.5],
            [6.5]])
     """
+    _check_inputs(x, weight)
     out = x @ weight.T
     return out if bias is None else out + bias
+
+
+def _check_inputs(x, weight) -> None:
+    """Raise ShapeError if ``x`` is known to have other inputs than a weight."""
+    shapes = [v.type.shape for v in (x, weight) if getattr(v, "type", None) is not None]
+    if len(shapes) == 2 and all(shapes) and sizes_differ(shapes[0][-1], shapes[1][-1]):
+        raise ShapeError(
+            f"an input of shape {shapes[0]} does not fit a weight of shape {shapes[1]}, which is "
+            "(outputs, inputs)\n  the last axes must have one length: transpose the weight"
+        )
 
 
 linear = composite("linear", _linear_decompose, onnx="Gemm")

@@ -155,7 +155,7 @@ def _check_used(fn: Lambda) -> None:
     if unused:
         raise LetirError(
             f"rewrite: the pattern does not use its parameter {unused[0]}, so its value is "
-            f"not known\n{fn.listing()}"
+            f"not known:\n{fn.listing()}  use it in the pattern, or leave it out"
         )
 
 

@@ -5,8 +5,10 @@ arguments with the signature and the annotations of the function that the user c
 """
 
 import inspect
+import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
+from difflib import get_close_matches
 from types import UnionType
 from typing import Any
 
@@ -20,7 +22,7 @@ from letir.errors import BoundsError, DTypeError, LetirError, ShapeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.source_locations import at_user, is_user_file
 
-FUNCTION_REMEDY = "pass the function itself: letir.grad(f)(x), not letir.grad(f(x))"
+FUNCTION_REMEDY = "pass the function itself, not its result"
 PROGRAM_REMEDY = "letir.trace(f, *args) records the program of a function"
 _KINDS: dict[Any, tuple[str, str]] = {
     Lambda: ("a program", PROGRAM_REMEDY),
@@ -32,6 +34,7 @@ _KINDS: dict[Any, tuple[str, str]] = {
 
 
 _PLURALS = {int: "ints", str: "strings", bool: "flags", float: "numbers", Callable: "functions"}
+_MAX_ITEMS = 40  # of a container that a message shows
 _OF_ARGUMENTS = (TypeError, AttributeError, ValueError, KeyError, IndexError)
 _OF_VALUES = (np.linalg.LinAlgError, LetirError)  # the arguments may be right
 
@@ -56,7 +59,7 @@ def argument_error(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as reason:
-        return DTypeError(f"{name}: {reason}\n  it takes {parameters_text(signature)}")
+        return DTypeError(f"{name}: {reason}\n  {_signature_remedy(reason, signature)}")
     for parameter, value in bound.arguments.items():
         kind = signature.parameters[parameter]
         if kind.kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD) or _fits_annotation(
@@ -69,9 +72,10 @@ def argument_error(
         return result
     values = [f"{key}: {describe_value(value)}" for key, value in bound.arguments.items()]
     values = values[1:] if "self" in bound.arguments else values
-    return _class_for(error)(
-        f"{name}: {error}, found {', '.join(values)}\n  it takes {parameters_text(signature)}"
-    )
+    remedy = f"it takes {parameters_text(signature)}"
+    if isinstance(error, IndexError):
+        remedy = "valid indices are below the size; negative ones count from the end"
+    return _class_for(error)(f"{name}: {error}, found {', '.join(values)}\n  {remedy}")
 
 
 def wrong_call_error(name: str, function: Any, args: tuple, kwargs: dict) -> DTypeError | None:
@@ -83,7 +87,31 @@ def wrong_call_error(name: str, function: Any, args: tuple, kwargs: dict) -> DTy
     try:
         signature.bind(*args, **kwargs)
     except TypeError as reason:
-        return DTypeError(f"{name}: {reason}{at_user()}\n  it takes {parameters_text(signature)}")
+        remedy = _signature_remedy(reason, signature)
+        return DTypeError(f"{name}: {reason}{at_user()}\n  {remedy}")
+    return None
+
+
+def not_callable_error(
+    error: BaseException, function: Any, args: tuple, kwargs: dict
+) -> DTypeError | None:
+    """The error for an argument that must be a function and is not; None if there is none.
+
+    For calls that ended in an ``error`` of letir, which may be about a consequence.
+    """
+    if re.match(r".*: a function or a program is expected|a hook must be", str(error)):
+        return None  # it says more
+    try:
+        signature, name = _signature_and_name(function)
+        arguments = signature.bind(*args, **kwargs).arguments
+    except (TypeError, ValueError, AttributeError):
+        return None
+    for parameter, value in arguments.items():
+        annotation = signature.parameters[parameter].annotation
+        is_function = annotation is Callable or typing.get_origin(annotation) is Callable
+        if is_function and not callable(value):
+            name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
+            return _misfit_error(name, parameter, value, annotation)
     return None
 
 
@@ -198,11 +226,11 @@ def _expectation_and_remedy(annotation: Any) -> tuple[str, str]:
         plural = _PLURALS.get(
             typing.get_origin(parts[0]) or parts[0], f"which each item is {expectation}"
         )
-        return f"a sequence of {plural}", "several in a tuple"
+        return f"a sequence of {plural}", "pass them in a tuple"
     if annotation in _KINDS:
         return _KINDS[annotation]
     if annotation is Callable or typing.get_origin(annotation) is Callable:
-        return "a function", "pass the function itself, not its result"
+        return "a function", FUNCTION_REMEDY
     return getattr(annotation, "__name__", str(annotation)), "see its documentation"
 
 
@@ -210,15 +238,26 @@ def describe_value(value: Any) -> str:
     """A short description of an object for an error message: its value or type."""
     if isinstance(value, Value):
         return f"a value of type {value.type!r}"
+    if value is None:
+        return "None"
     if is_array(value) and not isinstance(value, np.generic):
         return f"an array of type {value.dtype}{list(value.shape)}"
     name = getattr(value, "__name__", None)
     if callable(value) and name:
         return f"the {'class' if isinstance(value, type) else 'function'} {name}"
-    text = repr(value)
-    is_short = len(text) <= 40 and "\n" not in text and " at 0x" not in text
+    is_long = isinstance(value, Sized) and len(value) > _MAX_ITEMS
+    text = "" if is_long else repr(value)
+    is_short = text and len(text) <= 40 and "\n" not in text and " at 0x" not in text
     text = text if is_short else "an object"
     return f"{text} of type {type(value).__name__}"
+
+
+def _signature_remedy(reason: TypeError, signature: inspect.Signature) -> str:
+    """The parameters of a function, and the one that a wrong keyword in a call probably means."""
+    wrong = re.search(r"unexpected keyword argument '(\w+)'", str(reason))
+    likely = get_close_matches(wrong[1], signature.parameters, 1) if wrong else []
+    meant = f"did you mean {likely[0]}? " if likely else ""
+    return f"{meant}it takes {parameters_text(signature)}"
 
 
 def parameters_text(signature: inspect.Signature) -> str:
@@ -302,6 +341,7 @@ def other_operand(x: Value, op: Primitive, other: Any, reflected: bool = False) 
 LATE_BOUND.update(
     argument_error=argument_error,
     describe_value=describe_value,
+    not_callable_error=not_callable_error,
     other_operand=other_operand,
     refuse_flag=refuse_flag,
     refuse_misfit=refuse_misfit,

@@ -42,6 +42,8 @@ def shorten_traceback(
             error, function, args, kwargs or {}, is_inner
         )
         error = better or error
+    elif isinstance(error, LetirError) and function:
+        error = LATE_BOUND["not_callable_error"](error, function, args, kwargs or {}) or error
     if is_inner and not within:
         return error
     place = _innermost_place(error.__traceback__) or user_place(2)[0]

@@ -66,12 +66,21 @@ def refuse_call(error: BaseException, f: Any, args: tuple, kwargs: dict, caller:
     try:
         signature.bind(*args, **kwargs)
     except TypeError as reason:
+        remedy = (
+            "pass one argument for each of its parameters, or bind others with functools.partial"
+        )
+        if caller:  # letir made the call
+            has_self = next(iter(signature.parameters), "") == "self"
+            remedy = (
+                "give it a parameter for each of these arguments"
+                if not has_self
+                else "write @staticmethod above it, and leave self out"
+            )
         values = [_type_text(x) for x in args] + [f"{k}={_type_text(x)}" for k, x in kwargs.items()]
         raise DTypeError(
             f"{caller}the function {getattr(f, '__name__', type(f).__name__)}"
             f"{parameters_text(signature)} is called with ({', '.join(values)}): {reason}"
-            f"{at_user()}\n  pass one argument for each of its parameters, or bind others with "
-            "functools.partial"
+            f"{at_user()}\n  {remedy}"
         ) from None
 
 

@@ -78,10 +78,11 @@ def _check_one_number(caller: str, value, kinds: str) -> None:
     try:
         aval = type_of(value)
     except DTypeError as error:
+        reason, _, _ = str(error).partition("\n")
+        remedy = "a condition such as x.sum() > 0" if caller == "cond" else "an integer"
         raise error_at_user_line(
             DTypeError(
-                f"{caller}: the branch must be chosen by a number: {error}\n"
-                "  pass a condition such as x.sum() > 0, or an integer for switch"
+                f"{caller}: the branch must be chosen by a number: {reason}\n  pass {remedy}"
             )
         ) from None
     if aval is not None and aval.shape:

@@ -17,15 +17,22 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import R
 from letir.ast.terms import Lambda
-from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arguments import leaf_names
-from letir.eval.array_modules import is_array, type_of
+from letir.eval.array_modules import type_of
 from letir.ops.control_flow.binary_bodies import can_batch
 from letir.ops.define.batch_rules import move_from_front, move_to_front
 from letir.ops.define.records import cast_cotangent, result_dtype
 from letir.tracing.control_flow import traced_bodies
+from letir.tracing.control_flow.elements import (
+    as_element,
+    element_type,
+    element_types,
+    initial_leaves,
+)
 from letir.tracing.control_flow.scans import (
+    array_words,
     as_body,
     as_row,
     carry_as_array,
@@ -33,9 +40,7 @@ from letir.tracing.control_flow.scans import (
     row_type,
     step_count,
 )
-from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.source_locations import at_user, user_place
-from letir.tracing.trace_state import ABSTRACT
 
 # ---- map ----
 
@@ -67,16 +72,12 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     recorded = LATE_BOUND["recorded_function"](f)
     wrapped = _Nested(lambda elements: recorded(*elements), spec)
     names = leaf_names(f, xs, {})
-    step = _Recorded.from_function(wrapped, [_element_type(row_type(x)) for x in rows], names)
+    avals = [element_type(row_type(x)) for x in rows]
+    step = _Recorded.from_function("map: f", wrapped, avals, names)
     mapped = [True] * len(rows) + [False] * len(step.lifted)
     attrs = {"body": step.fn, "n_xs": len(rows), "batched": can_batch(step.fn, mapped)}
     outs = _run_combinator("map", [*rows, *step.lifted], attrs)
     return wrapped.out_spec.unflatten(outs)
-
-
-def _element_type(aval: ArrayType) -> ArrayType:
-    """The type of the elements along the leading axis."""
-    return aval.with_shape(aval.shape[1:])
 
 
 class _Nested:
@@ -100,11 +101,11 @@ class _Recorded:
 
     @classmethod
     def from_function(
-        cls, f: Callable, avals: Sequence[ArrayType], names: Sequence = ()
+        cls, caller: str, f: Callable, avals: Sequence[ArrayType], names: Sequence
     ) -> "_Recorded":
-        """``f`` recorded on elements of these types."""
+        """``f`` recorded on elements of these types; ``caller`` is as in ``record_body``."""
         arguments = tuple([declare_argument(aval) for aval in avals])
-        recording = record(f, arguments, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
+        recording = traced_bodies.record_abstractly(caller, f, arguments)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
@@ -153,7 +154,7 @@ class _Binary:
                 error = DTypeError if out.dtype != aval.dtype else ShapeError
                 raise error(
                     f"{self.caller}: the operation combines two elements of type {aval} into "
-                    f"{out}, at leaf {i}{at_user()}\n"
+                    f"{out}{f', in array {i}' if count > 1 else ''}{at_user()}\n"
                     "  return the type of the elements, so that results can be combined"
                 )
         return tuple(result)
@@ -164,67 +165,14 @@ def _recorded_binary(
 ) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
     names = leaf_names(f, (spec.unflatten(avals), spec.unflatten(avals)), {})
-    return _Recorded.from_function(_Binary(f, spec, avals, caller), [*avals, *avals], names)
+    step = _Binary(f, spec, avals, caller)
+    return _Recorded.from_function(f"{caller}: op", step, [*avals, *avals], names)
 
 
 def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
     """The attributes of a combinator of a binary operation."""
     mapped = [True] * (2 * n_xs) + [False] * len(step.lifted)
     return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
-
-
-def _element_types(tree, axis: int, caller: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
-    """(arrays, their nesting, their types with ``axis`` in front)."""
-    leaves, spec = flatten(tree)
-    rows = [as_row(x) for x in leaves]
-    if not rows:
-        raise ShapeError(f"{caller}: xs contains no arrays{at_user()}\n  pass at least one array")
-    avals = [row_type(x) for x in rows]
-    for i, aval in enumerate(avals):
-        if aval is None or not -aval.ndim <= axis < aval.ndim:
-            raise ShapeError(
-                f"{caller}: leaf {i} of xs, {aval}, has no axis {axis}{at_user()}\n"
-                "  pass arrays with this axis, or another axis="
-            )
-    avals = [_axis_in_front(aval, axis) for aval in avals]
-    if any(aval.shape[0] != avals[0].shape[0] for aval in avals):
-        listed = ", ".join(str(aval.shape[0]) for aval in avals)
-        raise ShapeError(
-            f"{caller}: the arrays have {listed} elements along axis {axis}{at_user()}\n"
-            "  make the arrays equally long along the axis"
-        )
-    return rows, spec, avals
-
-
-def _axis_in_front(aval: ArrayType, axis: int) -> ArrayType:
-    """The type with ``axis`` moved to the front."""
-    rest = [n for i, n in enumerate(aval.shape) if i != axis % aval.ndim]
-    return aval.with_shape((aval.shape[axis], *rest))
-
-
-def _initial_leaves(tree, spec: PyTreeSpec, caller: str, role: str) -> list:
-    """The leaves of an initial or neutral element, which has the nesting of the elements."""
-    leaves, nesting = flatten(tree)
-    if nesting != spec:
-        raise TraceError(
-            f"{caller}: {role} nests as {Tree(nesting)}, the elements as {Tree(spec)}{at_user()}\n"
-            "  nest it like an element of xs"
-        )
-    for leaf in leaves:
-        if not (isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS):
-            raise DTypeError(
-                f"{caller}: {role} has the leaf {leaf!r}, which is not an array{at_user()}\n"
-                "  pass arrays and numbers only"
-            )
-    return leaves
-
-
-def _as_element(value: Value, aval: ArrayType) -> Value:
-    """An initial or neutral element converted to the type of the elements."""
-    value = cast_cotangent(value, aval.dtype)
-    if value.type.weak:
-        value = PRIMITIVES["cast"](value, aval.dtype)
-    return PRIMITIVES["broadcast_to"](value, aval.shape) if value.shape != aval.shape else value
 
 
 @entry_point
@@ -242,15 +190,15 @@ def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> 
            [0., 2.]])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = _element_types(xs, axis, "reduce")
-    start = _initial_leaves(init, spec, "reduce", "init")
+    rows, spec, kinds = element_types(xs, axis, "reduce")
+    start = initial_leaves(init, spec, [element_type(k) for k in kinds], "reduce", "init")
     dtypes = [result_dtype(type_of(a), k) for a, k in zip(start, kinds, strict=True)]
-    element_types = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
-    step = _recorded_binary(op, spec, element_types, "reduce")
+    avals = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
+    step = _recorded_binary(op, spec, avals, "reduce")
     k = len(rows)
 
     def arrange(values):
-        first = [_as_element(v, kind) for v, kind in zip(values[:k], element_types, strict=True)]
+        first = [as_element(v, kind) for v, kind in zip(values[:k], avals, strict=True)]
         arrays = [
             cast_cotangent(move_to_front(v, axis), d)
             for v, d in zip(values[k:], dtypes, strict=False)
@@ -277,8 +225,8 @@ def associative_scan(
     array([1, 3, 6])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = _element_types(xs, axis, "associative_scan")
-    step = _recorded_binary(op, spec, [_element_type(aval) for aval in kinds], "associative_scan")
+    rows, spec, kinds = element_types(xs, axis, "associative_scan")
+    step = _recorded_binary(op, spec, [element_type(aval) for aval in kinds], "associative_scan")
     k = len(rows)
 
     def arrange(values):
@@ -319,17 +267,20 @@ def _check_destinations(dest, values, indices, caller: str) -> tuple:
         )
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
     places = _row_of_indices(indices, caller)
-    step_count([*arrays, places], None, caller)
+    step_count([*arrays, places], None, caller, "values and indices")
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, aval = row_type(d), row_type(v)
+        misfit = (
+            f"{caller}: {array_words('dest', i, len(dests))} is {target} and cannot hold {aval}"
+        )
         if not target.shape or target.shape[1:] != aval.shape[1:]:
             raise ShapeError(
-                f"{caller}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
+                f"{misfit}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
         if not np.can_cast(aval.dtype, target.dtype, "same_kind"):
             raise DTypeError(
-                f"{caller}: leaf {i} of dest, {target}, cannot hold {aval}{at_user()}\n"
+                f"{misfit}{at_user()}\n"
                 "  convert dest or the values with .astype, and give them equal sizes"
             )
     return dests, spec, places, arrays
@@ -377,13 +328,13 @@ def reduce_by_index(
     array([0., 2.])
     """
     dests, spec, places, arrays = _check_destinations(dest, values, indices, "reduce_by_index")
-    neutral = _initial_leaves(ne, spec, "reduce_by_index", "ne")
-    avals = [_element_type(row_type(d)) for d in dests]
+    avals = [element_type(row_type(d)) for d in dests]
+    neutral = initial_leaves(ne, spec, avals, "reduce_by_index", "ne")
     step = _recorded_binary(op, spec, avals, "reduce_by_index")
     k = len(dests)
 
     def arrange(args):
-        first = [_as_element(v, aval) for v, aval in zip(args[k : 2 * k], avals, strict=True)]
+        first = [as_element(v, aval) for v, aval in zip(args[k : 2 * k], avals, strict=True)]
         rest = args[2 * k + 1 :]
         new = [cast_cotangent(v, aval.dtype) for v, aval in zip(rest[:k], avals, strict=True)]
         return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None

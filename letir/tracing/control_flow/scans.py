@@ -21,11 +21,9 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arguments import leaf_names
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.control_flow.scan_segments import ScanLoop
-from letir.tracing.control_flow.traced_bodies import run_program
-from letir.tracing.entry import DISCARD_WRITES, record
+from letir.tracing.control_flow.traced_bodies import record_abstractly, run_program
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
-from letir.tracing.trace_state import ABSTRACT
 
 _MAX_ROUNDS = 4  # rounds of promoting Python numbers in the carry
 
@@ -104,8 +102,16 @@ def _whole_length(length: Any, caller: str) -> int:
     return result
 
 
-def step_count(rows: Sequence, length: Any, caller: str) -> Size | int:
-    """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ."""
+def array_words(name: str, i: int, count: int) -> str:
+    """Array number ``i`` of the ``count`` arrays in the argument ``name``, in an error."""
+    return name if count == 1 else f"array {i} in {name}"
+
+
+def step_count(rows: Sequence, length: Any, caller: str, name: str = "xs") -> Size | int:
+    """The number of steps: an int or a symbolic size. Raises ShapeError if lengths differ.
+
+    ``name``: the arguments that hold ``rows``, in errors.
+    """
     sizes = []
     for i, x in enumerate(rows):
         aval = row_type(x)
@@ -115,8 +121,9 @@ def step_count(rows: Sequence, length: Any, caller: str) -> Size | int:
             )
         if not aval.shape:
             raise ShapeError(
-                f"{caller}: leaf {i} of xs is {aval}, which has no axis to scan over{at_user()}\n"
-                "  close over what is the same in every step"
+                f"{caller}: {array_words(name, i, len(rows))} is {aval}, which has no axis to loop "
+                f"over{at_user()}\n"
+                "  what is the same in every step is not an argument: let the function read it"
             )
         sizes.append(aval.shape[0])
     if length is not None:
@@ -127,10 +134,10 @@ def step_count(rows: Sequence, length: Any, caller: str) -> Size | int:
         )
     if any(n != sizes[0] for n in sizes):
         listed = ", ".join(map(str, sizes))
-        axes = "the leading axes of xs" + (" and length" if length is not None else "")
+        axes = f"the leading axes of {name}" + (" and length" if length is not None else "")
+        remedy = ", or leave length out" if length is not None else ""
         raise ShapeError(
-            f"{caller}: {axes} differ: {listed}{at_user()}\n"
-            "  make the arrays equally long, or leave length out"
+            f"{caller}: {axes} differ: {listed}{at_user()}\n  make the arrays equally long{remedy}"
         )
     if type(sizes[0]) is int and sizes[0] < 0:
         raise ShapeError(
@@ -164,9 +171,7 @@ class _Step:
         for _ in range(_MAX_ROUNDS):
             checked = _Returned(f, carry_spec, spec, avals, caller)
             arguments = (*map(declare_argument, avals), *slices)
-            recording = record(
-                checked, arguments, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True
-            )
+            recording = record_abstractly(f"{caller}: f", checked, arguments)
             results = [arg.type for arg in recording.fn.ret.args]
             new_types = [
                 _promoted_carry_type(kind, out, leaf)

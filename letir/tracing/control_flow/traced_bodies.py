@@ -18,12 +18,12 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Arg, Const, Lambda, Local, Source
 from letir.ast.types import ArrayType, ShapeDtype
-from letir.errors import DTypeError
+from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES, result_dtype
 from letir.ops.elementwise.casting import weaken
-from letir.tracing.entry import DISCARD_WRITES, record
+from letir.tracing.entry import DISCARD_WRITES, Recording, record
 from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import ABSTRACT
 
@@ -49,6 +49,15 @@ class Body:
         return self.fn.params[: len(self.fn.params) - len(self.lifted)]
 
 
+def record_abstractly(caller: str, f: Callable, args: tuple) -> Recording:
+    """The recording of ``f`` on abstract arguments; ``caller`` is as in ``record_body``."""
+    try:
+        return record(f, args, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
+    except TraceError as error:
+        LATE_BOUND["explain_abstract"](error, f"{caller} is recorded once, without values")
+        raise
+
+
 def record_body(caller: str, f: Callable, args: tuple) -> Body:
     """``f`` recorded on abstract arguments, a pytree of ``ShapeDtype``s.
 
@@ -56,7 +65,7 @@ def record_body(caller: str, f: Callable, args: tuple) -> Body:
     """
     # here, because the recording would not name the loop
     LATE_BOUND["refuse_call"](TypeError(), f, args, {}, f"{caller}: ")
-    recording = record(f, args, {}, ABSTRACT, DISCARD_WRITES, lifts_variables=True)
+    recording = record_abstractly(caller, f, args)
     fn = recording.fn
     tree = fn.out_tree
     if tree is None:  # one result, or a tuple of them

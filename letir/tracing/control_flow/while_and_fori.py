@@ -118,10 +118,9 @@ def _check_bound(value):
     try:
         aval = type_of(value)
     except DTypeError as error:
+        reason, _, _ = str(error).partition("\n")
         raise error_at_user_line(
-            DTypeError(
-                f"fori_loop: the bounds must be integers: {error}\n  convert them with int()"
-            )
+            DTypeError(f"fori_loop: the bounds must be integers: {reason}\n  pass ints")
         ) from None
     if aval is not None and (aval.shape or aval.dtype.kind not in "biu"):
         wrong = ShapeError if aval.shape else DTypeError

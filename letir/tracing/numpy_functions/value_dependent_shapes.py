@@ -15,9 +15,9 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
 from letir.ops.shape.transpose import normalize_axes
+from letir.tracing.checks.abstract_values import unanswered_error
 from letir.tracing.numpy_protocols.dispatch import write_into_out
 from letir.tracing.operands import stack_traced, take_along
-from letir.tracing.refusals import unanswered_error
 from letir.tracing.trace_state import ABSENT
 
 

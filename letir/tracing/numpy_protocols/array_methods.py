@@ -181,6 +181,11 @@ class ArrayMethods(Value):
     def view(self, dtype: Any = None, type: Any = None) -> Value:
         """NumPy's ``ndarray.view`` with the same dtype: a view of the whole array."""
         dtype, kind = (None, dtype) if _is_array_class(dtype) else (dtype, None)
+        if isinstance(dtype, int) or not (type is None or _is_array_class(type)):
+            raise DTypeError(
+                f"view: its arguments are a dtype and a class of arrays, found {dtype!r}, {type!r}"
+                f"{at_user()}\n  x.reshape(...) gives the array another shape"
+            )
         if (asked := type or kind) not in (None, np.ndarray):
             raise notify_watchers(mark_unrecorded_code(_class_error(self, asked)))
         if dtype is not None and np.dtype(dtype) != self.dtype:

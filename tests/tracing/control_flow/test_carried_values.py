@@ -226,7 +226,7 @@ def test_effects_happen_once_in_their_order_c5(every, capsys):
         (lambda: lt.fori_loop(0, X, lambda i, c: c, X), ShapeError, ["bounds", "float64[3]"]),
         (lambda: lt.while_loop(lambda c: c > 0, lambda c: c, X), ShapeError, ["x.any()"]),
         (lambda: lt.while_loop(lambda c: (c, c), lambda c: c, 1.0), ShapeError, ["one truth"]),
-        (lambda: lt.fori_loop(0, 3, lambda i, c: c, "x"), DTypeError, ["builtins.str"]),
+        (lambda: lt.fori_loop(0, 3, lambda i, c: c, "x"), DTypeError, ["'x' of type str"]),
         (
             lambda: lt.fori_loop(0, 3, lambda i, c: c, X, checkpoint_every=0),
             ShapeError,

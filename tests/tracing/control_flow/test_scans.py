@@ -298,7 +298,7 @@ WRONG = {
         "does not fit into 64 bits",
     ),
     "text": (lambda: lt.scan(lambda c, x: (c, x), "a", ONES), "'a' of type str"),
-    "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to scan over"),
+    "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to loop over"),
     "question": (lambda: lt.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, ONES), "truth value"),
     "negative": (
         lambda: lt.scan(lambda c, x: (c, x), 0.0, length=-1),

@@ -89,12 +89,12 @@ FOREIGN = {
     ),
     "a set": (
         {1.0, 2.0},
-        "builtins.set is not an array of numbers",
+        "{1.0, 2.0} of type set is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
     "an object": (
         object(),
-        "builtins.object is not an array of numbers",
+        "an object of type object is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
 }
@@ -229,7 +229,8 @@ REPLAYS = {
     "too few": (
         lambda f, g: f(X),
         ShapeError,
-        "expected 2 arrays as arguments, found 1\n  print the program to see its parameters",
+        "the program takes 2 arrays, found 1\n"
+        "  pass one for each of its parameters: (x: float64[3], y: float64[3])",
     ),
     "all that differ are listed": (
         lambda f, g: f(np.ones(4), np.ones(3, np.float32)),
@@ -258,15 +259,15 @@ arguments do not fit the program
     "another nesting": (
         lambda f, g: g({"w": X, "b": X}, rate=0.1),
         DTypeError,
-        "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
-        "found (({'b': *, 'w': *},), {'rate': *})\n"
+        "calling the program: expected arguments nested as ({'w': *}, rate=*), "
+        "found ({'b': *, 'w': *}, rate=*)\n"
         "  nest them with the same keys and lengths",
     ),
     "another keyword": (
         lambda f, g: g({"w": X}, speed=0.1),
         DTypeError,
-        "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
-        "found (({'w': *},), {'speed': *})\n"
+        "calling the program: expected arguments nested as ({'w': *}, rate=*), "
+        "found ({'w': *}, speed=*)\n"
         "  nest them with the same keys and lengths",
     ),
 }

@@ -80,7 +80,7 @@ PYTHON = {
     "unpacking a scalar": (lambda x: [*x], S, "iteration over a 0-d array"),
     "a string": (lambda x: x + "1", X, "and '1' of type str do not combine"),
     "a set": (lambda x: x + {1.0}, X, "and {1.0} of type set do not combine"),
-    "None": (lambda x: x + None, X, "and None of type NoneType do not combine"),
+    "None": (lambda x: x + None, X, "and None do not combine"),
 }
 
 
@@ -103,11 +103,24 @@ def condition(x):
 
 ABSTRACT = {
     "if": (condition, X, "the truth value of a traced value of type bool[]"),
-    "range": (lambda n: sum(range(n)), 3, "an index or a size of a traced value of type int64*[]"),
-    "a slice": (lambda n: X[:n], np.int8(3), "an index or a size of a traced value of type int8[]"),
+    "range": (
+        lambda n: sum(range(n)),
+        3,
+        "the integer (an index or a size) of a traced value of type int64*[]",
+    ),
+    "a slice": (
+        lambda n: X[:n],
+        np.int8(3),
+        "the integer (an index or a size) of a traced value of type int8[]",
+    ),
     "int": (lambda x: x * int(x[0]), X, "int() of a traced value of type float64[]"),
     "concrete": (lambda x: x * lt.concrete(x), X, "the value of a traced value of type float64[3]"),
-    "a mask": (lambda x: x[x > 1], X, "an index or a size of a traced value of type int64[]"),
+    "a mask": (
+        lambda x: x[x > 1],
+        X,
+        "the integer (the number of elements that a mask selects) "
+        "of a traced value of type int64[]",
+    ),
 }
 
 
