@@ -11,13 +11,13 @@ import traceback
 from collections.abc import Sequence
 
 from letir import LetirError
-from letir.cli.command_line import build_parser
+from letir.cli.command_line import parse_command_line
 from letir.tracing.source_locations import is_user_file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` and return its exit code."""
-    options = build_parser().parse_args(argv)
+    options = parse_command_line(sys.argv[1:] if argv is None else argv)
     try:
         code = options.command(options)
         sys.stdout.flush()  # not left to exit, where a broken pipe would not be caught

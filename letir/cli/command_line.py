@@ -1,6 +1,7 @@
 """The command line of ``letir``: the table of its commands and their options, and its parser."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from letir import __version__
@@ -195,14 +196,29 @@ def build_parser() -> argparse.ArgumentParser:
         top.print_help()
         return 0
 
-    top.set_defaults(command=shown_help)
+    top.set_defaults(command=shown_help, parser=top)
     commands = top.add_subparsers(metavar="COMMAND")
     for run, example, *options in COMMANDS:
         name, about = run.__name__.removesuffix("_command"), run.__doc__
         added = commands.add_parser(
             name, help=about, description=about, epilog=f"example: {example}"
         )
-        added.set_defaults(command=run)
+        added.set_defaults(command=run, parser=added)
         for names, settings in options:
             added.add_argument(*names, **settings)
     return top
+
+
+def parse_command_line(words: Sequence[str]) -> argparse.Namespace:
+    """The command and its options; a wrong command line ends the process with exit code 2.
+
+    The message for words that are left over has the usage of the command that got them.
+    """
+    if words and words[0] == "help":  # letir help run
+        words = [*words[1:], "--help"]
+    options, rest = build_parser().parse_known_args(words)
+    if rest:
+        takes_values = "arg" in options and not rest[0].startswith("-")
+        remedy = f": write --arg {rest[0]}" if takes_values else ""
+        options.parser.error(f"unrecognized arguments: {' '.join(rest)}{remedy}")
+    return options

@@ -83,6 +83,24 @@ def test_without_a_command_the_commands_and_examples_are_shown(capsys):
     assert all(run.__name__.removesuffix("_command") in shown for run, *_ in COMMANDS)
 
 
+def test_help_of_a_command_is_shown_also_by_the_word_help(capsys):
+    for words in (["run", "--help"], ["help", "run"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        assert "usage: letir run" in capsys.readouterr().out
+
+
+def test_words_that_are_left_over_are_shown_with_the_usage_of_their_command(capsys):
+    for words, remedy in ((["run", "f", "3"], ": write --arg 3"), (["show", "f", "--html"], "")):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+        error = capsys.readouterr().err
+        assert f"usage: letir {words[0]}" in error
+        assert error.endswith(f"error: unrecognized arguments: {words[2]}{remedy}\n")
+
+
 def test_a_number_may_be_an_argument(folder, capsys):
     assert main(["trace", "model.py:scaled", "--arg", "w.npy", "--arg", "0.5", "-o", "f"]) == 0
 
