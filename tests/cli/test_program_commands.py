@@ -203,7 +203,7 @@ def test_grad_can_keep_the_value(saved, capsys):
         ("show nowhere.letir", "letir: nowhere.letir: No such file or directory"),
         ("show w.npy", "letir: w.npy is not a letir file: File is not a zip file"),
         ("show model.py", "letir: model.py is Python: a saved program or an ONNX model is exp"),
-        ("run loss.letir --arg w.npy", "letir: expected 2 arrays as arguments, found 1"),
+        ("run loss.letir --arg w.npy", "letir: the program takes 2 arrays, found 1"),
         ("run loss.letir --arg x.npy --arg x.npy", "letir: arguments do not fit the program"),
         ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is not a .npy file"),
         (
