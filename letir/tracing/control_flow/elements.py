@@ -1,6 +1,7 @@
 """The elements of arrays along an axis: their types, and initial elements that fit them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from optree import PyTreeSpec
 
@@ -20,7 +21,7 @@ def element_type(aval: ArrayType) -> ArrayType:
     return aval.with_shape(aval.shape[1:])
 
 
-def element_types(tree, axis: int, caller: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
+def element_types(tree: Any, axis: int, caller: str) -> tuple[list, PyTreeSpec, list[ArrayType]]:
     """(arrays, their nesting, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
@@ -51,7 +52,7 @@ def _axis_in_front(aval: ArrayType, axis: int) -> ArrayType:
 
 
 def initial_leaves(
-    tree, spec: PyTreeSpec, avals: Sequence[ArrayType], caller: str, role: str
+    tree: Any, spec: PyTreeSpec, avals: Sequence[ArrayType], caller: str, role: str
 ) -> list:
     """The leaves of an initial or neutral element, which nests as the elements of types ``avals``
     and broadcasts to them.
