@@ -111,7 +111,7 @@ class Explanation:
         return sum(bind.seconds for bind in self.binds)
 
     @property
-    def chosen(self) -> Sequence[BindReport]:
+    def shown_binds(self) -> Sequence[BindReport]:
         """The binds shown in the text: all, or the slowest, in program order."""
         if len(self.binds) <= _MAX_LINES:
             return self.binds
@@ -120,8 +120,8 @@ class Explanation:
         return [bind for bind in self.binds if id(bind) in chosen_ids]
 
     @property
-    def heads(self) -> tuple[str, ...]:
-        """The first lines of the text."""
+    def summary(self) -> tuple[str, ...]:
+        """The first lines of the text: the call, the reason of its compile, numbers of binds."""
         if self.why_python:
             call = f"{self.function}({self.arguments})"
             return call, f"called as Python, without a plan: {self.why_python}"
@@ -141,7 +141,7 @@ class Explanation:
             (p.name, f"{p.before} -> {p.after}", f"{1e3 * p.seconds:.2f} ms", p.change)
             for p in self.passes
         ]
-        shown = self.chosen
+        shown = self.shown_binds
         omitted = len(self.binds) - len(shown)
         title = "binds" if not omitted else f"the {len(shown)} slowest binds of {len(self.binds)}"
         binds = [
@@ -157,7 +157,7 @@ class Explanation:
         ]
 
     def __str__(self):
-        lines = [*self.heads, *map(str, self.gradients)]
+        lines = [*self.summary, *map(str, self.gradients)]
         for title, heads, rows in () if self.why_python else self.tables():
             lines += ["", f"{title}:", *_in_columns([heads, *rows])]
         return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
@@ -192,7 +192,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     >>> import numpy as np
     >>> from letir import jit
     >>> found = explain(jit(lambda x: np.sin(x) + np.sin(x)), np.ones(3))
-    >>> print(*found.heads, sep="\\n")
+    >>> print(*found.summary, sep="\\n")
     <lambda>(float64[3])
     compiled by this call: it is the first call
     3 binds recorded, 1 after the passes

@@ -30,7 +30,7 @@ _MARKS = {"<": ("less", ""), ">": ("", "more"), "|": ("less", "more"), " ": ("",
 
 def explanation_html(explanation: Explanation) -> str:
     """The view of an explanation."""
-    first, *heads = [*explanation.heads, *map(str, explanation.gradients)]
+    first, *heads = [*explanation.summary, *map(str, explanation.gradients)]
     parts = [paragraph_elements(heads)]
     for title, columns, rows in explanation.tables():
         numbers = [i for i, name in enumerate(columns) if name in _NUMBERS]

@@ -88,10 +88,10 @@ def test_the_explanation_of_a_call_with_variables_shows_its_graphs():
     assert "requires grad" in found.arguments
     assert "create_autodiff_subgraphs" in [step.name for step in found.passes]
     assert "differentiable_graph" in str(found)
-    assert "0 of its plans made" in found.heads[-1]
+    assert "0 of its plans made" in found.summary[-1]
     fast = jit(net)
     fast(X, w)[0].backward()
-    assert "1 of its plans made" in explain(fast, X, w).heads[-1]
+    assert "1 of its plans made" in explain(fast, X, w).summary[-1]
     assert "1 of its plans made" in repr(fast.debug_state().plans[0].plan)
 
 

@@ -139,7 +139,7 @@ def test_an_explanation_names_the_costs(file):
     pytest.importorskip("llvmlite")
     save_costs(MachineCosts("here"), str(file))
 
-    heads = lt.explain(lt.jit(polynomial), X).heads
+    heads = lt.explain(lt.jit(polynomial), X).summary
 
     assert heads[-1] == f"groups become kernels by the costs of this computer, {file}"
 
