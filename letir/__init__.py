@@ -220,6 +220,7 @@ _LATE_BOUND = {
     "tracing.mutation.buffers": ("as_buffer",),
     "tracing.mutation.buffer_calls": ("call_with_buffers", "compute_known"),
     "tracing.checks.baked_constants": ("refuse_another_result", "refuse_baked"),
+    "foreign_names": ("attribute_remedy",),
     "tracing.checks.abstract_values": ("explain_abstract", "unanswered_error"),
     "tracing.checks.guarded_copies": ("guarded_integer_copy",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),

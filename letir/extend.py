@@ -50,3 +50,7 @@ def __getattr__(name: str):
     if name in _SAMPLES:
         return getattr(load_module(_SAMPLES[name]), name)
     raise AttributeError(f"module 'letir.extend' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,13 +1,15 @@
 """What to write instead of a name that JAX, PyTorch, autograd or NumPy has and letir has not.
 
-``letir``, ``letir.nn`` and ``letir.random`` load this module when they are asked for a name that
-they do not have: the AttributeError then says which name or function does the same here.
+``letir``, ``letir.nn``, ``letir.random`` and Variables load this module when they are asked for a
+name that they do not have: the AttributeError then says which name or function does the same here.
 """
 
 import re
 from types import ModuleType
 
 import numpy as np
+
+from letir.ast import LATE_BOUND
 
 _CONTROL_FLOW = "letir.cond, letir.switch, letir.while_loop, letir.fori_loop and letir.scan"
 
@@ -69,7 +71,22 @@ REMEDIES = {
     "letir.random": {
         "PRNGKey": "use letir.random.key",
         "default_rng": "use numpy.random.default_rng, whose draws letir records",
+        "manual_seed": "there is no global state: make a key, letir.random.key(seed)",
+        "seed": "there is no global state: make a key, letir.random.key(seed)",
         "shuffle": "use letir.random.permutation",
+    },
+    "Variable": {
+        "cpu": "a Variable is on the device of its array",
+        "cuda": "make it of a CuPy array: it is on the device of its array",
+        "dim": "use x.ndim",
+        "double": "use x.astype('float64')",
+        "float": "use x.astype('float32')",
+        "masked_fill": "use numpy.where(mask, value, x)",
+        "numel": "use x.size",
+        "permute": "use x.transpose(axes)",
+        "t": "use x.T",
+        "to": "it is on the device of its array; x.astype(dtype) converts it",
+        "unsqueeze": "use numpy.expand_dims(x, axis), or x[None]",
     },
 }
 
@@ -79,6 +96,14 @@ def missing_name(package: ModuleType, name: str) -> AttributeError:
     remedy = None if name.startswith("_") else _find_remedy(package, name)
     message = f"module {package.__name__!r} has no attribute {name!r}"
     return AttributeError(f"{message}\n  {remedy}" if remedy else message, name=name, obj=package)
+
+
+def attribute_remedy(name: str) -> str:
+    """What to write instead of ``x.name`` of a Variable, as a further line; empty if unknown."""
+    remedy = REMEDIES["Variable"].get(name)
+    if remedy is None and callable(getattr(np, name, None)) and not name.startswith("_"):
+        remedy = f"use numpy.{name}(x)"
+    return f"\n  {remedy}" if remedy else ""
 
 
 def _find_remedy(package: ModuleType, name: str) -> str | None:
@@ -94,3 +119,6 @@ def _find_remedy(package: ModuleType, name: str) -> str | None:
         if function:
             return f"letir.nn has functions, which take the parameters: letir.nn.{function}"
     return None
+
+
+LATE_BOUND["attribute_remedy"] = attribute_remedy

@@ -68,6 +68,13 @@ def test_an_editor_completes_every_public_name(name):
     assert name in [completion.name for completion in found]
 
 
+@pytest.mark.parametrize("name", ["extend", "nn", "passes", "random", "testing", "viz"])
+def test_completion_in_a_session_shows_the_public_names_of_a_namespace(name):
+    namespace = getattr(letir, name)
+
+    assert sorted(namespace.__all__) == dir(namespace)
+
+
 @pytest.mark.parametrize(("name", "parameter"), [("grad", "argnums"), ("map", "f"), ("jit", "f")])
 def test_an_editor_shows_signatures(name, parameter):
     found = jedi.Script(f"import letir as lt\nlt.{name}(").get_signatures(2, len(name) + 4)

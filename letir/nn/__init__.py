@@ -155,3 +155,7 @@ __all__ = [
 
 def __getattr__(name: str):
     raise load_module("letir.foreign_names").missing_name(sys.modules[__name__], name)
+
+
+def __dir__() -> list[str]:
+    return __all__

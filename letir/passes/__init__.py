@@ -110,3 +110,7 @@ __all__ = [
 def __getattr__(name: str):
     result = globals()[name] = load_name(__name__, _ON_USE, name)
     return result
+
+
+def __dir__() -> list[str]:
+    return __all__

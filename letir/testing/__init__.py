@@ -42,3 +42,7 @@ _STRATEGIES = {
 
 def __getattr__(name: str):
     return load_name(__name__, _STRATEGIES, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -40,3 +40,7 @@ __all__ = ["diff", "explorer", "graph", "live_ranges", "memory", "profile", "roo
 
 def __getattr__(name: str):
     return load_name(__name__, _HOME, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

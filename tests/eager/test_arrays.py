@@ -208,6 +208,12 @@ def test_an_unknown_attribute_is_an_error_that_names_the_variable():
         _ = x.sums
 
 
+@pytest.mark.parametrize(("name", "remedy"), [("exp", r"use numpy\.exp\(x\)"), ("dim", "x.ndim")])
+def test_a_name_of_pytorchs_tensors_is_an_error_that_says_what_to_write(name, remedy):
+    with pytest.raises(AttributeError, match=remedy):
+        getattr(leaf(), name)
+
+
 def test_requires_grad_can_be_changed_on_leaves_only():
     x = Variable(A)
     assert x.requires_grad_() is x

@@ -144,7 +144,9 @@ class ArrayValue(ArrayMethods):
         if name.startswith("__"):  # copy, pickle and NumPy expect an AttributeError
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
-            raise AttributeError(f"{self._text_of_class()} has no attribute {name!r}")
+            kind = self._text_of_class()
+            remedy = LATE_BOUND["attribute_remedy"](name) if kind == "a Variable" else ""
+            raise AttributeError(f"{kind} has no attribute {name!r}{remedy}")
         # not for attributes such as shape, which a value of unknown type lacks
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in _NOT_ALIKE and self.knows(function):
