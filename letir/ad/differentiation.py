@@ -64,7 +64,7 @@ def differentiate_lowered(
     policy: Policy = "keep_all",
     exact: bool = False,
 ) -> Gradient:
-    """``differentiate`` for a program that ``passes.lowering.lowered`` has lowered already."""
+    """``differentiate`` for a program that ``passes.lower_for_derivatives`` has returned."""
     redifferentiate = backward_recorder(f, requires_grad, defined)
     gradient = redifferentiate()
     if policy == "keep_all" and not exact:

@@ -147,7 +147,7 @@ class Direct(Reverse):
     def mask(self, bind: Bind) -> tuple[bool, ...]:
         """Which results have a cotangent."""
         cts, binders = self.cotangents, bind.binders
-        # with one result, ``step`` has checked that it has a cotangent
+        # with one result, ``propagate`` has tested that it has a cotangent
         return DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:

@@ -264,7 +264,7 @@ def _depends_on_numbers(
 
 
 def _put_item(holder: Any, key: Any, value: Any) -> None:
-    """Set an item of ``_items_of`` in its holder."""
+    """Set an item, which ``items_by_name`` names, in its holder."""
     if type(holder) is CellType:
         holder.cell_contents = value
     elif isinstance(holder, list | dict):

@@ -1,4 +1,4 @@
-"""``Graph``: an ONNX graph that is being written, and ``Rules``, the table of export rules.
+"""``Graph``: an ONNX graph that is being written, and the table of export rules.
 
 A rule appends the nodes of one bind and returns the names of its results. Rules of operations that
 are a single node without attributes are strings in the records themselves.
