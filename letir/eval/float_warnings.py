@@ -101,7 +101,7 @@ class _States(dict):
 
 
 class _QuietStates(_States):
-    """The same table for states without warnings."""
+    """{current error state: the state without warnings}, as in ``_States``."""
 
     mode = "ignore"
 
@@ -125,7 +125,7 @@ class _KernelStates(dict):
 
 
 class _StrictStates(_States):
-    """States that raise where the current one warns, in such a table; False if a handler is set."""
+    """{current error state: a state that raises where this one warns; False if it has a handler}."""
 
     mode = "raise"
 
@@ -136,14 +136,14 @@ class _StrictStates(_States):
 
 
 class _RaisingStates(_States):
-    """The same table for a state that raises all errors, whatever the current one is."""
+    """{current error state: a state that raises all errors but underflow}."""
 
     def make_state(self) -> Any:
         return make_error_state(divide="raise", over="raise", invalid="raise", under="ignore")
 
 
 class _RegionStates(_States):
-    """The states that ``np.errstate`` with these modes sets, for each state around it."""
+    """{current error state: the state that ``np.errstate`` with these modes sets in it}."""
 
     def __init__(self, modes: tuple[Any, ...]) -> None:
         super().__init__()

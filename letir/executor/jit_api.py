@@ -25,7 +25,7 @@ class PartialExecutor(Executor[..., Any]):
         super().__init__(_with_bound(partial), _shift_positions(options, 1))
 
     def with_held(self, partial: functools.partial) -> "PartialExecutor":
-        """The same for another partial, as in a copy of the object that has this executor."""
+        """An executor for another partial of the same function, with the same options."""
         return PartialExecutor(partial, self.given_options)
 
     def __reduce__(self) -> tuple:

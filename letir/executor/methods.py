@@ -333,7 +333,7 @@ class BoundExecutor(Generic[P, R]):
         return self.__self__
 
     def with_held(self, instance: Any) -> "BoundExecutor":
-        """The same method of another object."""
+        """The executor as a method of another object."""
         return self.executor.__get__(instance)
 
     def __repr__(self):

@@ -24,7 +24,7 @@ def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
 
 
 def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid):
-    """The same for a list of operands, which the body empties."""
+    """``_errstate_impl`` on a list of operands, which the body empties."""
     if not hasattr(xp, "errstate"):
         return call(body, operands)
     return LATE_BOUND["run_error_region"]((divide, over, under, invalid), call, body, operands)
