@@ -29,6 +29,7 @@ REMEDIES = {
         "elementwise_grad": "use letir.grad(lambda x: f(x).sum())",
         "enable_grad": "use letir.eager.enable_grad",
         "export": "use letir.save and letir.load",
+        "from_numpy": "arrays are NumPy's; letir.Variable(array) records what is computed with it",
         "func": "letir has these transforms itself, such as letir.grad and letir.vmap",
         "functional_call": "parameters are arguments of the function: letir.grad(loss)(params, x)",
         "grad_and_aux": "use letir.grad(f, has_aux=True)",
@@ -41,6 +42,7 @@ REMEDIES = {
         "make_jaxpr": "use letir.trace",
         "make_jvp": "use letir.jvp",
         "make_vjp": "use letir.vjp",
+        "manual_seed": "use letir.random.key(seed), or numpy.random.default_rng(seed)",
         "named_scope": "programs keep the source lines of their binds by themselves",
         "nest": "use letir.tree",
         "optim": "use letir.nn.optim",
@@ -101,6 +103,8 @@ def missing_name(package: ModuleType, name: str) -> AttributeError:
 def attribute_remedy(name: str) -> str:
     """What to write instead of ``x.name`` of a Variable, as a further line; empty if unknown."""
     remedy = REMEDIES["Variable"].get(name)
+    if remedy is None and name.endswith("_"):
+        remedy = "write in place by x += y, x *= y or x[...] = y, of a leaf under letir.no_grad()"
     if remedy is None and callable(getattr(np, name, None)) and not name.startswith("_"):
         remedy = f"use numpy.{name}(x)"
     return f"\n  {remedy}" if remedy else ""

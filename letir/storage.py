@@ -45,9 +45,11 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
     else:
+        remedy = "write letir.save(program, path); letir.trace(f, *args) records a program"
+        if isinstance(getattr(program, "program", None), Lambda):  # a compiled program
+            remedy = "save its program, x.program, and compile that when it is loaded"
         raise DTypeError(
-            f"save: expected a Lambda or a Gradient, found {type(program).__name__}\n"
-            "  write letir.save(program, path); letir.trace(f, *args) records a program"
+            f"save: expected a Lambda or a Gradient, found {type(program).__name__}\n  {remedy}"
         )
 
 

@@ -136,7 +136,9 @@ def _type_text(aval: ArrayType) -> str:
 
 def _argument_remedy(actual: ArrayType, expected: ArrayType) -> str:
     """How to turn an argument into one of the expected type, if one call does; else ""."""
-    # only a Python number in place of a NumPy scalar, or the reverse, has a simple remedy
+    if actual.ndim == expected.ndim and actual.dtype != expected.dtype and expected.shape:
+        return f": pass x.astype({str(expected.dtype)!r})"
+    # a Python number in place of a NumPy scalar, or the reverse
     if actual.shape or expected.shape or actual.weak == expected.weak:
         return ""
     return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"

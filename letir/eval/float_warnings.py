@@ -125,7 +125,7 @@ class _KernelStates(dict):
 
 
 class _StrictStates(_States):
-    """{current error state: a state that raises where this one warns; False if it has a handler}."""
+    """{current error state: one that raises where this one warns; False if it has a handler}."""
 
     mode = "raise"
 

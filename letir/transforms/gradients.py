@@ -241,7 +241,8 @@ def check_result(fn: Lambda, holomorphic: bool, caller: str = "grad") -> None:
         return
     if aval.shape != () and any(type(n) is not int or n != 1 for n in aval.shape):
         raise ShapeError(
-            f"{caller} needs a scalar, but the function returns {aval}\n  sum it, or use letir.vjp"
+            f"{caller} needs a scalar, but the function returns {aval}\n"
+            "  sum it, or use letir.jacobian or letir.vjp"
         )
     if aval.dtype.kind == "c" and not holomorphic:
         raise DTypeError(

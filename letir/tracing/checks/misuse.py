@@ -34,6 +34,7 @@ _KINDS: dict[Any, tuple[str, str]] = {
 
 
 _PLURALS = {int: "ints", str: "strings", bool: "flags", float: "numbers", Callable: "functions"}
+_LIKENESS = 0.8  # of a wrong keyword to the one that was probably meant
 _MAX_ITEMS = 40  # of a container that a message shows
 _OF_ARGUMENTS = (TypeError, AttributeError, ValueError, KeyError, IndexError)
 _OF_VALUES = (np.linalg.LinAlgError, LetirError)  # the arguments may be right
@@ -255,7 +256,7 @@ def describe_value(value: Any) -> str:
 def _signature_remedy(reason: TypeError, signature: inspect.Signature) -> str:
     """The parameters of a function, and the one that a wrong keyword in a call probably means."""
     wrong = re.search(r"unexpected keyword argument '(\w+)'", str(reason))
-    likely = get_close_matches(wrong[1], signature.parameters, 1) if wrong else []
+    likely = get_close_matches(wrong[1], signature.parameters, 1, _LIKENESS) if wrong else []
     meant = f"did you mean {likely[0]}? " if likely else ""
     return f"{meant}it takes {parameters_text(signature)}"
 

@@ -275,7 +275,7 @@ def refuse_positions(caller: str, numbers: Sequence[int], count: int) -> None:
         if not -count <= n < count:
             raise BoundsError(
                 f"{caller}: there is no positional argument {n} among {count}{at_user()}\n"
-                "  count positional arguments from 0, or from -1 for the last one"
+                "  count from 0, or from -1 for the last one; keyword arguments do not count"
             )
 
 

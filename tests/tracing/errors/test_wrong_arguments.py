@@ -238,7 +238,7 @@ REPLAYS = {
         """\
 arguments do not fit the program
   argument 0 (x): expected float64[3], found float64[4]
-  argument 1 (y): expected float64[3], found float32[3]
+  argument 1 (y): expected float64[3], found float32[3]: pass x.astype('float64')
   trace again for other types""",
     ),
     "only shapes differ": (
@@ -314,7 +314,7 @@ grad: x is int64[3], which has no derivative
         ShapeError,
         """\
 grad needs a scalar, but the function returns float64[3]
-  sum it, or use letir.vjp""",
+  sum it, or use letir.jacobian or letir.vjp""",
     ),
     "a forgotten return": (
         lambda: lt.grad(lambda x: None)(X),
