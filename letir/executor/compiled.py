@@ -14,6 +14,7 @@ from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.bodies import all_bodies
 from letir.ast.primitive import Primitive
+from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
@@ -238,6 +239,7 @@ def are_in_background(option: str | None) -> bool:
     return (option or kernels_setting()) == "background"
 
 
+@paused_gc()
 def _make_plan(fn: Lambda, donated: tuple) -> Plan:
     return Plan(fn, donated) if donated else plan_of(fn)
 
@@ -250,6 +252,7 @@ def _plan_with_kernels(
     return None if result is fn else _make_plan(result, donated)
 
 
+@paused_gc()
 def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
     """``fn`` with kernels of all kinds in this mode; ``fn`` itself if no group becomes a kernel.
 

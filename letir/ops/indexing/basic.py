@@ -167,8 +167,9 @@ def _index_set_impl(xp, x, new, *arrays, item):
 def _index_set_update(xp, x, new, *arrays, item):
     """``x`` itself, with the part ``x[item]`` replaced by ``new`` in place."""
     place = fill_item(item, arrays)
-    write_in_order = getattr(xp, "write_in_order", None)  # of arrays of a device
-    if write_in_order is not None and _may_repeat(arrays):
+    # only arrays of a device have it; the look-up in NumPy, which lacks it, takes microseconds
+    write_in_order = getattr(xp, "write_in_order", None) if _may_repeat(arrays) else None
+    if write_in_order is not None:
         write_in_order(x, place, new)
     else:
         x[place] = new
