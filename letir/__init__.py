@@ -225,7 +225,7 @@ _LATE_BOUND = {
     "tracing.checks.guarded_copies": ("guarded_integer_copy",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
     "tracing.checks.container_arguments": ("refuse_stored_values",),
-    "tracing.checks.decision_limit": ("note_guard", "record_limited"),
+    "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
     "tracing.checks.draw_errors": ("draws_in_code_error",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),

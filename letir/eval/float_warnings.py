@@ -7,6 +7,7 @@ user's line (``letir.tracing.checks.warning_places`` finds it).
 """
 
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -46,6 +47,11 @@ class KernelError(Exception):
 
     NumPy's function then computes again and reports the error.
     """
+
+
+def warnings_shown_by() -> Any:
+    """The function that shows warnings, which ``catch_warnings(record=True)`` replaces."""
+    return getattr(warnings, "_showwarnmsg_impl", None)
 
 
 def is_silent(op: Primitive) -> bool:

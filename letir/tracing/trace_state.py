@@ -5,6 +5,7 @@ an enclosing trace becomes a parameter, an array a constant), emits the bind wit
 and computes it in a concrete trace.
 """
 
+import math
 import operator
 import threading
 import warnings
@@ -34,6 +35,7 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     current_state,
     is_silent,
+    warnings_shown_by,
 )
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
@@ -69,12 +71,9 @@ EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # computes immediately, on 
 # draws of generators, see random_draws
 REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = "refused", "at once", "lifted"
 SETTING_FILES.add(__file__)
+# the number of binds at which a limit of the next recording is tested
+TESTED_LENGTH: ContextVar[float] = ContextVar("letir_tested_length", default=math.inf)
 NOT_COMPUTED = object()  # result of ``compute_known`` for operations that must be recorded
-
-
-def warnings_shown_by() -> Any:
-    """The function that shows warnings, which ``catch_warnings(record=True)`` replaces."""
-    return getattr(warnings, "_showwarnmsg_impl", None)
 
 
 class Trace(ChangesArguments, LetBuilder):
@@ -112,14 +111,12 @@ class Trace(ChangesArguments, LetBuilder):
         self.shows_warnings = warnings_shown_by()
         self.intercepts: bool = parent is None or parent.intercepts  # see ``stand_ins``
         self.has_buffers: bool = parent is not None and parent.has_buffers  # see ``buffers``
-        # outer local -> (outer traced value, parameter here)
-        self.lifted: dict[Any, tuple[Value, Local]] = {}
-        # in a lazy trace: arguments, and values computed on demand
-        self.concrete: dict[Local, Any] = {}
+        self.lifted: dict[Any, tuple[Value, Local]] = {}  # outer local -> (value, parameter here)
+        self.concrete: dict[Local, Any] = {}  # of a lazy trace: arguments, and demanded values
+        self.tested_length: float = TESTED_LENGTH.get() if parent is None else math.inf
         # shared by nested traces: else a checkpoint in a loop would copy the weights at each call
         self._copies: dict[int, tuple] = {} if parent is None else parent._copies
-        # id of an array -> (weak reference, frozen copy, local)
-        self._frozen: dict[int, tuple] = {}
+        self._frozen: dict[int, tuple] = {}  # id of an array -> (weak reference, copy, local)
 
     def parameter(self, aval: ArrayType | None, name: str | None, argument: Any) -> "Tracer":
         """A traced parameter for an argument: an array, a number, a value of an outer trace, or a
@@ -175,6 +172,8 @@ class Trace(ChangesArguments, LetBuilder):
         aval = avals[0]
         local = Local(aval, name)
         self.binds.append(Bind((local,), op, args, attrs, source))  # computed() may undo it
+        if len(self.binds) > self.tested_length:
+            LATE_BOUND["note_length"](self)
         value = self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
         if op.raises or (aval is not None and aval.weak):
             self.note_attempt()
@@ -193,6 +192,8 @@ class Trace(ChangesArguments, LetBuilder):
             if any(Size in map(type, getattr(arg.type, "shape", ())) for arg in args):
                 LATE_BOUND["note_refusal"](error)  # other sizes may not raise this error
             raise
+        if len(self.binds) > self.tested_length:
+            LATE_BOUND["note_length"](self)
         # an operation without results has its effect in the replay, but a guard is checked now
         is_computed = self.mode is EAGER and (binders or op.role in ("guard", "guard_raised"))
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
@@ -225,8 +226,7 @@ class Trace(ChangesArguments, LetBuilder):
             values.append(value)
         # prints in a body happen when the program runs
         drops_effects = op.holds_lambdas and op.role != "guard_raised"
-        state = self.warning_state
-        token = None
+        state, token = self.warning_state, None
         try:
             if state is not None and not is_silent(op):
                 token = ERROR_STATE.set(state)

@@ -17,10 +17,10 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.source import Source, source_line
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
-from letir.eval.float_warnings import PLACES
+from letir.eval.float_warnings import PLACES, warnings_shown_by
 from letir.tracing.refusals import mark_outside_state, note_refusal
 from letir.tracing.source_locations import is_user_file
-from letir.tracing.trace_state import ACTIVE, Trace, warnings_shown_by
+from letir.tracing.trace_state import ACTIVE, Trace
 
 PLACES[Evaluator.call.__code__] = lambda frame: getattr(frame.f_locals["env"].at, "source", None)
 _MAX_FILES = 1 << 10

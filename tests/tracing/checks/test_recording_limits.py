@@ -1,9 +1,10 @@
-"""Recordings that end early, because the function mostly makes decisions."""
+"""Recordings that end early: of many decisions, or of many operations on few numbers."""
 
 import numpy as np
 import pytest
 
 import letir as lt
+from letir.tracing.checks import recording_limits
 
 TABLE: list = []
 
@@ -168,3 +169,99 @@ def test_a_function_with_many_operations_between_its_decisions_has_a_plan():
     fast(x, 530)
 
     assert fast.counters["compiles"] == 1
+
+
+# ---- many operations on few numbers ----
+
+
+def smoothed(x, sweeps):
+    for _ in range(sweeps):
+        for i in range(1, x.shape[0] - 1):
+            x[i] = (x[i - 1] + x[i] + x[i + 1]) / 3.0
+    return x.sum()
+
+
+def relaxed_until(x, tolerance):
+    """The number of steps that the relaxation of ``x`` needs."""
+    steps, change = 0, 1.0
+    while change > tolerance:
+        before = x.copy()
+        x[1:-1] = 0.5 * (x[:-2] + x[2:])
+        change = np.abs(x - before).max()
+        steps += 1
+    return steps
+
+
+def test_a_recording_of_very_many_operations_on_small_arrays_ends():
+    fast, x = lt.jit(smoothed), np.linspace(0.0, 1.0, 40) ** 2
+    for _ in range(3):
+        ours, numpys = x.copy(), x.copy()
+        assert smoothed(numpys, 600) == fast(ours, 600)
+        np.testing.assert_array_equal(numpys, ours)
+
+    assert fast.counters["compiles"] == 0
+    assert "operations on small arrays: to record" in lt.explain(fast, x.copy(), 600).why_python
+    assert "lt.fori_loop" in str(lt.explain(fast, x.copy(), 600))
+
+
+@pytest.fixture
+def low_limit(monkeypatch):
+    monkeypatch.setattr(recording_limits, "_OPERATIONS", 512)
+    monkeypatch.setattr(recording_limits, "_TESTED_EVERY", 64)
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_a_shorter_recording_of_the_same_function_has_a_plan():
+    fast, x = lt.jit(smoothed), np.linspace(0.0, 1.0, 10)
+
+    assert smoothed(x.copy(), 4) == fast(x.copy(), 4)
+    assert fast.counters["compiles"] == 1
+    assert smoothed(x.copy(), 40) == fast(x.copy(), 40)
+    assert fast.counters["compiles"] == 1
+    assert smoothed(x.copy(), 4) == fast(x.copy(), 4)
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_decisions_count_as_operations():
+    x = np.linspace(0.0, 1.0, 10) ** 2
+    straight, deciding = lt.jit(smoothed), lt.jit(relaxed_until)
+    straight(x.copy(), 3)
+    assert straight.counters["compiles"] == 1
+
+    for _ in range(2):
+        ours, numpys = x.copy(), x.copy()
+        assert relaxed_until(numpys, 1e-3) == deciding(ours, 1e-3)
+        np.testing.assert_array_equal(numpys, ours)
+    assert deciding.counters["compiles"] == 0
+    assert "operations on small arrays and" in lt.explain(deciding, x.copy(), 1e-3).why_python
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_operations_on_large_arrays_are_not_limited():
+    def iterated(x, n):
+        for _ in range(n):
+            x = np.sqrt(x * x + 1.0)
+        return x
+
+    fast, x = lt.jit(iterated), np.linspace(0.0, 1.0, 9_000)
+    np.testing.assert_allclose(iterated(x, 250), fast(x, 250), rtol=1e-12)
+
+    assert fast.counters["compiles"] == 1
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_programs_that_are_traced_or_differentiated_are_not_limited():
+    x = np.linspace(0.0, 1.0, 10)
+    program = lt.trace(smoothed, x.copy(), 40)
+
+    assert len(program) > 512
+    assert smoothed(x.copy(), 40) == pytest.approx(lt.compile(program)(x.copy(), 40), rel=1e-12)
+    assert lt.jit(lt.grad(lambda x: smoothed(x.copy(), 40)))(x).shape == (10,)
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_the_limit_ends_with_the_recording():
+    x = np.linspace(0.0, 1.0, 10)
+    lt.jit(smoothed)(x.copy(), 40)
+
+    assert len(lt.trace(smoothed, x.copy(), 40)) > 512
