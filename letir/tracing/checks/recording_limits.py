@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import TemporaryChange
 from letir.ast.symbolic_sizes import elementwise_size
+from letir.ast.terms import Bind, Const
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import TESTED_LENGTH, Trace
 
@@ -19,8 +20,8 @@ from letir.tracing.trace_state import TESTED_LENGTH, Trace
 # many operations, and numbers computed by elementwise operations, for each of them
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 512, 32, 32
 # or after so many operations, twice or four times as many ..., if elementwise operations compute
-# at most so many numbers for each of them; a decision counts as several operations, because each
-# makes it less likely that later calls can use the plan
+# at most so many numbers for each of them; a decision on an array's values counts as several
+# operations, because each makes it less likely that later calls can use the plan
 _OPERATIONS, _NUMBERS_IN_EACH, _AS_OPERATIONS = 1 << 16, 1 << 13, 256
 _TESTED_EVERY = 1 << 13  # operations
 T = TypeVar("T")
@@ -42,10 +43,10 @@ class RecordingLimit(TemporaryChange):
     What has been recorded decides, not time. ``reason``: why the recording has ended.
     """
 
-    __slots__ = ("guards", "next_decisions", "next_operations", "outer", "reason")
+    __slots__ = ("decisions", "guards", "next_decisions", "next_operations", "outer", "reason")
 
     def __init__(self) -> None:
-        self.guards, self.reason = 0, ""
+        self.guards, self.decisions, self.reason = 0, 0, ""
         self.next_decisions, self.next_operations = _DECISIONS, _OPERATIONS
         self.outer = _LIMIT.get(), TESTED_LENGTH.get()
 
@@ -62,6 +63,7 @@ class RecordingLimit(TemporaryChange):
     def add_guard(self, trace: Trace) -> None:
         """Count a guard; raises an error that ends the recording if the limit is exceeded."""
         self.guards += 1
+        self.decisions += not _are_numbers(trace.binds[-1], trace)
         if self.guards >= self.next_decisions:
             self.next_decisions *= 2
             if _is_mostly_decisions(trace, self.guards):
@@ -69,14 +71,17 @@ class RecordingLimit(TemporaryChange):
 
     def test_length(self, trace: Trace) -> None:
         """End the recording, by an error, if it has many operations on few numbers."""
-        length = len(trace.binds)
-        trace.tested_length = length + _TESTED_EVERY
-        total = length + _AS_OPERATIONS * self.guards
-        if total >= self.next_operations:
-            self.next_operations = 2 * total
-            if elementwise_size(trace.binds) <= _NUMBERS_IN_EACH * length:
-                decisions = f" and {self.guards:,} decisions" if total >= 2 * length else ""
-                self._end(f"{length:,} operations on small arrays{decisions}")
+        trace.tested_length = len(trace.binds) + _TESTED_EVERY
+        of_decisions = _AS_OPERATIONS * self.decisions
+        if len(trace.binds) + of_decisions < self.next_operations:
+            return
+        binds = [bind for bind in trace.binds if not _are_numbers(bind, trace)]
+        missing = _OPERATIONS - len(binds) - of_decisions
+        self.next_operations += missing if missing > 0 else self.next_operations
+        if missing <= 0 and elementwise_size(binds) <= _NUMBERS_IN_EACH * len(binds):
+            many = of_decisions >= len(binds)
+            decisions = f" and {self.decisions:,} decisions" if many else ""
+            self._end(f"{len(binds):,} operations on small arrays{decisions}")
 
     def _end(self, found: str) -> None:
         self.reason = (
@@ -120,6 +125,18 @@ def _is_mostly_decisions(trace: Trace, guards: int) -> bool:
     if len(trace.binds) > _OPERATIONS_EACH * guards:
         return False
     return elementwise_size(trace.binds) <= _NUMBERS_EACH * guards
+
+
+def _are_numbers(bind: Bind, trace: Trace) -> bool:
+    """Whether the operands or results of an operation are Python numbers, such as sizes, indices
+    and flags.
+    """
+    bools = trace.python_bools
+    return any(
+        bool(values)
+        and all(type(x) is Const or getattr(x.type, "weak", False) or x in bools for x in values)
+        for values in (bind.args, bind.binders)
+    )
 
 
 _LIMIT: ContextVar[RecordingLimit | None] = ContextVar("letir_recording_limit", default=None)

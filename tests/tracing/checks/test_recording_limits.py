@@ -237,6 +237,21 @@ def test_decisions_count_as_operations():
 
 
 @pytest.mark.usefixtures("low_limit")
+def test_operations_and_decisions_on_python_numbers_do_not_count():
+    def stepped(x, n):
+        for i in range(3):
+            for j in range(n):
+                if (n - 1) * i + j * n - 2 == n * n:
+                    x = x * 0.5
+        return x
+
+    fast, x = lt.jit(stepped), np.linspace(0.0, 1.0, 10)
+    np.testing.assert_array_equal(stepped(x, 60), fast(x, 60))
+
+    assert fast.counters["compiles"] == 1
+
+
+@pytest.mark.usefixtures("low_limit")
 def test_operations_on_large_arrays_are_not_limited():
     def iterated(x, n):
         for _ in range(n):
