@@ -26,7 +26,7 @@ from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest
 
 _MAX_AS_PYTHON = 4
 _MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
-_MAX_WORK = 1 << 22  # elements of results: timing runs the function several times
+_MAX_WORK = 1 << 22  # elements that are computed: timing runs the function several times
 
 
 def call_of_python(
@@ -121,13 +121,19 @@ def _is_repeatable(bind: Bind) -> bool:
 
 
 def _work_of(fn: Lambda) -> int:
-    """The number of elements of all results of known size; more than ``_MAX_WORK`` for loops."""
+    """The number of elements that are computed, as far as it is known; more than ``_MAX_WORK`` for
+    loops.
+    """
     work = 0
     for bind in fn.binds:
         if bind.op.bodies is not None and bind.op.bodies.loop:
             return _MAX_WORK + 1
-        for binder in bind.binders:
-            size = getattr(binder.type, "size", 1)
+        if bind.op.memory == "view":
+            continue
+        # a write in place computes the new part only
+        made = bind.args[1:2] if bind.op.update is not None else bind.binders
+        for arg in made:
+            size = getattr(arg.type, "size", 1)
             work += size if type(size) is int else 0
     return work
 

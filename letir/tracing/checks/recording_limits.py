@@ -76,9 +76,10 @@ class RecordingLimit(TemporaryChange):
         if len(trace.binds) + of_decisions < self.next_operations:
             return
         binds = [bind for bind in trace.binds if not _are_numbers(bind, trace)]
-        missing = _OPERATIONS - len(binds) - of_decisions
+        total = len(binds) + of_decisions
+        missing = _OPERATIONS - total
         self.next_operations += missing if missing > 0 else self.next_operations
-        if missing <= 0 and elementwise_size(binds) <= _NUMBERS_IN_EACH * len(binds):
+        if missing <= 0 and elementwise_size(binds) <= _NUMBERS_IN_EACH * total:
             many = of_decisions >= len(binds)
             decisions = f" and {self.decisions:,} decisions" if many else ""
             self._end(f"{len(binds):,} operations on small arrays{decisions}")

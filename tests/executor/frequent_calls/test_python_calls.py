@@ -56,6 +56,21 @@ def test_a_plan_of_other_operations_stays():
     assert is_python(lambda x: x**3, X, exact=True)
 
 
+def test_views_and_the_unchanged_part_of_an_update_are_no_work():
+    def marched(table, x):
+        """A long loop that reads rows of a large table and writes numbers into a long array."""
+        for i in range(1, 40):
+            x[i] = x[i - 1] - table[i, 0] * table[i, 1] / table[i, 2]
+        return x
+
+    table = np.linspace(0.5, 2.0, 1 << 18).reshape(64, -1)
+    fast, x = lt.jit(marched, kernels="off"), np.linspace(0.0, 1.0, 1 << 17)
+    for _ in range(20):
+        assert_same(marched(table, x.copy()), fast(table, x.copy()))
+
+    assert fast.quick[0].is_python
+
+
 def smoothed(x):
     return scipy.ndimage.gaussian_filter1d(x, 1.0) * SHIFT
 

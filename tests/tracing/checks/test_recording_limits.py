@@ -252,6 +252,19 @@ def test_operations_and_decisions_on_python_numbers_do_not_count():
 
 
 @pytest.mark.usefixtures("low_limit")
+def test_selections_by_masks_count_as_decisions():
+    def means_in_bins(x, n):
+        bins = [x[(x >= i / n) & (x < (i + 1) / n)] for i in range(n)]
+        return np.array([bin.mean() for bin in bins])
+
+    fast, x = lt.jit(means_in_bins), np.random.default_rng(3).random(400)
+    for _ in range(2):
+        np.testing.assert_array_equal(means_in_bins(x, 8), fast(x, 8))
+
+    assert fast.counters["compiles"] == 0
+
+
+@pytest.mark.usefixtures("low_limit")
 def test_operations_on_large_arrays_are_not_limited():
     def iterated(x, n):
         for _ in range(n):
