@@ -9,13 +9,15 @@ from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
-from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.symbolic_sizes import has_static_shape, is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.ops.define.composite_programs import is_computed_by_parts, is_derived_by_parts
 from letir.ops.define.records import decomposition
 from letir.passes.type_propagation import map_fitting_bodies
+
+_MIN_OUTER = 1 << 14  # elements of an outer product that is decomposed
 
 
 @entry_point
@@ -29,10 +31,11 @@ def decompose(
     """Replace composites by their decompositions, recursively and also in bodies [semantics.md B4].
 
     By default only composites whose ``impl`` is the decomposition and that have no derivative rule:
-    results and derivatives keep their bits. ``keep_rules=False`` includes composites with a rule,
-    for programs that will not be differentiated. ``exact=False`` includes composites computed by
-    NumPy's own function, which rounds in another order. ``ops``: exactly the composites of these
-    names. A composite of unknown types or sizes stays in the program.
+    results and derivatives keep their bits. ``keep_rules=False``, for programs that will not be
+    differentiated, includes composites with a rule, and large outer products, whose multiplication
+    can then be fused with other operations. ``exact=False`` includes composites computed by NumPy's
+    own function, which rounds in another order. ``ops``: exactly the composites of these names. A
+    composite of unknown types or sizes stays in the program.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
@@ -45,12 +48,23 @@ def decompose(
     """
     if ops is not None:
         return without_composites(fn, lambda op: op.name in ops)
-    return without_composites(
-        fn,
-        lambda op: (
-            (is_computed_by_parts(op) or not exact) and (is_derived_by_parts(op) or not keep_rules)
-        ),
-    )
+
+    def is_wanted(op: Primitive) -> bool:
+        if op.product == "outer" and not keep_rules:  # its decomposition has NumPy's bits
+            return True
+        return (is_computed_by_parts(op) or not exact) and (
+            is_derived_by_parts(op) or not keep_rules
+        )
+
+    return without_composites(fn, is_wanted, _is_no_small_outer if exact else lambda bind: True)
+
+
+def _is_no_small_outer(bind: Bind) -> bool:
+    """Whether a bind is not an outer product, or one that a kernel may compute with others."""
+    aval = bind.binders[0].type
+    if bind.op.product != "outer":
+        return True
+    return has_static_shape(aval) and aval.size >= _MIN_OUTER
 
 
 def without_composites(

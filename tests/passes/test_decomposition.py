@@ -141,3 +141,29 @@ def test_a_reduction_of_symbolic_size_stays():
     )
 
     assert f is decompose(f)
+
+
+def test_a_large_outer_product_is_fused_with_the_operations_around_it():
+    def rank_one_update(a, u, v):
+        return a - np.outer(u, v) / (u @ v)
+
+    def arguments(n, m):
+        return np.ones((n, m)), np.linspace(0.5, 2.0, n), np.linspace(-1.0, 3.0, m)
+
+    for n, m, is_fused in ((200, 200, True), (20, 20, False)):
+        program = lt.trace(rank_one_update, *arguments(n, m))
+        result = deeply(program)
+        assert is_fused == all(bind.op.product != "outer" for bind in result.binds)
+        assert_same(program(*arguments(n, m)), result(*arguments(n, m)))
+        assert any(bind.op.product == "outer" for bind in decompose(program).binds)
+
+    fast = lt.compile(lt.trace(rank_one_update, *arguments(200, 200)))
+    assert_same(rank_one_update(*arguments(200, 200)), fast(*arguments(200, 200)))
+    assert sum(bind.op.elementwise or bind.op.role == "fused" for bind in fast.optimized.binds) == 1
+
+
+def test_a_large_outer_product_of_matrices_has_numpys_bits():
+    for kind in ("float32", "complex128", "int64", "bool"):
+        x = (np.arange(600).reshape(30, 20) % 7 - 3).astype(kind)
+        program = lt.trace(lambda x: np.outer(x, x.T[:3]), x)
+        assert_same(np.outer(x, x.T[:3]), deeply(program)(x))
