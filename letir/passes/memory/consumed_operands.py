@@ -50,12 +50,14 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
     """``fn`` with a copy before each write into an operand that is read later."""
     if not any(bind.op.update is not None or bind.op.role == "write_back" for bind in fn.binds):
         return fn
-    memory = _Memory(fn, is_shared_by_numbers=False)
-    with_numbers = _Memory(fn) if any(b.op.role == "write_back" for b in fn.binds) else memory
+    sharing = _sharing_binds(fn)
+    memory = with_numbers = _Memory(fn, sharing, is_shared_by_numbers=False)
+    if any(bind.op.role == "write_back" for bind in fn.binds):
+        with_numbers = _Memory(fn, sharing)
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for i, bind in enumerate(fn.binds):
-        args = substitute_args(bind.args, names)
+        args = substitute_args(bind.args, names) if names else bind.args
         if bind.op.role == "write_back":
             param = bind.args[0]
             for local in with_numbers.read_later(param, i) if type(param) is Local else ():
@@ -69,7 +71,7 @@ def _copy_needed_operands(fn: Lambda) -> Lambda:
             assert type(x) is Local  # see ``is_needed``
             binds.append(_copy_bind(x, bind))
             args = (binds[-1].binders[0], *others)
-        binds.append(bind.with_args(args))
+        binds.append(bind if args is bind.args else bind.with_args(args))
     if len(binds) == len(fn.binds):
         return fn
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
@@ -89,6 +91,8 @@ def _number_bind(bind: Bind) -> Bind:
 
 def shares_memory(bind: Bind) -> bool:
     """Whether a result of a bind may share memory with an operand."""
+    if bind.op.memory == "new" and bind.op.role != "error_region":
+        return False
     if bind.op.memory == "if_same_shape":
         avals = [local.type for local in (bind.args[0], bind.binders[0])]
         return None in avals or avals[0].shape == avals[1].shape
@@ -102,16 +106,29 @@ def shares_memory(bind: Bind) -> bool:
     return may_share(bind.op)
 
 
+def _sharing_binds(fn: Lambda) -> list[tuple[list[Local], bool]]:
+    """For each bind by which locals may share memory: (its results and these operands, whether it
+    reads one element).
+    """
+    return [
+        ([*bind.binders, *shared_operands(bind)], reads_number(bind))
+        for bind in fn.binds
+        if shares_memory(bind)
+    ]
+
+
 @define(eq=False)
 class _Memory:
     """The groups of locals that may share memory (a union-find), and the last use of each group.
 
+    ``sharing``: see ``_sharing_binds``.
     ``numbers``: locals that are one element of an array: a scalar in NumPy, a view in CuPy.
     ``is_shared_by_numbers``: whether they count as views. An update may leave them out: in CuPy it
     finds that the array has a view, and copies it.
     """
 
     fn: Lambda
+    sharing: list[tuple[list[Local], bool]]
     is_shared_by_numbers: bool = True
     parents: dict[Local, Local] = field(factory=dict)  # lead to the representative of the group
     last: dict[Local, int] = field(factory=dict)  # by representative
@@ -120,14 +137,12 @@ class _Memory:
     numbers: set[Local] = field(factory=set)
 
     def __attrs_post_init__(self):
-        for bind in self.fn.binds:
-            is_number = reads_number(bind)
+        for (first, *others), is_number in self.sharing:
             if is_number:
-                self.numbers.update(bind.binders)
-            if shares_memory(bind) and (self.is_shared_by_numbers or not is_number):
-                group = [*bind.binders, *shared_operands(bind)]
-                for local in group[1:]:
-                    self.merge_groups(group[0], local)
+                self.numbers.add(first)
+            if self.is_shared_by_numbers or not is_number:
+                for local in others:
+                    self.merge_groups(first, local)
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
         for i, term in enumerate(terms):
             for local in term.locals():
