@@ -23,6 +23,7 @@ _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 512, 32, 32
 # at most so many numbers for each of them; a decision on an array's values counts as several
 # operations, because each makes it less likely that later calls can use the plan
 _OPERATIONS, _NUMBERS_IN_EACH, _AS_OPERATIONS = 1 << 16, 1 << 13, 256
+_NUMBERS_AS_OPERATION = 4  # operations on Python numbers, which take time to be recorded only
 _TESTED_EVERY = 1 << 13  # operations
 T = TypeVar("T")
 
@@ -76,7 +77,8 @@ class RecordingLimit(TemporaryChange):
         if len(trace.binds) + of_decisions < self.next_operations:
             return
         binds = [bind for bind in trace.binds if not _are_numbers(bind, trace)]
-        total = len(binds) + of_decisions
+        of_numbers = (len(trace.binds) - len(binds)) // _NUMBERS_AS_OPERATION
+        total = len(binds) + of_decisions + of_numbers
         missing = _OPERATIONS - total
         self.next_operations += missing if missing > 0 else self.next_operations
         if missing <= 0 and elementwise_size(binds) <= _NUMBERS_IN_EACH * total:
