@@ -35,6 +35,7 @@ from letir.tracing.entry import IN_PYTHON
 
 _LOG = logging.getLogger("letir.plan")
 _MAX_LINES = 3  # lines of guards that a reason names
+MAX_WITHOUT_PLAN = 40  # calls that need a plan of their own, or have refused arguments of new types
 PLANS_AT_ONCE = 4  # each later one waits for twice as many calls as the one before, see plan_limits
 _PLANS_QUICK = 8  # quick calls that are tried before keys are computed
 _MAX_QUICK = 16  # attempts: if the arguments differ in each call, a quick call gains nothing
@@ -212,7 +213,8 @@ def call_refused(
 
     Methods may be called as ``Class.method(object, ...)``, and an object as the first argument of
     a function is treated like the object of a method: its arrays are arguments. Other values are
-    passed to the Python function. Raises ``error`` for values of letir's own classes.
+    passed to the Python function, which takes all calls once many calls had such arguments of ever
+    new types and no call had a plan. Raises ``error`` for values of letir's own classes.
     """
     if is_method_of(executor, args) or is_users_object(args):
         method = executor.__get__(args[0])
@@ -230,6 +232,9 @@ def call_refused(
         LATE_BOUND["refuse_static"](raised, executor.f, args, kwargs)
         raise
     executor.refused += 1
+    if executor.refused >= MAX_WITHOUT_PLAN and not executor.cache.compiles:
+        executor.runs_python = True
+        executor.forget_keys()
     executor.note_python_kind(executor.refused, args, kwargs)
     return results
 

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING
 
 from letir.ast import LATE_BOUND
 from letir.executor.argument_spec import ArgumentSpec
-from letir.executor.calls import PLANS_AT_ONCE, PlanRequest, counter_value, executor_name
+from letir.executor.calls import (
+    MAX_WITHOUT_PLAN,
+    PLANS_AT_ONCE,
+    PlanRequest,
+    counter_value,
+    executor_name,
+)
 from letir.executor.plan_cache import Entry
 from letir.executor.plan_making import compile_reason
 
@@ -14,11 +20,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("letir.plan")
 _MAX_WAIT = 1 << 8  # calls
-_MAX_COMPILES = 40  # of an executor, if at least half of its calls compile
-_MIN_WAITING_COMPILES, _MIN_COMPILES = (
-    6,
-    10,
-)  # the fewest compiles before a warning: while plans wait, and otherwise
+_MIN_WAITING_COMPILES = 6  # the fewest compiles before a warning, while plans wait
+_MIN_COMPILES = 10  # the fewest compiles before a warning otherwise
 
 
 def exceeds_plan_limit(executor: "Executor", entry: Entry, request: PlanRequest) -> bool:
@@ -28,7 +31,7 @@ def exceeds_plan_limit(executor: "Executor", entry: Entry, request: PlanRequest)
     is_open = bool(entry.plans or executor.families.family_of(request.spec).refused)
     is_open = is_open or _changes_its_object(executor, request.number)
     plan_number = len(entry.plans) or (compiles if is_open else 0)
-    is_many = compiles >= _MAX_COMPILES and 2 * compiles >= request.number
+    is_many = compiles >= MAX_WITHOUT_PLAN and 2 * compiles >= request.number
     number, missed = executor.cache.last_compile
     calls = max(0, request.number - number)  # another thread may compile at a later call
     is_useless = 2 * (counter_value(executor.missed) - missed) > calls

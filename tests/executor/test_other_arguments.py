@@ -165,6 +165,29 @@ def test_with_other_values_the_function_runs_as_python(f, value):
         assert_same(f(2 * X, value), fast(2 * X, value))
 
 
+def collect(found, word, n):
+    if n == 0:
+        return word * 2.0
+    found.add(f"{word}{n}")
+    return len(found)
+
+
+@pytest.mark.filterwarnings("ignore:jit calls collect as Python")
+@pytest.mark.parametrize("has_plan", [False, True])
+def test_refused_arguments_of_ever_new_types_end_the_search_for_plans(has_plan):
+    fast, found, expected = lt.jit(collect), set(), set()
+    if has_plan:
+        fast(0.0, 1.0, 0)
+
+    for n in range(1, 400):
+        assert collect(expected, str(n), n) == fast(found, str(n), n)
+    assert expected == found
+    assert fast.runs_python is not has_plan
+    assert fast.counters["invocations"] == 399 + has_plan
+    assert fast(0.0, 4.0, 0) == 8.0
+    assert fast.counters["hits"] == has_plan
+
+
 def test_an_error_of_python_about_a_static_argument_names_the_argument():
     with pytest.raises(lt.DTypeError, match=r"where what is \{1\} of type set"):
         lt.jit(lambda x, what: x * what)(X, {1})
