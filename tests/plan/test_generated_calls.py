@@ -340,6 +340,11 @@ def divisions(n, m):
     return n % m, n // m, (n * 7 - 1) % 5, (n * 7 - 1) // -5, n % 2**40
 
 
+def bits(n, m):
+    """Python's operators of bits, whose results may not fit 64 bits."""
+    return n & m, n | 7, n ^ m, ~n, (n & 15) << 3, n >> 2, n << 63 >> 63, n >> 80, n >> m, n << m
+
+
 def sides(points, x):
     """Comparisons of integers and floats, and of their outcomes."""
     above = [x < n for n in points]
@@ -348,6 +353,7 @@ def sides(points, x):
 
 NUMBERS = {
     "divisions": (divisions, [(n, m) for n in (7, -7, 2**62 // 7) for m in (3, -3)]),
+    "bits": (bits, [(n, m) for n in (0, -1) for m in (0, 1, 5, 62)]),
     "sides": (
         sides,
         [([1, 5, 2**53 + 1], x) for x in (2.0, 7.5, np.nan, float(2**53), -np.inf)],

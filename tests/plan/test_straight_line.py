@@ -214,6 +214,19 @@ def stored(x):
     return y, kept, part
 
 
+@pytest.mark.parametrize("n", [7, -7, 2**40, 2**62, -(2**63)])
+def test_operators_of_bits_are_pythons(n):
+    def mix(n):
+        return ((n & 255) << 3) ^ (n >> 2) | ~n
+
+    straight = straightened(lt.trace(mix, 5))
+
+    assert not any(
+        isinstance(value, np.ufunc) for value in straight.straight.run.__globals__.values()
+    )
+    assert_same((mix(n),), tuple(straight.run([n])))
+
+
 def test_stores_do_not_change_what_was_read():
     check_function(lt.trace(stored, X[0]), (X[0],))
 

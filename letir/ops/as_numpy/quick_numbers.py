@@ -16,6 +16,7 @@ from letir.ops.as_numpy.quick_functions import draw_text
 
 _FLOAT, _INT = np.dtype(np.float64), np.dtype(np.int64)
 ARITHMETIC = {"add": "+", "sub": "-", "mul": "*"}
+_BITWISE = {"bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^"}
 COMPARISONS = {
     **{"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="},
     **{"equal": "==", "not_equal": "!="},
@@ -161,6 +162,17 @@ def _integer_operator(symbol: str) -> Callable:
     return form
 
 
+def _number_shift(symbol: str, most: int) -> Callable:
+    """Python's shift by a known number of at most ``most`` bits."""
+
+    def form(write) -> str | None:
+        count = write.bind.args[1]
+        is_known = type(count) is Const and type(count.value) is int and 0 <= count.value <= most
+        return _integer_operator(symbol)(write) if is_known else None
+
+    return form
+
+
 def _number_power(write) -> str | None:
     """A square, which NumPy's power multiplies as well."""
     exponent = write.bind.args[1]
@@ -191,6 +203,10 @@ _NUMBER_FORMS: dict[str, Callable] = {
     "div": _number_div,
     "remainder": _integer_operator("%"),
     "floor_divide": _integer_operator("//"),
+    **{name: _integer_operator(symbol) for name, symbol in _BITWISE.items()},
+    "invert": lambda write: f"~{write.operand(0)}",
+    "left_shift": _number_shift("<<", 63),
+    "right_shift": _number_shift(">>", 1 << 62),
     "power": _number_power,
     "minimum": _number_extremum(np.minimum, "<"),
     "maximum": _number_extremum(np.maximum, ">"),
@@ -215,7 +231,7 @@ def python_operator_form(write: Any, *, operator: str, kind: str) -> str | None:
     facts = [write.fact(0), write.fact(1)]
     if not all(fact in NUMBERS for fact in facts):
         return None
-    symbol = {"div": "/", "floor_divide": "//", "remainder": "%"}.get(operator)
+    symbol = {"div": "/", "floor_divide": "//", "remainder": "%", "right_shift": ">>"}.get(operator)
     if operator == "power" and facts == [FLOAT, INT]:
         symbol = "**"
     if symbol is None or kind != (FLOAT if operator == "div" or FLOAT in facts else INT):
