@@ -28,6 +28,8 @@ from letir.executor.argument_spec import PLAIN_SCALARS
 from letir.tracing.callers import is_class_of_user
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
+# modules of Python whose functions, also those in Python, only return values or change arguments
+_PURE = ("_bisect", "_heapq", "bisect", "collections", "copy", "heapq", "statistics", "string")
 # names of functions of Python, NumPy and SciPy that do more than return a value
 _EFFECTS = frozenset(
     [
@@ -228,7 +230,11 @@ def _is_of_library(value: Any) -> bool:
     is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
         callable(value) and _is_of_any(value, ("numpy", "scipy"))
     )
-    return is_function and _is_of_any(value, _LIBRARY)
+    if is_function and _is_of_any(value, _LIBRARY):
+        return True
+    return isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type) and (
+        _is_of_any(value, _PURE)
+    )
 
 
 def _is_of_any(value: Any, modules: Iterable[str]) -> bool:

@@ -1,6 +1,10 @@
 """Functions of arrays that are called in place of plans that save no time and give equal bits."""
 
+import bisect
+import copy
+import heapq
 import random
+import statistics
 from collections import namedtuple
 
 import numpy as np
@@ -123,6 +127,22 @@ def test_functions_of_a_module_in_a_variable_are_not_known():
     outside = values_read(smoothed_twice)
     assert outside is not None
     assert not outside.is_complete
+
+
+def test_functions_of_pythons_modules_are_parts_of_a_function():
+    def of_copy(rows, x):
+        rows = copy.deepcopy(rows)
+        rows[0][0] += x
+        heapq.heapify(rows[1])
+        return statistics.fmean(rows[0]) + rows[1][bisect.bisect([0.5], x)]
+
+    assert values_read(of_copy) is not None
+    assert is_python(of_copy, [[1.0, 2.0], [2.5, 0.5]], 1.5)
+
+
+def test_numbers_at_which_the_plan_leaves_its_function_are_timed():
+    assert is_python(lambda x, y: (x + y) * 2.0 + x, np.inf, 1.0)
+    assert is_python(lambda n, m: n * m - n, 2**40, 2**20)
 
 
 def test_timing_a_function_does_not_write_into_its_arguments():
