@@ -73,7 +73,7 @@ class ExternalValues:
 def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
-    ``executor``: an executor of ``f``, which ``f`` may call.
+    ``executor``: an executor of ``f``. ``f`` may call it and others that give the same bits.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
@@ -85,12 +85,12 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     places: list[tuple[Any, str | None, Any]] = []
     uses_scipy = False
     for place in todo:  # each function appends what it reads
-        part = place[-1]
+        part = _function_of(place[-1], executor)
         if _is_constant(part):
             places.append(place)
             continue
         uses_scipy |= _is_of_module(part, "scipy")
-        if id(part) in visited or _is_of_library(part) or (part is executor is not None):
+        if id(part) in visited or _is_of_library(part):
             if getattr(part, "__name__", "") in _EFFECTS:
                 return None
             continue
@@ -119,6 +119,16 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     read = [value for code in (codes if uses_scipy else ()) for value in _values_in_code(*code)]
     is_complete = not any(isinstance(value, ModuleType) for value in read)
     return ExternalValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
+
+
+def _function_of(part: Any, executor: Any) -> Any:
+    """The function of an executor, if it gives the same bits as ``executor``; else ``part``."""
+    if executor is None or type(part) is not type(executor):
+        return part
+    names = ("optimize", "exact", "kernels", "profile")
+    pairs = [(getattr(part.options, name), getattr(executor.options, name)) for name in names]
+    is_same = part.is_plain and all(a == b for a, b in pairs)
+    return part.f if is_same else part
 
 
 def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:

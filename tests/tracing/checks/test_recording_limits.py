@@ -157,6 +157,36 @@ def test_a_function_that_calls_itself_by_its_jitted_name():
     assert fib.counters["compiles"] == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "compiles"), [({}, 0), ({"static_argnums": 1}, 0), ({"exact": True}, 1)]
+)
+def test_jitted_functions_that_it_calls_are_parts_of_the_function(options, compiles):
+    @lt.jit(**options)
+    def clamp(i, end):
+        return end if i > end else i
+
+    def count(x):
+        return sum(1.0 for i in range(600) if x > clamp(i, 300))
+
+    fast = lt.jit(count)
+    for _ in range(3):
+        assert count(250.5) == fast(250.5)
+    assert fast.counters["compiles"] == compiles
+
+
+def test_a_jitted_function_with_effects_is_an_effect():
+    seen = []
+
+    @lt.jit
+    def note(i):
+        seen.append(i)
+        return i
+
+    fast = lt.jit(lambda x: sum(1.0 for i in range(600) if x > note(i)))
+    assert [fast(250.5), fast(250.5)] == [251.0, 251.0]
+    assert len(seen) == 1200
+
+
 def test_a_function_with_many_operations_between_its_decisions_has_a_plan():
     def relaxed(x, n):
         for i in range(n):
