@@ -15,6 +15,7 @@ from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specializ
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
 from letir.ast.derivative_types import might_require_grad
+from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
 from letir.ast.source import with_errors_of_check
 from letir.ast.symbolic_sizes import elementwise_size, has_static_shape
@@ -30,6 +31,7 @@ from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 from letir.passes.pipeline import Pipeline, registered_passes, run_pipeline
 from letir.passes.type_propagation import propagate_shapes
+from letir.plan.effect_log import is_guard
 
 # a function is called as Python if its program has at least so many guards, and for each of them
 # at most so many operations, and numbers computed by elementwise operations
@@ -199,6 +201,17 @@ def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
         return autodiff.create_autodiff_subgraphs(fn, requires_grad)
 
     return cut
+
+
+def computes_nothing(fn: Lambda) -> bool:
+    """Whether a program has no results and no effects other than guards.
+
+    Its function is called for effects that no program has: it prints, or raises errors.
+    """
+    binds = [bind for bind in fn.binds if has_effect(bind)]
+    return not fn.ret.args and all(
+        is_guard(bind) or bind.op.role == "guard_computed" for bind in binds
+    )
 
 
 def is_faster_in_python(f: Callable, fn: Lambda) -> bool:

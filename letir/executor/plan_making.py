@@ -36,7 +36,12 @@ from letir.executor.calls import (
     executor_name,
 )
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
-from letir.executor.default_pipeline import has_compiler, is_faster_in_python, optimize_program
+from letir.executor.default_pipeline import (
+    computes_nothing,
+    has_compiler,
+    is_faster_in_python,
+    optimize_program,
+)
 from letir.executor.plan_cache import ActiveRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
@@ -95,7 +100,9 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
     may_be_python = not (key.has_names or request.spec.is_on_device)
-    is_python = may_be_python and is_faster_in_python(executor.f, fn)
+    is_python = may_be_python and (computes_nothing(fn) or is_faster_in_python(executor.f, fn))
+    # other sizes would be recorded with symbols and print again
+    executor.runs_python |= is_python and executor.is_plain and computes_nothing(fn)
     compiled = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
         compiled.generators = lifted

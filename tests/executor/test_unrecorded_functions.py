@@ -85,6 +85,51 @@ def test_a_function_that_returns_a_generator_gives_it():
     assert [1.0, 2.0, 3.0] == list(elements)
 
 
+def show(x):
+    print(f"the sum of {x.size} is {x.sum()}")
+
+
+def show_sign(x):
+    if x.sum() > 0:
+        print("positive")
+
+
+def refuse_negative(x):
+    if x.min() < 0:
+        raise ValueError(f"negative: {x.min()}")
+
+
+@pytest.mark.parametrize("f", [show, show_sign, refuse_negative])
+def test_functions_that_compute_nothing_run_as_python_after_their_first_call(f, capsys):
+    def outcome(f, x):
+        try:
+            f(x)
+        except ValueError as error:
+            return str(error)
+        return capsys.readouterr().out
+
+    fast = lt.jit(f)
+    fast(np.ones(2))
+    capsys.readouterr()
+
+    for x in (np.ones(2), np.ones(3), -np.ones(2), -np.ones(4), np.zeros(4)):
+        assert outcome(f, x) == outcome(fast, x)
+    assert fast.counters["compiles"] == 1
+
+
+def test_a_method_that_computes_nothing_has_plans_for_other_arguments():
+    class Model:
+        def show(self, x, quiet):
+            if quiet:
+                return None
+            return x * 2.0
+
+    fast, model = lt.jit(Model.show), Model()
+    for n in range(12):
+        assert fast(model, np.ones(2), True) is None
+        assert_same(np.full(2, 2.0 * n), fast(model, np.full(2, float(n)), False))
+
+
 @pytest.mark.filterwarnings("ignore:jit calls")
 def test_a_float_setting_of_a_function_runs_as_python():
     fast = lt.jit(np.linalg.norm)
