@@ -122,6 +122,14 @@ def _token_of(value: Any) -> Any:
     return (token_of_static if type(value) is types.FunctionType else value_token)(value)
 
 
+def _not_recorded(instance: np.ndarray) -> str:
+    """Why methods of an object that is an array itself are not recorded."""
+    return (
+        f"the object of the method is an array, of class {type(instance).__name__}\n"
+        "  write a function of np.asarray(x), and of its attributes that are needed"
+    )
+
+
 def _mirrored_method(method: Callable) -> Callable:
     """``method`` as a function of the object's state; returns (result, changed arrays)."""
 
@@ -130,6 +138,8 @@ def _mirrored_method(method: Callable) -> Callable:
         instance = _INSTANCE.get()
         if ACTIVE.get() is None:  # called as Python
             return method(instance, *args, **kwargs), _AS_PYTHON
+        if isinstance(instance, np.ndarray):
+            raise TraceError(_not_recorded(instance))
         originals = distinct_arrays(places_by_path(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
         mirror = mirror_value(instance, lambda array: stand_in[id(array)], {})
@@ -221,6 +231,9 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     """The result of a method of ``instance``; arrays that it assigns are stored in the object."""
     if ACTIVE.get() is not None and active_trace() is not None:
         return executor.f(instance, *args, **kwargs)
+    if isinstance(instance, np.ndarray):
+        executor.why_python = _not_recorded(instance)
+        return run_python_function(executor, (instance, *args), kwargs)
     places: dict = {}  # containers and objects, by path
     plain, state = _plain_state(instance), None
     if plain is not None:

@@ -117,6 +117,48 @@ def test_functions_that_compute_nothing_run_as_python_after_their_first_call(f, 
     assert fast.counters["compiles"] == 1
 
 
+class Quaternion(np.ndarray):
+    """An array with attributes."""
+
+    def __new__(cls, values):
+        made = np.asarray(values, float).view(cls)
+        made.parts = np.array(values, float)
+        return made
+
+    def norm(self):
+        return np.sqrt((self.parts * self.parts).sum())
+
+    def conjugate(self):
+        self.parts[1:] *= -1.0
+        return self * 2.0
+
+
+def test_methods_of_a_class_of_arrays_run_as_python():
+    norm, conjugate = lt.jit(Quaternion.norm), lt.jit(Quaternion.conjugate)
+    ours, theirs = Quaternion([1, 2, 3, 4]), Quaternion([1, 2, 3, 4])
+
+    with pytest.warns(RuntimeWarning, match="Quaternion is not an array of numbers"):
+        assert norm(ours) == theirs.norm()
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        for _ in range(3):
+            found, expected = conjugate(ours), theirs.conjugate()
+            assert type(found) is Quaternion
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(ours.parts, theirs.parts)
+
+
+def test_a_jitted_method_in_a_class_of_arrays_runs_as_python():
+    class Jitted(Quaternion):
+        norm = lt.jit(Quaternion.norm)
+        scaled_norm = lt.jit(lambda self, k: k * self.parts.sum())
+
+    q = Jitted([1, 2, 3, 4])
+    with pytest.warns(RuntimeWarning, match="the object of the method is an array, of class Jit"):
+        assert [q.norm(), q.norm()] == [np.sqrt(30.0)] * 2
+    with pytest.warns(RuntimeWarning, match="the object of the method is an array"):
+        assert lt.grad(q.scaled_norm)(1.0) == 10.0
+
+
 def test_a_method_that_computes_nothing_has_plans_for_other_arguments():
     class Model:
         def show(self, x, quiet):

@@ -145,6 +145,17 @@ def test_numbers_at_which_the_plan_leaves_its_function_are_timed():
     assert is_python(lambda n, m: n * m - n, 2**40, 2**20)
 
 
+def normalised(x):
+    q = np.array([x[0] / x[1], x[1]])
+    return q / np.linalg.norm(q)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+def test_arguments_at_which_the_plan_warns_are_timed():
+    assert is_python(normalised, np.zeros(2))
+    assert is_python(lambda x: np.sort(x / x)[0], np.zeros(2))
+
+
 def test_timing_a_function_does_not_write_into_its_arguments():
     def count(x, state):
         x += 1.0
