@@ -224,7 +224,8 @@ _LATE_BOUND = {
     "tracing.checks.abstract_values": ("explain_abstract", "unanswered_error"),
     "tracing.checks.guarded_copies": ("guarded_integer_copy",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
-    "tracing.checks.container_arguments": ("refuse_stored_values",),
+    "eval.argument_containers": ("containers_of_call", "without_stores"),
+    "tracing.checks.container_arguments": ("argument_snapshot", "with_stores"),
     "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
     "tracing.checks.draw_errors": ("draws_in_code_error",),
@@ -333,7 +334,7 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.out_casts": (
         *("casting_into_out", "casting_of_fold", "mean_into_out"),
     ),
-    "tracing.numpy_protocols.python_protocols": ("with_known_keys",),
+    "tracing.numpy_protocols.python_protocols": ("known_key", "with_known_keys"),
     "tracing.numpy_protocols.python_numbers": ("apply_python_operator", "is_users_operator"),
     "tracing.numpy_protocols.text_formats": (
         *(

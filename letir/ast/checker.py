@@ -10,6 +10,7 @@ from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count
 from letir.ast.process_state import paused_gc
 from letir.ast.source import error_in_let, error_of_rule, source_line
+from letir.ast.stored_results import SameAs, Stores
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
@@ -90,6 +91,24 @@ def _check_trees(fn: Lambda) -> None:
                 "  write a string among the results as 'text'"
             )
         _check_count(fn.out_tree.arrays, len(fn.ret.args), "out", "results")
+    _check_stores(fn)
+
+
+def _check_stores(fn: Lambda) -> None:
+    """Raise ShapeError unless ``stores`` is the root of the results, and ``same_as`` is in it."""
+    inside = list(fn.in_tree.spec.children()) if fn.in_tree is not None else []
+    outside = [fn.out_tree.spec] if fn.out_tree is not None else []
+    if fn.out_tree is not None and fn.out_tree.stores:
+        outside = list(fn.out_tree.spec.children())
+    todo = [(spec, False) for spec in inside] + [(spec, fn.out_tree.stores) for spec in outside]
+    while todo:
+        spec, may_refer = todo.pop()
+        if spec.type is Stores or (spec.type is SameAs and not may_refer):
+            raise ShapeError(
+                "stores(...) describes all results of a program, and same_as(...) a part of them\n"
+                "  write them after out: out stores(*, {'args[0].w': *})"
+            )
+        todo += [(child, may_refer) for child in spec.children()]
 
 
 def _check_count(described: int, count: int, word: str, noun: str) -> None:

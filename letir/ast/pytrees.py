@@ -23,6 +23,7 @@ NAMESPACE = "letir"
 _ADDRESS = " at 0x"  # in the repr of an object whose class defines none
 _nodes: set[type] = set()  # the classes registered with optree
 GENERATORS: set[type] = set()  # NumPy's generators among them
+TREE_TEXTS: dict[type, Callable] = {}  # by class of nodes: their text, given spec and children
 
 
 class Leaf:
@@ -280,6 +281,11 @@ class Tree:
         )
 
     @property
+    def stores(self) -> bool:
+        """Whether these are results that a program stores in its arguments, ``Stores``."""
+        return hasattr(self.spec.type, "__letir_stores__")
+
+    @property
     def arrays(self) -> int:
         """The number of leaves that are not static."""
         return self.spec.num_leaves - len(self.statics)
@@ -376,6 +382,8 @@ def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
         return repr(spec.unflatten(()))
     children = [_tree_text(child, leaves) for child in spec.children()]
     inside = ", ".join(children)
+    if kind in TREE_TEXTS:
+        return TREE_TEXTS[kind](spec, children)
     if kind is tuple:
         return f"({inside}{',' if len(children) == 1 else ''})"
     if kind in (list, deque):

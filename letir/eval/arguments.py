@@ -198,6 +198,17 @@ def nested_results(fn: Lambda, results: tuple) -> Any:
     return results[0] if len(results) == 1 else results
 
 
+def nesting_of(fn: Lambda, args: tuple, kwargs: dict) -> Callable[[tuple], Any]:
+    """The function from flat results to the result of a call with these arguments.
+
+    It stores what ``fn`` stores in lists, dicts and objects among them.
+    """
+    if fn.out_tree is None or not fn.out_tree.stores:
+        return functools.partial(nested_results, fn)
+    containers = LATE_BOUND["containers_of_call"](fn, args, kwargs)
+    return lambda results: containers.store(nested_results(fn, results))
+
+
 def parameters_of(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of ``f`` by name, if its signature is known."""
     try:

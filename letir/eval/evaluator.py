@@ -13,7 +13,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
-from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arguments import checked_arguments, flat_arguments, nesting_of
 from letir.eval.array_modules import array_module, evaluator_of
 from letir.eval.memory_checks import check_writable, own_results, update_in_place
 from letir.ops.effects.writes_to_arguments import changed_params
@@ -129,9 +129,10 @@ def run_forward(
     """
     try:
         leaves = flat_arguments(f, args, kwargs)
+        nest = nesting_of(f, args, kwargs)
         del args, kwargs  # they would keep the arguments alive until the end
         observe = LATE_BOUND["nan_observer"](observe, debug_nans) if observe or debug_nans else None
-        return nested_results(f, run_flat(f, leaves, observe))
+        return nest(run_flat(f, leaves, observe))
     except BaseException as error:
         LATE_BOUND["shorten_traceback"](error)
         raise

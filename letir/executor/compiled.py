@@ -18,7 +18,7 @@ from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
-from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arguments import checked_arguments, flat_arguments, nesting_of
 from letir.eval.array_modules import array_module, cupy_module, dask_module, evaluator_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
@@ -145,8 +145,9 @@ class Compiled:
             if self.calls == _CALLS_UNTIL_QUICK and not self.is_waiting:
                 self.quick = LATE_BOUND["quick_plan"](self, args, kwargs)
             leaves = flat_arguments(self.program, args, kwargs)
+            nest = nesting_of(self.program, args, kwargs)
             del args, kwargs  # else this frame holds the arguments until the end
-            return nested_results(self.program, self.run_flat(leaves))
+            return nest(self.run_flat(leaves))
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error)
             raise

@@ -29,6 +29,7 @@ from letir.executor.calls import general_call, run_python_function
 from letir.executor.calls_without_plan import count_call_without_plan, skips_plan_search
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
+from letir.tracing.checks.container_arguments import PartsSnapshot
 from letir.tracing.refusals import mark_outside_state
 from letir.tracing.trace_state import ACTIVE, active_trace
 from letir.transforms.jitted_functions import Transform
@@ -143,10 +144,11 @@ def _mirrored_method(method: Callable) -> Callable:
         originals = distinct_arrays(places_by_path(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
         mirror = mirror_value(instance, lambda array: stand_in[id(array)], {})
-        before = places_by_path(mirror, _ROOT)
+        before, snapshot = places_by_path(mirror, _ROOT), PartsSnapshot(mirror, _ROOT)
         out = method(mirror, *args, **kwargs)
+        after = places_by_path(mirror, _ROOT)
         try:
-            changed = changed_places(before, places_by_path(mirror, _ROOT))
+            changed = changed_places(before, after, snapshot)
         except TraceError as error:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
             raise mark_outside_state(error) from None

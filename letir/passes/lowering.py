@@ -2,7 +2,7 @@
 
 import operator
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
@@ -15,7 +15,8 @@ _is_inlined = operator.attrgetter("op.inlined")
 
 @entry_point
 def without_writes(fn: Lambda) -> Lambda:
-    """Drop writes into arguments; results still are the new values.
+    """Drop writes into arguments, and results that are stored in them; results still are the new
+    values.
 
     Transforms start from this form: a derivative is taken with respect to the initial values, and
     changes no argument.
@@ -27,6 +28,8 @@ def without_writes(fn: Lambda) -> Lambda:
     %2 = neg %1
     return %2
     """
+    if fn.out_tree is not None and fn.out_tree.stores:
+        fn = LATE_BOUND["without_stores"](fn)
     if not changed_params(fn):
         return fn
     values: dict[Local, Arg] = {}

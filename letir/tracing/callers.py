@@ -44,8 +44,7 @@ STANDARD = os.path.dirname(os.__file__) + os.sep
 _BUILD_LIST = dis.opmap["BUILD_LIST"]
 _MAX_CODES = 1 << 12
 _MAX_OBJECTS = 10_000  # objects of a module that are searched
-# by id, as hashing code is slow
-_called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MAX_CODES)
+_called: dict[int, tuple[CodeType, frozenset[int]]] = BoundedCache(_MAX_CODES)  # by id of the code
 _on_lists: dict[int, tuple[CodeType, frozenset[str]]] = BoundedCache(_MAX_CODES)
 REACHING: dict[int, CodeType] = BoundedCache(_MAX_CODES)  # reaches stand-ins in containers
 OWNING: dict[int, CodeType] = BoundedCache(_MAX_CODES)  # writes into results of operators
@@ -162,9 +161,10 @@ def is_user_module(space: dict) -> bool:
 
 
 def is_class_of_user(kind: type) -> bool:
-    """Whether a class is defined in a user's module."""
-    module = sys.modules.get(kind.__module__)
-    return module is not None and is_user_module(vars(module))
+    """Whether a class is defined in a user's module, or by code that ``exec`` runs."""
+    module: Any = sys.modules.get(kind.__module__)
+    methods = () if module else [m for m in vars(kind).values() if type(m) is FunctionType]
+    return any(map(is_user_module, [vars(module)] if module else [m.__globals__ for m in methods]))
 
 
 def is_users_class(kind: type) -> bool:

@@ -57,7 +57,7 @@ from letir.tracing.trace_state import (
 )
 from letir.tracing.tracer import Tracer
 
-WRITE_BACK, DISCARD_WRITES = "keep", "drop"  # how writes into arguments are treated, see ``record``
+WRITE_BACK, _STORE_PARTS, DISCARD_WRITES = "keep", "store", "drop"  # treatments of changes
 IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
 _NO_OBJECTS = NEVER_STATIC | {Tracer, TypedLeaf, ShapeDtype, bool, str, FunctionType}
 _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
@@ -123,17 +123,14 @@ def trace(
     return %3
     """
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
-    mode = ABSTRACT if abstract else EAGER
-    fn = record(f, marked_args, marked_kwargs, mode, WRITE_BACK, intercept=intercept).fn
+    mode: Any = ABSTRACT if abstract else EAGER
+    recorded = functools.partial(record, f, mode=mode, writes=_STORE_PARTS, intercept=intercept)
+    fn = recorded(marked_args, marked_kwargs).fn
     if check:
         leaves, spec = LATE_BOUND["flatten_objects"]((marked_args, marked_kwargs))
-
-        def again(new: list) -> Lambda:
-            call = unflatten_arguments(spec, new)
-            return record(f, *call, mode, WRITE_BACK, intercept=intercept).fn
-
-        LATE_BOUND["refuse_baked"](fn, leaves, again)
-        if mode is EAGER and ACTIVE.get() is None:
+        call = functools.partial(unflatten_arguments, spec)
+        LATE_BOUND["refuse_baked"](fn, leaves, lambda new: recorded(*call(new)).fn)
+        if not abstract and ACTIVE.get() is None:
             LATE_BOUND["refuse_another_result"](f, fn, args, kwargs)
     return fn
 
@@ -152,17 +149,18 @@ def record(
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
-    ``writes``: the treatment of writes into arguments. ``WRITE_BACK``: the program writes into the
-    arrays that it gets; ``DISCARD_WRITES``: it only computes with the new values; None: they are an
-    error. ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced
-    values of an enclosing trace. ``intercept``: NumPy's array makers and math's functions record.
-    ``draws``: the treatment of draws from generators that are not arguments, see ``random_draws``;
-    with ``DRAW_AT_ONCE`` those among the arguments draw themselves, too.
+    ``writes``: what the program does with changes of arguments. ``WRITE_BACK``: it writes into the
+    arrays that it gets; ``_STORE_PARTS``: it stores parts of lists, dicts and objects, too;
+    ``DISCARD_WRITES``: it only computes with the new values; None: writes are an error.
+    ``lifts_variables``: eager Variables that ``f`` uses become parameters, like traced values of an
+    enclosing trace. ``intercept``: NumPy's array makers and math's functions record. ``draws``: the
+    treatment of draws from generators that are not arguments, see ``random_draws``; with
+    ``DRAW_AT_ONCE`` those among the arguments draw themselves, too.
     """
     restore_abandoned_state()
-    leaves, spec = flatten((args, kwargs))
-    if draws == DRAW_AT_ONCE and GENERATORS:
-        leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
+    marks = draws == DRAW_AT_ONCE and GENERATORS
+    flat = LATE_BOUND["flatten_marking_generators"] if marks else flatten
+    leaves, spec = flat((args, kwargs))
     if not _NO_OBJECTS.issuperset(map(type, leaves)):
         is_own = draws == DRAW_AT_ONCE
         leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, is_for_one_call=is_own)
@@ -176,8 +174,9 @@ def record(
             new.writes, new.lifts_variables = writes is not None, lifts_variables
             new.draws, new.intercepts = draws, new.intercepts and intercept
             filled = LATE_BOUND["with_static_leaves"](new, statics, tracers) if statics else tracers
-            result = _guarded_result(f, new, filled, spec, writes is WRITE_BACK)
-            if writes is WRITE_BACK:
+            given = {WRITE_BACK: (), _STORE_PARTS: (args, kwargs)}.get(writes or "")
+            result = _guarded_result(f, new, filled, spec, given)
+            if given is not None:
                 new.write_back()
             else:  # loops carry NumPy's booleans
                 new.python_bools.clear()
@@ -195,21 +194,24 @@ def record(
 
 
 def _guarded_result(
-    f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec, changes_arguments: bool
+    f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec, given: tuple | None
 ) -> Any:
     """The result of ``f`` on arguments with these leaves while ``new`` records, with its guards.
 
-    ``changes_arguments``: whether the program will change its arguments as ``f`` does. Raises
-    ``RecordAgain`` or ``MustRunAsPython`` if the recording does not do what ``f`` does.
+    ``given``: the caller's arguments if the program changes them, () if only their arrays. Raises
+    ``RecordAgain`` or ``MustRunAsPython`` if it does not do what ``f`` does.
     """
     call: Any = spec.unflatten(leaves)  # positional and keyword arguments
+    has_containers = given is not None and spec.num_nodes > len(leaves) + 3
+    snapshot = LATE_BOUND["argument_snapshot"](call, leaves) if has_containers else None
     if needs_watch(f, new.draws):
         new.watch = Watch(f, new.draws)
-    result = with_result_guards(new, _call_recorded(f, new, *call))
+    result = _call_recorded(f, new, *call)
     if "takes_lists" in vars(new):
         LATE_BOUND["learn_function_of_lists"](new, f)
-    if new.reads_errors or spec.num_nodes > len(leaves) + 3:
-        LATE_BOUND["refuse_stored_values"](new, (call, leaves, spec), result, changes_arguments)
+    if new.reads_errors or snapshot is not None:
+        result = LATE_BOUND["with_stores"](new, snapshot, result, given)
+    result = with_result_guards(new, result)
     if new.failed is not None:  # raised too late for the user's handlers
         raise RecordAgain(EAGER)
     return result
@@ -272,9 +274,8 @@ _CONTAINERS = frozenset([list, tuple, dict])
 
 
 class trace_for(TemporaryChange):
-    """A context with (trace, traced values): a new trace with parameters for ``inputs``.
-
-    The trace is closed at the end, whatever fails.
+    """A context with (trace, traced values): a new trace with parameters for ``inputs``, closed at
+    the end, whatever fails.
     """
 
     __slots__ = ("inputs", "mode", "names", "new", "outer")
@@ -362,7 +363,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
     else:
         leaves, spec = flatten(result)
         if new.draws != LIFT_STATES and not _NO_OBJECTS.issuperset(map(type, leaves)):
-            leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, Tracer)
+            of_class = None if hasattr(type(result), "__letir_stores__") else Tracer
+            leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, of_class)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string has no argument: it is part of the tree
             leaves, spec = texts_in_structure(leaves, spec)
@@ -374,14 +376,13 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
     lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
     for at_end in vars(new).get("at_end", ()):  # such as ``stop_gradients``
         at_end(new, args)
-    # lifted values are further parameters, which the tree of arguments does not describe
+    # the tree of arguments does not describe lifted values, which are further parameters
     return new.build(args, None if lifted else in_tree, out_tree), lifted
 
 
 def _result_arg(new: Trace, leaf):
-    """A result as an argument of Ret, None for a string.
-
-    Raises TraceError unless it is an array, a number, or a string without traced values in it.
+    """A result as an argument of Ret, None for a string. TraceError unless it is one, an array, a
+    number, or a string without traced values in it.
     """
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
     if isinstance(leaf, Tracer) and leaf.arg in new.python_bools:

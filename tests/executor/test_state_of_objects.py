@@ -1,7 +1,7 @@
 """``jit`` of methods that change attributes other than arrays, and generators made on first use."""
 
 import functools
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 
 import numpy as np
 import pytest
@@ -265,3 +265,49 @@ def test_jitted_methods_in_attributes_see_the_arrays_of_the_object():
         assert_same(layer.w * X, layer.compiled(X))
         assert_same(layer.w * X * 2, fast(X))
     assert (fast.counters["compiles"], layer.compiled.counters["compiles"]) == (1, 1)
+
+
+class Shapeshifter:
+    """An object whose methods change which attributes it has, or share containers among them."""
+
+    def __init__(self):
+        self.w, self.pair, self.same, self.scratch = np.ones(2), None, 0.5, np.zeros(2)
+        self.recent = OrderedDict(a=np.zeros(2), b=np.ones(2))
+
+    def numbers_become_containers(self, x):
+        self.pair, self.same = (x, self.w * x), {"x": x}
+        return self.pair[1]
+
+    def shares_a_list(self, x):
+        values = [x * 2]
+        self.pair, self.same = values, values
+        return values[0]
+
+    def deletes(self, x):
+        if hasattr(self, "scratch"):
+            del self.scratch
+        return x * 2
+
+    def deletes_an_item(self, x):
+        self.recent.pop("a", None)
+        return self.recent["b"] * x
+
+    def reorders(self, x):
+        self.recent.move_to_end(next(iter(self.recent)))
+        return x * 2
+
+
+@pytest.mark.parametrize("name", [n for n in vars(Shapeshifter) if not n.startswith("_")])
+@pytest.mark.parametrize("is_method", [True, False])
+def test_a_method_changes_which_attributes_its_object_has(name, is_method):
+    method = vars(Shapeshifter)[name]
+    ours, numpys = Shapeshifter(), Shapeshifter()
+    kind = type("Fast", (Shapeshifter,), {name: jit(method)}) if is_method else Shapeshifter
+    ours.__class__ = kind
+    call = kind.__dict__[name] if is_method else jit(method)
+    for _ in range(12):
+        assert_same(method(numpys, X), call(ours, X))
+        assert sorted(vars(numpys)) == sorted(vars(ours))
+        assert_same([*numpys.recent.items()], [*ours.recent.items()])
+        assert_same((numpys.pair, numpys.same), (ours.pair, ours.same))
+        assert (numpys.pair is numpys.same) == (ours.pair is ours.same)

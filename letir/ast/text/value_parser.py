@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.pytrees import LEAF, Leaf, Static, Tree
+from letir.ast.stored_results import SameAs, Stores, parse_place
 from letir.ast.terms import Lambda
 from letir.ast.text.lexer import ABBREVIATED, Reader
 from letir.ast.text.literals import (
@@ -33,6 +34,7 @@ from letir.ast.text.literals import (
 )
 from letir.ast.text.named_nodes import MAX_CLASSES, named_node
 from letir.ast.types import ArrayType, Undef
+from letir.errors import DTypeError
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
 _ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
@@ -243,11 +245,40 @@ class TreeReader(ValueReader):
             return static
         if name in _NAMED_CONTAINERS:
             return self.named_container(name)
+        if name in _STORES:
+            return _STORES[name](self)
         fields = self.keyed(self.items(")", self.field)[0], at)
         self.classes.add((name, *fields))
         if len(self.classes) > MAX_CLASSES:
             raise self.error(f"the trees name more than {MAX_CLASSES} classes", at)
         return self.convert(named_node, name, fields, self.trusted, at=at)
+
+    def stores(self) -> Stores:
+        """The result of a call and what it stores, after ``stores(``."""
+        result = self.tree()
+        self.expect(",")
+        self.expect("{")
+        at = self.pos
+        values = self.mapping()
+        self.expect(")")
+        for place in values:
+            self.check_place(place, at)
+        return Stores(result, tuple(values.values()), tuple(values))
+
+    def same_as(self) -> SameAs:
+        """A reference to a container of the call, after ``same_as(``."""
+        at = self.skip()
+        place = self.value("a string", _TEXT)
+        self.check_place(place, at)
+        self.expect(")")
+        return SameAs(place)
+
+    def check_place(self, place: Any, at: int) -> None:
+        """Raise ParseError unless ``place`` is the text of a part of the arguments."""
+        try:
+            parse_place(place if type(place) is str else "")
+        except DTypeError as error:
+            raise self.error(str(error), at) from None
 
     def named_container(self, name: str) -> Any:
         """An OrderedDict, a defaultdict or a deque."""
@@ -276,6 +307,7 @@ _NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
     "defaultdict": ("{", lambda content: defaultdict(None, content)),
     "deque": ("[", deque),
 }
+_STORES: dict[str, Callable] = {"stores": TreeReader.stores, "same_as": TreeReader.same_as}
 _MEANINGS: dict[str, Callable] = {
     "string": parse_string,
     "complex": parse_complex,

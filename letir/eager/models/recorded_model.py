@@ -1,6 +1,6 @@
 """``jit_model``: a model with ``forward`` and ``parameters()`` as a recorded program."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -10,6 +10,7 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.liveness import has_effect
 from letir.ast.pytrees import flatten
+from letir.ast.stored_results import Place
 from letir.ast.terms import Lambda, Ret
 from letir.eager.models.attributes import (
     AttributeValue,
@@ -23,6 +24,7 @@ from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.arguments import mark_static
 from letir.eval.array_modules import type_of
 from letir.passes.dead_code_elimination import dead_code
+from letir.tracing.checks.container_arguments import NotedParts, PartsSnapshot
 from letir.tracing.entry import WRITE_BACK, record
 from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import LAZY
@@ -151,9 +153,10 @@ class RecordedModel:
             stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
             model = mirror_value(self.model, lambda array: stand_in[id(array)], {})
             # forward runs on a copy, so that the model never holds a traced value
-            before = places_by_path(model, "model")
+            before, snapshot = places_by_path(model, "model"), PartsSnapshot(model, "model")
             out = model.forward(*args, **kwargs)
-            changed.update(changed_places(before, places_by_path(model, "model")))
+            after = places_by_path(model, "model")
+            changed.update(changed_places(before, after, snapshot))
             return out, [place.value for place in changed.values()]
 
         marked = mark_static(forward, (arrays, *args), kwargs, (), ())
@@ -171,11 +174,12 @@ _NOTHING = AttributeValue("", "", None, object())
 
 
 def changed_places(
-    before: dict[str, AttributeValue], after: dict[str, AttributeValue]
+    before: dict[str, AttributeValue], after: dict[str, AttributeValue], snapshot: PartsSnapshot
 ) -> dict[str, AttributeValue]:
     """The places in existing objects that hold another array than before, by path.
 
-    Raises TraceError if an attribute that is not an array changed: a replay would not change it.
+    ``snapshot``: all parts of the object, made before. Raises TraceError if a part that is not an
+    array changed, or was deleted: a replay would not change it.
     """
     result = {}
     for path, place in after.items():
@@ -187,6 +191,11 @@ def changed_places(
             continue
         known_place = _known_place(place, before, after)
         result[known_place.path] = known_place
+    owners = {path: place.value for path, place in before.items()}
+    stored = {(id(owners.get(p.owner, snapshot.value)), p.key) for p in result.values()}
+    for container in snapshot.containers.values():
+        for change in container.changes():
+            _check_stored(container, *change, stored)
     return result
 
 
@@ -194,9 +203,38 @@ def _known_place(
     place: AttributeValue, before: dict[str, AttributeValue], after: dict[str, AttributeValue]
 ) -> AttributeValue:
     """The place, in an object that existed before, through which ``place`` is reached."""
-    while place.owner in after and place.owner not in before:  # an object made by forward
-        place = after[place.owner]
+    while place.owner in after:
+        owner = after[place.owner]
+        if place.owner in before and before[place.owner].value is owner.value:
+            break
+        place = owner  # an object made by forward
     return place
+
+
+def _check_stored(container: NotedParts, place: Place, value: Any, stored: Collection) -> None:
+    """Raise TraceError unless a replay stores the new ``value`` of a part of ``container``, or the
+    part is equal to what it was: it was deleted or moved, or another part holds the same list.
+    """
+    owner, key = id(container.value), place.steps[-1][1]
+    is_new = place.action == "extend" and key >= len(container.items)
+    keys = range(key, key + len(value)) if is_new else [key] if place.action == "set" else ()
+    if keys and all((owner, key) in stored for key in keys):
+        return
+    old = container.part(*place.steps[-1], _NOTHING)
+    if place.action == "set" and _is_equal_plain(old, value):
+        return
+    raise TraceError(
+        f"jit_model: forward changes {place}, which a replay would not repeat\n"
+        "  keep arrays in attributes that exist from the start: arrays that forward assigns are "
+        "handed back"
+    )
+
+
+def _is_equal_plain(old: Any, value: Any) -> bool:
+    """Whether two values without parts, neither of them traced, are equal."""
+    if isinstance(value, Tracer) or not (has_no_parts(old) and has_no_parts(value)):
+        return False
+    return value_token(old) == value_token(value)
 
 
 def distinct_arrays(places: dict[str, AttributeValue]) -> list:

@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import call_function_at, function_behind
 from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.replay import replay_program, result_as_variable, run_bind
-from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arguments import checked_arguments, flat_arguments, nesting_of
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
 from letir.eval.memory_checks import check_writable
@@ -60,8 +60,9 @@ class Differentiable:
 
     def __call__(self, *args, **kwargs):
         leaves = flat_arguments(self.program, args, kwargs)
+        nest = nesting_of(self.program, args, kwargs)
         del args, kwargs  # else this frame holds the arguments until the end
-        return nested_results(self.program, self.run_flat(leaves))
+        return nest(self.run_flat(leaves))
 
     def run_flat(self, leaves: list) -> tuple:
         """Flat results for flat arguments; ``leaves`` is emptied."""

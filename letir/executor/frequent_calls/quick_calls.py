@@ -260,10 +260,13 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     None if such calls need more preparation than a test of their arguments.
     """
     program = compiled.program
+    stores = program.out_tree is not None and program.out_tree.stores
     leaves = flat_arguments(program, args, kwargs)
     avals = [type_of(leaf) if type(leaf) in _PLAIN else None for leaf in leaves]
-    if compiled.changed or any(
-        kind is not param.type for kind, param in zip(avals, program.params, strict=False)
+    if (
+        compiled.changed
+        or stores
+        or any(kind is not param.type for kind, param in zip(avals, program.params, strict=False))
     ):
         return None
     tests = tests_of_call(args, kwargs, leaves)

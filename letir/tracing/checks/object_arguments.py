@@ -21,6 +21,7 @@ import optree
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, flatten, is_generator
+from letir.ast.stored_results import own_attributes
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.callers import is_users_class
@@ -48,7 +49,7 @@ def _node_class(kind: Any) -> Any:
     def children(node):
         instance = node.instance
         items = dict(dict.items(instance)) if isinstance(instance, dict) else {}
-        attributes = _own_attributes(instance)
+        attributes = own_attributes(instance)
         keys, names = tuple(items), tuple(attributes)
         return [*items.values(), *attributes.values()], (keys, names), (*keys, *names)
 
@@ -69,18 +70,6 @@ def _node_class(kind: Any) -> Any:
 
 _pickled: Any = lambda cls: (_node_class, (cls.original,))  # noqa: E731
 copyreg.pickle(_NodeClass, _pickled)
-
-
-def _own_attributes(instance: Any) -> dict[str, Any]:
-    """The attributes of an object itself, not of its class: those in slots, then the others."""
-    slots = [
-        name
-        for cls in type(instance).__mro__
-        for name in vars(cls).get("__slots__", ())
-        if name not in ("__dict__", "__weakref__")
-    ]
-    in_slots = {name: getattr(instance, name) for name in slots if hasattr(instance, name)}
-    return in_slots | getattr(instance, "__dict__", {})
 
 
 @functools.lru_cache(256)
@@ -156,11 +145,6 @@ def _flatten_new(
     specs = iter([of_leaf for _, of_leaf in parts])
     whole = spec.transform(None, lambda _: next(specs))
     return [leaf for of_leaf, _ in parts for leaf in of_leaf], whole
-
-
-def has_objects(tree: Any) -> bool:
-    """Whether objects of users' classes are among the leaves of ``tree``."""
-    return any(map(_is_object, flatten(tree)[0]))
 
 
 def refuse_objects(leaves: list) -> None:

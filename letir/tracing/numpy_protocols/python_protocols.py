@@ -351,6 +351,8 @@ def with_known_keys(tree: Any) -> Any:
 
 def _known_key(key: Any) -> Any:
     """A traced number that is used as a key of a dict, as a number, with a guard."""
+    if type(key) is tuple:
+        return tuple(map(_known_key, key))
     if not isinstance(key, PythonProtocols) or key.shape:
         return key
     if not key.is_integer_scalar():
@@ -359,4 +361,4 @@ def _known_key(key: Any) -> Any:
     return number if key.type.weak else key.dtype.type(number)
 
 
-LATE_BOUND.update(is_foreign=is_foreign, with_known_keys=with_known_keys)
+LATE_BOUND.update(is_foreign=is_foreign, known_key=_known_key, with_known_keys=with_known_keys)
