@@ -66,8 +66,8 @@ def load(
 
     ``max_bytes``, ``max_text_bytes``: limits of the unpacked file, and of the texts in it; a file
     that unpacks to more than a hundred times its size is always refused. ``classes``: trusted
-    dataclasses, attrs classes and named tuples, whose constructors the program calls for its
-    results; results of other classes that the file names are plain named tuples.
+    dataclasses, attrs classes and named tuples, of which the program makes its results; results of
+    other classes that the file names are plain named tuples.
 
     Raises ParseError if the file was not written by ``save``, is damaged or larger than the limits,
     needs operations that are not registered or newer ones, or if ``check`` refuses the program.

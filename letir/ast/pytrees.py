@@ -7,7 +7,7 @@ the data.
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -175,7 +175,11 @@ def init_arguments(cls: type) -> dict[str, str]:
 
 
 def _register_class(cls: type) -> None:
-    """Register an attrs class or a dataclass as a node of trees whose children are its fields."""
+    """Register an attrs class or a dataclass as a node of trees whose children are its fields, and
+    the other attributes that an instance has.
+
+    An instance is rebuilt without ``__init__``, which may compute with its arguments.
+    """
     if _is_generator(cls):
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
@@ -187,13 +191,26 @@ def _register_class(cls: type) -> None:
     names = list(init_arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
-        return [getattr(instance, name) for name in names], None, names
+        others = other_attributes(instance, names)
+        keys = (*names, *others)
+        return [getattr(instance, key) for key in keys], others, keys
 
-    def rebuild(_, values):
-        return _instance_with_fields(cls, dict(zip(names, values, strict=True)))
+    def rebuild(others, values):
+        return bare_instance(cls, dict(zip((*names, *others), values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     _nodes.add(cls)
+
+
+def other_attributes(instance: Any, names: Collection[str]) -> tuple[str, ...]:
+    """The attributes of an instance of an attrs class or dataclass other than ``names``, sorted.
+
+    Those are fields that ``__init__`` does not take, and attributes that are not fields.
+    """
+    slots = [f.name for f in getattr(instance, "__attrs_attrs__", ())]
+    slots += getattr(instance, "__dataclass_fields__", ())
+    found = {name for name in slots if hasattr(instance, name)}
+    return tuple(sorted((found | getattr(instance, "__dict__", {}).keys()).difference(names)))
 
 
 def _register_namespace(cls: type) -> None:
@@ -212,21 +229,13 @@ def _register_namespace(cls: type) -> None:
 
 def bare_instance(cls: type, fields: Mapping) -> Any:
     """An instance with these fields, made without its ``__init__``."""
-    result: Any = object.__new__(cls)
+    try:
+        result: Any = object.__new__(cls)
+    except TypeError:  # a subclass of a class in C, such as Exception
+        result = cls.__new__(cls)  # type: ignore[call-overload]
     for name, value in fields.items():
         object.__setattr__(result, name, value)  # a frozen class refuses setattr
     return result
-
-
-def _instance_with_fields(cls: type, fields: dict):
-    """An instance with these fields.
-
-    If the fields are placeholders, ``__init__``, which may compute, is not called.
-    """
-    if any(type(value) in (Leaf, Static) for value in fields.values()):
-        return bare_instance(cls, fields)
-    names = init_arguments(cls)
-    return cls(**{names[name]: value for name, value in fields.items()})
 
 
 def is_leaf(tree: Any) -> bool:

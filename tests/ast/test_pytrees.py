@@ -84,7 +84,7 @@ def structures():
         (deque([1.0]), "deque([*])"),
         (Point(1.0, 2.0), "Point(x=*, y=*)"),
         (Weights(1.0), "Weights(_scale=*, bias=None)"),
-        (Layer(1.0), "Layer(width=*, name=*)"),
+        (Layer(1.0), "Layer(width=*, name=*, doubled=*)"),
     ],
 )
 def test_a_tree_prints_like_python(structure, text):
@@ -117,16 +117,24 @@ def test_the_order_of_an_ordered_dict_is_part_of_its_text():
     assert tree != parsed("OrderedDict({'a': *, 'b': *})")
 
 
-def test_dataclasses_are_nodes_with_their_fields_as_children():
+def test_dataclasses_are_nodes_with_their_attributes_as_children():
     leaves, spec = flatten([Weights(1.0, 2.0), Layer(3.0, "x")])
 
-    assert leaves == [1.0, 2.0, 3.0, "x"]
+    assert leaves == [1.0, 2.0, 3.0, "x", 6.0]
     assert spec.unflatten(leaves) == [Weights(1.0, 2.0), Layer(3.0, "x")]
+    assert spec.unflatten([1.0, 2.0, 3.0, "x", 7.0])[1].doubled == 7.0
 
 
 def test_a_tree_with_a_dataclass_prints_without_running_its_init():
     """``Layer.__post_init__`` computes with its width, which placeholder leaves do not support."""
-    assert parsed(tree_of(Layer(1.0)).text).unflatten([2, "name"]) == Layer(2, "name")
+    layer = parsed(tree_of(Layer(1.0)).text).unflatten([2, "name", 5])
+    assert (layer, layer.doubled) == (Layer(2, "name"), 5)
+
+
+@pytest.mark.parametrize("name", ["__class__", "__post_init__", "width.x"])
+def test_a_text_sets_no_other_parts_of_a_trusted_class(name):
+    with pytest.raises(ParseError):
+        parsed(f"Layer(width=*, name=*, {name}=*)")
 
 
 def test_classes_of_the_same_name_are_both_nodes():

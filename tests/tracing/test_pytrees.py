@@ -286,3 +286,67 @@ def test_an_item_that_a_function_stores_in_a_container_is_not_silently_lost(func
         assert_same(expected, actual)
     square = lt.grad(lambda x, state: (function(state, x), x * x)[1])
     assert square(2.0, {"w": X, "n": 1.0}) == 4.0
+
+
+# ---- dataclasses with other attributes than the arguments of __init__ ----
+
+
+@dataclasses.dataclass
+class Scaled:
+    w: np.ndarray
+    n: int = dataclasses.field(init=False, default=0)
+
+    def __post_init__(self):
+        self.w = self.w * 2
+        self.norm = self.w @ self.w
+
+
+@attrs.define
+class Counted:
+    w: np.ndarray = attrs.field(converter=lambda w: w * 2)
+    n: int = attrs.field(init=False, default=0)
+
+
+def changed(kind):
+    """An instance whose attributes are not those that ``__init__`` gives."""
+    result = kind(X)
+    result.n = 5
+    if kind is Scaled:
+        result.norm, result.extra = 100.0, X
+    return result
+
+
+@in_one_test
+@pytest.mark.parametrize("kind", [Scaled, Counted])
+@pytest.mark.parametrize("make", [lambda kind: kind(X), changed])
+def test_all_attributes_of_a_dataclass_are_arguments_and_results(kind, make):
+    def f(state, x):
+        total = (
+            state.w.sum() * getattr(state, "norm", 1.0) + state.n + sum(getattr(state, "extra", X))
+        )
+        made = kind(x)
+        made.n = total
+        return total * x, made
+
+    expected, other = f(make(kind), X)
+    program, fast = lt.trace(f, make(kind), X), lt.jit(f)
+    calls = [program, lt.compile(program), lt.parse(lt.dumps(program), classes=[kind]), *[fast] * 8]
+    for call in calls:
+        result, made = call(make(kind), X)
+        assert_same((expected, other.w, other.n), (result, made.w, made.n))
+        assert getattr(other, "norm", None) == getattr(made, "norm", None)
+    assert_same(expected / X, lt.grad(lambda x, s: f(s, x)[0].sum())(X, make(kind)))
+
+
+def test_jit_sees_attributes_that_are_added_to_a_dataclass():
+    def f(state, x):
+        return x * getattr(state, "extra", 1.0) + state.norm
+
+    fast, state = lt.jit(f), Scaled(X)
+    for step in range(30):
+        if step % 10 == 5:
+            state.extra = float(step)
+        if step % 10 == 9:
+            del state.extra
+        state.norm = np.float64(step)
+        assert_same(f(state, X), fast(state, X))

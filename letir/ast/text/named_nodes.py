@@ -1,7 +1,7 @@
 """Instances of the classes that a tree names: of trusted classes, else plain records.
 
 A text may name any class of this process. A name alone therefore never selects a class, whose
-constructor would run when a loaded program returns.
+methods a program's caller would run.
 """
 
 import dataclasses
@@ -111,7 +111,15 @@ def named_node(name: str, fields: Mapping[str, Any], trusted: Mapping[str, type]
         return tuple.__new__(_record_class(name, tuple(fields)), fields.values())
     is_tuple = _is_named_tuple(cls)
     expected = cls._fields if is_tuple else tuple(init_arguments(cls))  # type: ignore[attr-defined]
-    if set(expected) != set(fields):
+    others = set(fields).difference(expected)  # attributes that are not fields
+    if (
+        (others and is_tuple)
+        or not fields.keys() >= {*expected}
+        or any(
+            not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None))
+            for name in others
+        )
+    ):
         raise ValueError(f"its class has the fields {', '.join(expected)}")
     if is_tuple:
         return tuple.__new__(cls, [fields[field] for field in expected])

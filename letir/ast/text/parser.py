@@ -63,8 +63,8 @@ def parse(
     """The program with this text: ``parse(dumps(f)) == f``.
 
     Omitted types are unknown. ``arrays``: the arrays for references such as ``float64[3]@0``, given
-    by ``load``. ``classes``: trusted dataclasses, attrs classes and named tuples: the program calls
-    their constructors for its results; results of other classes that the text names are plain named
+    by ``load``. ``classes``: trusted dataclasses, attrs classes and named tuples, of which the
+    program makes its results; results of other classes that the text names are plain named
     tuples. Raises ParseError with line and column for other texts.
 
     >>> parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")

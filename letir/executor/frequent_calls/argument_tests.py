@@ -14,7 +14,7 @@ import numpy as np
 import optree
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import has_fields, init_arguments
+from letir.ast.pytrees import has_fields, init_arguments, other_attributes
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.eval.arguments import is_static
@@ -95,10 +95,24 @@ class TestWriter:
             self.add_function(value, text, first)
         elif self.takes_objects or has_fields(kind):
             self.tests.append(f"type({first}) is {self.name(kind)}")
-            for name in init_arguments(kind) if has_fields(kind) else ():
+            for name in self.fields_of(value, text) if has_fields(kind) else ():
                 self.bind(f"{text}.{name}", getattr(value, name))
         else:
             raise NotPlain
+
+    def fields_of(self, value: Any, text: str) -> tuple[str, ...]:
+        """The attributes of an instance of an attrs class or dataclass, in the order of the leaves.
+
+        Adds the test of their number.
+        """
+        names = tuple(init_arguments(type(value)))
+        others = other_attributes(value, names)
+        attributes = getattr(value, "__dict__", {})
+        if not attributes.keys() >= {*others}:
+            raise NotPlain  # in slots, which another instance may not have set
+        if hasattr(value, "__dict__"):
+            self.tests.append(f"len({text}.__dict__) == {len(attributes)}")
+        return (*names, *others)
 
     def add_static(self, value: Any, text: str) -> None:
         """Add the tests of a static argument, which is not a leaf of the plan."""
