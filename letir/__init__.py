@@ -224,6 +224,7 @@ _LATE_BOUND = {
     "tracing.checks.abstract_values": ("explain_abstract", "unanswered_error"),
     "tracing.checks.guarded_copies": ("guarded_integer_copy",),
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
+    "ast.stored_results": ("joined_call",),
     "eval.argument_containers": ("containers_of_call", "without_stores"),
     "tracing.checks.container_arguments": ("argument_snapshot", "with_stores"),
     "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),

@@ -95,17 +95,20 @@ def _check_trees(fn: Lambda) -> None:
 
 
 def _check_stores(fn: Lambda) -> None:
-    """Raise ShapeError unless ``stores`` is the root of the results, and ``same_as`` is in it."""
+    """Raise ShapeError unless ``stores`` is the root of the results, and ``same_as`` is in it or in
+    the arguments.
+    """
     inside = list(fn.in_tree.spec.children()) if fn.in_tree is not None else []
     outside = [fn.out_tree.spec] if fn.out_tree is not None else []
     if fn.out_tree is not None and fn.out_tree.stores:
         outside = list(fn.out_tree.spec.children())
-    todo = [(spec, False) for spec in inside] + [(spec, fn.out_tree.stores) for spec in outside]
+    todo = [(spec, True) for spec in inside] + [(spec, fn.out_tree.stores) for spec in outside]
     while todo:
         spec, may_refer = todo.pop()
         if spec.type is Stores or (spec.type is SameAs and not may_refer):
             raise ShapeError(
-                "stores(...) describes all results of a program, and same_as(...) a part of them\n"
+                "stores(...) describes all results of a program, and same_as(...) a part of "
+                "them or of the arguments\n"
                 "  write them after out: out stores(*, {'args[0].w': *})"
             )
         todo += [(child, may_refer) for child in spec.children()]

@@ -21,7 +21,7 @@ from letir.errors import DTypeError
 
 NAMESPACE = "letir"
 _ADDRESS = " at 0x"  # in the repr of an object whose class defines none
-_nodes: set[type] = set()  # the classes registered with optree
+NODES: set[type] = set()  # the classes registered with optree
 GENERATORS: set[type] = set()  # NumPy's generators among them
 TREE_TEXTS: dict[type, Callable] = {}  # by class of nodes: their text, given spec and children
 
@@ -137,7 +137,7 @@ def _is_record(cls: type) -> bool:
     generators.
     """
     is_record = _is_generator(cls) or _is_namespace(cls) or has_fields(cls)
-    return is_record and cls not in _nodes
+    return is_record and cls not in NODES
 
 
 def has_fields(cls: type) -> bool:
@@ -182,7 +182,7 @@ def _register_class(cls: type) -> None:
     """
     if _is_generator(cls):
         LATE_BOUND["generator_node"](cls)
-        _nodes.add(cls)
+        NODES.add(cls)
         GENERATORS.add(cls)
         return
     if _is_namespace(cls):
@@ -199,7 +199,7 @@ def _register_class(cls: type) -> None:
         return bare_instance(cls, dict(zip((*names, *others), values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    _nodes.add(cls)
+    NODES.add(cls)
 
 
 def other_attributes(instance: Any, names: Collection[str]) -> tuple[str, ...]:
@@ -224,7 +224,7 @@ def _register_namespace(cls: type) -> None:
         return cls(**dict(zip(names, values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    _nodes.add(cls)
+    NODES.add(cls)
 
 
 def bare_instance(cls: type, fields: Mapping) -> Any:
@@ -351,9 +351,14 @@ class Tree:
     def nest(self, leaves: Iterable) -> Any:
         """The structure with these leaves, and None for static ones."""
         static, rest = dict(self.statics), iter(leaves)
-        return self.spec.unflatten(
-            [None if i in static else next(rest) for i in range(self.spec.num_leaves)]
-        )
+        filled = [None if i in static else next(rest) for i in range(self.spec.num_leaves)]
+        tree = self.spec.unflatten(filled)
+        return LATE_BOUND["joined_call"](tree) if self.refers else tree
+
+    @property
+    def refers(self) -> bool:
+        """Whether an object is at two places, as the text of the tree says."""
+        return "same_as(" in self.text
 
     def __eq__(self, other):
         # not by specs: a tree from a file has stand-ins for classes that are not defined here

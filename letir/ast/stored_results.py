@@ -22,6 +22,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, TREE_TEXTS, is_generator
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS
@@ -226,8 +227,16 @@ def containers_in(value: Any, leaves: Iterable[int] = ()) -> Iterator[tuple[tupl
         todo += [((*steps, step), part) for step, part in reversed(parts_of(container))]
 
 
-def part_at(roots: Mapping[str, Any], place: Place, count: int | None = None) -> Any:
-    """The part at the first ``count`` steps of a place. Raises DTypeError if there is none."""
+def part_at(roots: Mapping[str, Any], place: Place) -> Any:
+    """The part at a place. Raises DTypeError if there is none."""
+    part = roots[place.root]
+    for part in parts_on_the_way(roots, place, len(place.steps)):  # noqa: B007  the last one
+        pass
+    return part
+
+
+def parts_on_the_way(roots: Mapping[str, Any], place: Place, count: int) -> Iterator[Any]:
+    """The parts at the first 1, 2 ... ``count`` steps of a place. Raises DTypeError without one."""
     part = roots[place.root]
     for is_name, key in place.steps[:count]:
         try:
@@ -244,7 +253,7 @@ def part_at(roots: Mapping[str, Any], place: Place, count: int | None = None) ->
                 f"the program stores a result at {place}, but {place.root} has no such part\n"
                 "  pass arguments nested as those of the recording, or trace again"
             ) from None
-    return part
+        yield part
 
 
 def can_store(container: Any, place: Place) -> bool:
@@ -287,6 +296,20 @@ def store_part(container: Any, place: Place, value: Any) -> None:
         container[key] = value
 
 
+def place_of_argument(steps: tuple) -> str:
+    """The text of the part of (args, kwargs) at these steps; "stores..." for other trees."""
+    roots = {(False, 0): "args", (False, 1): "kwargs"}
+    root = roots.get(steps[0]) if steps else None
+    return str(Place(root, steps[1:], "set") if root else Place("stores", steps, "set"))
+
+
+def joined_call(call: tuple[tuple, dict]) -> tuple[tuple, dict]:
+    """The arguments (args, kwargs) with the containers for which ``SameAs`` stand."""
+    roots: dict[str, Any] = dict(zip(_ROOTS, call, strict=False))
+    joined: Any = resolve_parts(call, lambda found: part_at(roots, parse_place(found.place)))
+    return joined
+
+
 def resolve_parts(value: Any, find: Callable[[SameAs], Any]) -> Any:
     """``value`` with the containers for which ``SameAs`` stand; new containers change in place."""
     if type(value) is SameAs:
@@ -308,3 +331,6 @@ def places_of(fn: Lambda) -> tuple[str, ...]:
     if fn.out_tree is None or not fn.out_tree.stores:
         return ()
     return tuple(fn.out_tree.spec.entries()[1:])
+
+
+LATE_BOUND.update(joined_call=joined_call)

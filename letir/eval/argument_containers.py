@@ -4,24 +4,27 @@ Read ``letir.ast.stored_results`` first, which says how a program describes it.
 """
 
 import ast
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Sequence
 from typing import Any
 
 import optree
 from attrs import define
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import LEAF, Leaf, Static, Tree
+from letir.ast.pytrees import LEAF, NODES, Leaf, Static, Tree
 from letir.ast.stored_results import (
+    Place,
     SameAs,
     Stores,
     can_store,
     containers_in,
     is_changeable,
+    joined_call,
     parse_place,
     part_at,
     parts_of,
+    parts_on_the_way,
     places_of,
     resolve_parts,
     store_part,
@@ -36,28 +39,31 @@ class ArgumentContainers:
     """The containers of a call in which the results of a program with ``Stores`` belong."""
 
     roots: dict[str, Any]
-    owners: dict[str, Any]  # the container that is changed, by place
+    places: Sequence[Place]
+    owners: list  # the container that is changed, for each place
 
     @classmethod
-    def of_call(cls, places: Iterable[str], args: tuple, kwargs: dict) -> "ArgumentContainers":
+    def of_call(cls, places: Sequence[Place], args: tuple, kwargs: dict) -> "ArgumentContainers":
         """The containers at these places of a call, found before the program runs.
 
         Raises DTypeError if a place is missing, or if a container that changes is there twice.
         """
         roots = {"args": args, "kwargs": kwargs}
-        owners = {}
+        owners = []
         met = Counter([id(container) for _, container in containers_in((args, kwargs))])
-        for text in places:
-            place, owner = parse_place(text), args
-            # a container in one that is there twice is met once, but is at two places as well
-            for count in range(1, len(place.steps)):
-                owner = part_at(roots, place, count)
-                if met[id(owner)] > 1:
-                    raise DTypeError(_not_one_container(text, owner, met[id(owner)]))
+        for place in places:
+            owner, repeated = args, None
+            for owner in parts_on_the_way(roots, place, len(place.steps) - 1):
+                if met[id(owner)] > 1:  # parts of it are met once, but are at two places as well
+                    repeated = owner
+                if _is_one_object(owner):
+                    repeated = None
+            if repeated is not None:
+                raise DTypeError(_not_one_container(place, repeated, met[id(repeated)]))
             if not is_changeable(owner) or not can_store(owner, place):
-                raise DTypeError(_not_one_container(text, owner, 1))
-            owners[text] = owner
-        return cls(roots, owners)
+                raise DTypeError(_not_one_container(place, owner, 1))
+            owners.append(owner)
+        return cls(roots, places, owners)
 
     def store(self, nested: Stores) -> Any:
         """Store the values of a call in the containers; returns its result."""
@@ -76,8 +82,8 @@ class ArgumentContainers:
             return found
 
         result, *values = [resolve_parts(part, find) for part in roots["stores"]]
-        for text, value in zip(nested.places, values, strict=True):
-            store_part(self.owners[text], parse_place(text), value)
+        for owner, place, value in zip(self.owners, self.places, values, strict=True):
+            store_part(owner, place, value)
         return result
 
     def parts_before(self, nested: Stores) -> dict[str, Any]:
@@ -95,22 +101,32 @@ class ArgumentContainers:
         return result
 
 
-def _not_one_container(text: str, owner: Any, count: int) -> str:
+def _is_one_object(owner: Any) -> bool:
+    """Whether a container is one in the program, too, if it is at two places of a call."""
+    return not isinstance(owner, list | deque | dict) and type(owner) not in NODES
+
+
+def _not_one_container(place: Place, owner: Any, count: int) -> str:
     """The message for a place in a value without such parts, or that is there ``count`` times."""
     if count > 1:
         return (
-            f"the program changes {text}, but the {type(owner).__name__} with this part is among "
+            f"the program changes {place}, but the {type(owner).__name__} with this part is among "
             f"the arguments {count} times\n  pass it once, or a copy: copy.deepcopy"
         )
     return (
-        f"the program stores a result at {text}, which a {type(owner).__name__} cannot have\n"
+        f"the program stores a result at {place}, which a {type(owner).__name__} cannot have\n"
         "  pass arguments of the classes of the recording"
     )
 
 
 def containers_of_call(fn: Lambda, args: tuple, kwargs: dict) -> ArgumentContainers:
     """The containers of a call in which ``fn`` stores results."""
-    return ArgumentContainers.of_call(places_of(fn), args, kwargs)
+    return ArgumentContainers.of_call(fn.memo(_parsed_places), args, kwargs)
+
+
+def _parsed_places(fn: Lambda) -> tuple[Place, ...]:
+    """The places at which a program stores results."""
+    return tuple(map(parse_place, places_of(fn)))
 
 
 def without_stores(fn: Lambda) -> Lambda:
@@ -146,7 +162,7 @@ def _labelled_result(fn: Lambda, nested: Stores) -> Any:
     """The result of a call whose arguments are labels, after the labels were stored in them."""
     try:
         args, kwargs = _labelled_arguments(fn)
-        return ArgumentContainers.of_call(places_of(fn), args, kwargs).store(nested)
+        return containers_of_call(fn, args, kwargs).store(nested)
     except (DTypeError, AttributeError):  # a loaded program has plain records for objects
         raise DTypeError(
             "an argument, or a part of one, is a result of the program, but its class is not known "
@@ -160,7 +176,8 @@ def _labelled_arguments(fn: Lambda) -> tuple[tuple, dict]:
     tree, labels = fn.in_tree, iter([Leaf(i) for i in range(len(fn.params))])
     static = dict(tree.statics)
     leaves = [static[i] if i in static else next(labels) for i in range(tree.spec.num_leaves)]
-    return tree.unflatten(leaves)
+    labelled: Any = joined_call(tree.unflatten(leaves))
+    return labelled
 
 
 def _label_of(leaf: Any, labels: list[Arg]) -> Arg | str:

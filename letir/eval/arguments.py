@@ -354,7 +354,7 @@ def static_value(leaf: Any) -> Any:
 def unflatten_arguments(spec: optree.PyTreeSpec, leaves: list) -> tuple[tuple, dict]:
     """The positional and keyword arguments with these leaves."""
     arguments: Any = spec.unflatten(leaves)
-    return arguments
+    return LATE_BOUND["joined_call"](arguments) if Tree(spec).refers else arguments
 
 
 def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:

@@ -158,10 +158,10 @@ def record(
     ``DRAW_AT_ONCE`` those among the arguments draw themselves, too.
     """
     restore_abandoned_state()
-    marks = draws == DRAW_AT_ONCE and GENERATORS
-    flat = LATE_BOUND["flatten_marking_generators"] if marks else flatten
-    leaves, spec = flat((args, kwargs))
-    if not _NO_OBJECTS.issuperset(map(type, leaves)):
+    leaves, spec = flatten((args, kwargs))  # fills ``GENERATORS``
+    if draws == DRAW_AT_ONCE and GENERATORS:
+        leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
+    if has_others := not _NO_OBJECTS.issuperset(map(type, leaves)):
         is_own = draws == DRAW_AT_ONCE
         leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, is_for_one_call=is_own)
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
@@ -174,13 +174,16 @@ def record(
             new.writes, new.lifts_variables = writes is not None, lifts_variables
             new.draws, new.intercepts = draws, new.intercepts and intercept
             filled = LATE_BOUND["with_static_leaves"](new, statics, tracers) if statics else tracers
+            call = spec.unflatten(filled)  # positional and keyword arguments
+            call = LATE_BOUND["joined_call"](call) if has_others and tree.refers else call
             given = {WRITE_BACK: (), _STORE_PARTS: (args, kwargs)}.get(writes or "")
-            result = _guarded_result(f, new, filled, spec, given)
+            is_plain = spec.num_nodes == len(leaves) + 3  # without containers
+            result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
                 new.write_back()
             else:  # loops carry NumPy's booleans
                 new.python_bools.clear()
-            # if each is an array: a node for each, and three for args, kwargs and both together
+            # for arrays alone: a node for each, and three for args, kwargs and both together
             is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:
@@ -193,17 +196,13 @@ def record(
         return LATE_BOUND["recorded_again"](found, f, again, draws == LIFT_STATES)
 
 
-def _guarded_result(
-    f: Callable, new: Trace, leaves: list, spec: optree.PyTreeSpec, given: tuple | None
-) -> Any:
+def _guarded_result(f: Callable, new: Trace, call: Any, leaves: list, given: tuple | None) -> Any:
     """The result of ``f`` on arguments with these leaves while ``new`` records, with its guards.
 
-    ``given``: the caller's arguments if the program changes them, () if only their arrays. Raises
-    ``RecordAgain`` or ``MustRunAsPython`` if it does not do what ``f`` does.
+    ``given``: the caller's arguments if the program changes containers in them, () if it cannot.
+    Raises ``RecordAgain`` or ``MustRunAsPython`` if it does not do what ``f`` does.
     """
-    call: Any = spec.unflatten(leaves)  # positional and keyword arguments
-    has_containers = given is not None and spec.num_nodes > len(leaves) + 3
-    snapshot = LATE_BOUND["argument_snapshot"](call, leaves) if has_containers else None
+    snapshot = LATE_BOUND["argument_snapshot"](call, leaves) if given is not None else None
     if needs_watch(f, new.draws):
         new.watch = Watch(f, new.draws)
     result = _call_recorded(f, new, *call)

@@ -97,6 +97,11 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
     chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
     leaves, spec = LATE_BOUND["flatten_objects"](chosen)
+    if tree.refers and Tree(spec).refers:
+        raise DTypeError(
+            "an argument to differentiate by has an object at two places, which has one gradient\n"
+            "  differentiate by arrays that the function puts into the object"
+        )
     return [leaf.place for leaf in leaves], Tree(spec)
 
 

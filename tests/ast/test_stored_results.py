@@ -121,7 +121,7 @@ def test_stored_results_are_a_part_of_the_text():
         ("stores(*, {", "stores(stores(*, {}), {"),
         ("out stores(*, {\"args[0]['w']\": *})", "out (stores(*, {}), *)"),
         ("out stores(*, {\"args[0]['w']\": *})", "out (*, *, same_as('args[0]'))"),
-        ("{'w': *}", "{'w': *, 'v': same_as('args[0]')}"),
+        ("({'w': *},)", "(stores({'w': *}, {}),)"),
     ],
 )
 def test_stores_is_the_root_of_results_and_same_as_is_in_it(old, new):

@@ -109,7 +109,7 @@ def test_other_values_are_passed_to_functions_that_are_differentiated(make):
     assert_same(2 * slope * x, lt.jit(lt.grad(f, argnums=1))(make(), x))
     assert_same(2 * slope * x, lt.vjp(f, make(), x)[1](1.0)[1])
     assert_same(2 * slope * x, lt.jacobian(f, argnums=1)(make(), x))
-    with pytest.raises(lt.DTypeError, match=r"has no derivative|not an array"):
+    with pytest.raises(lt.DTypeError, match=r"has no derivative|not an array|at two places"):
         lt.grad(f)(make(), x)
 
 

@@ -17,6 +17,7 @@ from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
+from letir.eval.arguments import unflatten_arguments
 from letir.eval.array_modules import is_array
 from letir.tracing.checks.object_arguments import flatten_objects
 
@@ -56,7 +57,7 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     def results_of(call: Callable) -> list:
         # on copies: both may write into their arguments, or draw from generators
-        own_args, own_kwargs = spec.unflatten(map(_copy_leaf, leaves))
+        own_args, own_kwargs = unflatten_arguments(spec, [*map(_copy_leaf, leaves)])
         return flatten_objects(call(*own_args, **own_kwargs))[0]
 
     expected, results = results_of(f), results_of(fn)

@@ -251,16 +251,16 @@ def with_stores(
         return result
     if not given or new.lifted:
         raise TraceError(_not_possible(str(changes[0][0])))
-    places = [_checked_text(place) for place, _ in changes]
+    texts = [_checked_text(place) for place, _ in changes]
     try:
-        ArgumentContainers.of_call(places, *given)
+        ArgumentContainers.of_call([place for place, _ in changes], *given)
     except DTypeError as error:
         raise TraceError(str(error)) from None
     values = _StoredValues(new, snapshot.containers)
     stored = [values.reduced(result, "stores[0]", "")]
     for i, (place, value) in enumerate(changes):
         stored.append(values.reduced(value, f"stores[{i + 1}]", str(place)))
-    return Stores(stored[0], tuple(stored[1:]), tuple(places))
+    return Stores(stored[0], tuple(stored[1:]), tuple(texts))
 
 
 def _not_possible(target: str) -> str:

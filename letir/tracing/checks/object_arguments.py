@@ -11,17 +11,19 @@ import contextlib
 import copy
 import copyreg
 import functools
-from collections import ChainMap, Counter
-from collections.abc import Callable, Iterator
+from collections import ChainMap, Counter, deque
+from collections.abc import Callable, Collection, Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 import optree
+from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, flatten, is_generator
-from letir.ast.stored_results import own_attributes
+from letir.ast.stored_results import SameAs, own_attributes, place_of_argument
+from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.callers import is_users_class
@@ -87,8 +89,8 @@ def _is_of_objects(kind: Any) -> bool:
 def flatten_objects(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree``, those of the objects in it included, and its structure.
 
-    An object that is there twice stays a leaf, because two copies of it would not change together,
-    and so does one with a function that uses the object itself.
+    ``tree`` is usually the arguments of a call. An object that is there twice is ``SameAs`` its
+    first place. One with a function that uses the object itself stays a leaf.
     """
     return objects_flattened(*flatten(tree))
 
@@ -101,12 +103,18 @@ def objects_flattened(
 ) -> tuple[list, optree.PyTreeSpec]:
     """``flatten_objects`` of the tree with these leaves.
 
-    With ``part``: objects without a leaf of this class stay leaves, too. ``is_for_one_call``: the
-    random generators in objects are static arguments, and so are copies of other values without
-    derivatives.
+    With ``part``, for results: objects without a leaf of this class, and those that are there
+    twice, stay leaves, too. ``is_for_one_call``: the random generators in objects are static
+    arguments, and so are copies of other values without derivatives.
     """
     flat = flatten_marking_generators if is_for_one_call else flatten
-    result, tree = _flatten_new(leaves, spec, set(), part, flat)
+    try:
+        result, tree = _Seen(flat).flattened(leaves, spec, () if part is None else None, part)
+    except RecursionError:
+        raise DTypeError(
+            "objects among the arguments hold each other in a chain that is too long\n"
+            "  keep them in a list, with the numbers of their neighbours"
+        ) from None
     return [*map(marked_copy, result)] if is_for_one_call else result, tree
 
 
@@ -135,16 +143,55 @@ def flatten_marking_generators(tree: Any) -> tuple[list, optree.PyTreeSpec]:
     return [StaticLeaf(leaf) if is_generator(leaf) else leaf for leaf in leaves], spec
 
 
-def _flatten_new(
-    leaves: list, spec: optree.PyTreeSpec, seen: set[int], part: type | None, flat: Callable
-) -> tuple[list, optree.PyTreeSpec]:
-    """``objects_flattened`` without the objects with ids in ``seen``, to which it adds some."""
-    if not any(_is_object(leaf) for leaf in leaves):
-        return leaves, spec
-    parts = [_flat_object(leaf, seen, part, flat) for leaf in leaves]
-    specs = iter([of_leaf for _, of_leaf in parts])
-    whole = spec.transform(None, lambda _: next(specs))
-    return [leaf for of_leaf, _ in parts for leaf in of_leaf], whole
+@define(eq=False)
+class _Seen:
+    """The objects that are taken apart, by id, with the steps to the first place of each."""
+
+    flat: Callable
+    places: dict[int, tuple | None] = field(factory=dict)
+
+    def flattened(
+        self,
+        leaves: list,
+        spec: optree.PyTreeSpec,
+        prefix: tuple | None,
+        part: type | None = None,
+    ) -> tuple[list, optree.PyTreeSpec]:
+        """``objects_flattened`` of the tree with these leaves, which is at ``prefix``."""
+        if not any(map(_is_object, leaves)):
+            return leaves, spec
+        paths: list[tuple | None] = [None] * len(leaves)
+        if prefix is not None:
+            paths = [(*prefix, *map(_step_of, accessor)) for accessor in spec.accessors()]
+        parts = [self.flat_object(*pair, part) for pair in zip(leaves, paths, strict=True)]
+        specs = iter([of_leaf for _, of_leaf in parts])
+        whole = spec.transform(None, lambda _: next(specs))
+        return [leaf for of_leaf, _ in parts for leaf in of_leaf], whole
+
+    def flat_object(
+        self, leaf: Any, path: tuple | None, part: type | None
+    ) -> tuple[list, optree.PyTreeSpec]:
+        """The leaves and the structure of an object at ``path``, or of a leaf."""
+        place = self.places.get(id(leaf))
+        if place is not None:
+            return flatten(SameAs(place_of_argument(place)))
+        if _is_object(leaf) and id(leaf) not in self.places:
+            self.places[id(leaf)] = path
+            node = _node_class(_class_of(leaf))()
+            node.instance = leaf
+            own, own_spec = self.flat(node)
+            leaves, spec = self.flattened(own, own_spec, path)
+            is_wanted = part is None or any(issubclass(type(value), part) for value in leaves)
+            if is_wanted and not any(_uses(value, self.places) for value in leaves):
+                return leaves, spec
+        return [leaf], optree.treespec_leaf(namespace=NAMESPACE)
+
+
+def _step_of(entry: Any) -> tuple[bool, Any]:
+    """One step of a path, as in a ``Place``: (is an attribute, name or key)."""
+    kind = getattr(entry.type, "original", entry.type)  # of the node of an object
+    is_item = issubclass(kind, tuple | list | dict | deque)
+    return not is_item, entry.entry
 
 
 def refuse_objects(leaves: list) -> None:
@@ -159,23 +206,7 @@ def _is_object(leaf: Any) -> bool:
     return _is_of_objects(_class_of(leaf)) and not is_static(leaf) and not is_array(leaf)
 
 
-def _flat_object(
-    leaf: Any, seen: set[int], part: type | None, flat: Callable
-) -> tuple[list, optree.PyTreeSpec]:
-    """The leaves and the structure of an object, or of a leaf."""
-    if _is_object(leaf) and id(leaf) not in seen:
-        seen.add(id(leaf))
-        node = _node_class(_class_of(leaf))()
-        node.instance = leaf
-        own, own_spec = flat(node)
-        leaves, spec = _flatten_new(own, own_spec, seen, None, flat)
-        is_wanted = part is None or any(issubclass(type(value), part) for value in leaves)
-        if is_wanted and not any(_uses(value, seen) for value in leaves):
-            return leaves, spec
-    return [leaf], optree.treespec_leaf(namespace=NAMESPACE)
-
-
-def _uses(value: Any, objects: set[int]) -> bool:
+def _uses(value: Any, objects: Collection[int]) -> bool:
     """Whether ``value`` is one of the objects with these ids, or a function that uses one."""
     return id(value) in objects or any(id(part) in objects for part in _parts_of_function(value))
 

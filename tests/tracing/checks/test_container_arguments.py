@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import pickle
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from types import SimpleNamespace
 
@@ -415,3 +416,118 @@ def test_check_compares_what_is_stored():
     assert lt.trace(train, Layer(), X, check=True) == PROGRAM
     with pytest.raises(lt.TraceError, match="check: recorded at other values"):
         lt.trace(step, {"x": 0.0}, X, check=True)
+
+
+# ---- objects at several places ----
+
+
+class Node:
+    """A node of a graph, which may refer to others and to itself."""
+
+    def __init__(self, value):
+        self.value, self.links = value, []
+
+
+class Optimizer:
+    """An optimizer that holds its model."""
+
+    def __init__(self, model):
+        self.model, self.rate = model, 0.5
+
+    def step(self, gradient):
+        """Change the weights of the model."""
+        self.model.w = self.model.w - self.rate * gradient
+
+
+def ring(scale=1.0):
+    """Three nodes in a circle, one of which refers to itself."""
+    nodes = [Node(scale), Node(2 * scale), Node(3 * scale)]
+    for i, node in enumerate(nodes):
+        node.links.append(nodes[i - 1])
+    nodes[0].links.append(nodes[0])
+    return nodes
+
+
+def walk(nodes, x):
+    for node in nodes:
+        node.links[0].value = node.value * x + node.links[-1].value
+    nodes[1].links = [nodes[2]]
+    return nodes[0].links[0].value
+
+
+def step_of_optimizer(model, optimizer, x):
+    optimizer.step(x * model.w)
+    return model.w @ x
+
+
+def layers(scale=1.0):
+    """A network in which two layers are one."""
+    layer = Layer(scale)
+    return [layer, Layer(2 * scale), layer]
+
+
+def run_layers(network, x):
+    for layer in network:
+        x = layer.w * x
+        layer.w = layer.w + 1.0
+    return x
+
+
+def with_optimizer(scale=1.0):
+    model = Layer(scale)
+    return model, Optimizer(model)
+
+
+SHARED = {
+    "a circle": (walk, lambda scale=1.0: (ring(scale), 2.0)),
+    "a model and its optimizer": (
+        step_of_optimizer,
+        lambda scale=1.0: (*with_optimizer(scale), scale * X),
+    ),
+    "layers that share weights": (run_layers, lambda scale=1.0: (layers(scale), scale * X)),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("case", SHARED)
+def test_an_object_at_several_places_is_one_object(case):
+    function, make = SHARED[case]
+    program = lt.trace(function, *make())
+    for call in (program, lt.compile(program), lt.parse(lt.dumps(program)), lt.jit(function)):
+        for scale in (1.0, 3.0):
+            numpys, ours = make(scale), make(scale)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # jit calls some of them as Python
+                expected, result = function(*numpys), call(*ours)
+            assert graph_of((expected, numpys)) == graph_of((result, ours))
+    assert lt.trace(function, *make(), check=True) == program
+    *others, x = make()
+
+    def total(x):
+        return np.sum(function(*copy.deepcopy(others), x))
+
+    numeric = lt.jacobian(total)(x)
+    number = len(others)
+    assert_same(numeric, lt.grad(lambda *args: np.sum(function(*args)), number)(*others, x))
+    assert_same(numeric, lt.grad(lambda *args: np.sum(program(*args)), number)(*others, x))
+
+
+def test_sharing_is_a_part_of_the_structure():
+    program = lt.trace(run_layers, layers(), X)
+    assert "[Layer(w=*, b=*, t=*" in str(program)
+    assert "same_as('args[0][0]')]" in str(program)
+    with pytest.raises(lt.DTypeError, match="expected arguments nested as"):
+        program([Layer(), Layer(), Layer()], X)
+
+
+def test_a_gradient_of_a_shared_object_is_refused_or_the_total():
+    model, optimizer = with_optimizer()
+
+    def loss(model, optimizer):
+        return (model.w * optimizer.model.w).sum()
+
+    for argnums in (0, 1):
+        gradient = lt.grad(loss, argnums)(model, optimizer)
+        assert_same(2 * X, gradient.w if argnums == 0 else gradient.model.w)
+    with pytest.raises(lt.DTypeError, match="has an object at two places"):
+        lt.grad(lambda network: run_layers(network, X).sum())(layers())

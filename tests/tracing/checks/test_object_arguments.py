@@ -213,6 +213,16 @@ def with_a_part_twice(layer):
     layer.parts *= 2
 
 
+@pytest.mark.parametrize("change", [with_itself, with_a_part_twice])
+def test_objects_may_hold_themselves_or_a_part_twice(change):
+    layer, other = Layer(), Layer(2.0)
+    change(layer)
+    change(other)
+    assert_same(run(other, X), lt.trace(run, layer, X)(other, X))
+    with pytest.raises(lt.DTypeError, match="nested as"):
+        lt.trace(run, layer, X)(Layer(), X)
+
+
 def with_a_set(layer):
     layer.options = {1.0, 2.0}
 
@@ -220,7 +230,7 @@ def with_a_set(layer):
 @in_one_test
 @pytest.mark.parametrize(
     "change",
-    [with_itself, with_its_method, with_a_partial, with_a_closure, with_a_part_twice, with_a_set],
+    [with_its_method, with_a_partial, with_a_closure, with_a_set],
 )
 def test_objects_that_a_copy_would_not_replace_are_refused(change):
     layer = Layer()
