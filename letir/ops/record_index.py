@@ -122,29 +122,34 @@ OPERATIONS = {  # module: the operations that it defines
         bessel_i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kn kv kve special_cbrt special_exp2
         special_expm1 special_log1p special_round y0 y1 yn yv
     """,
+    "special.beta_gradient": "betainc_slope",
     "special.densities": """
-        beta_cdf beta_logcdf beta_logpdf beta_logsf beta_pdf beta_ppf beta_sf cauchy_cdf cauchy_isf
-        cauchy_logcdf cauchy_logpdf cauchy_logsf cauchy_pdf cauchy_ppf cauchy_sf chi2_cdf chi2_isf
-        chi2_logcdf chi2_logpdf chi2_logsf chi2_pdf chi2_ppf chi2_sf expon_cdf expon_isf
+        beta_cdf beta_isf beta_logcdf beta_logpdf beta_logsf beta_pdf beta_ppf beta_sf cauchy_cdf
+        cauchy_isf cauchy_logcdf cauchy_logpdf cauchy_logsf cauchy_pdf cauchy_ppf cauchy_sf chi2_cdf
+        chi2_isf chi2_logcdf chi2_logpdf chi2_logsf chi2_pdf chi2_ppf chi2_sf expon_cdf expon_isf
         expon_logcdf expon_logpdf expon_logsf expon_pdf expon_ppf expon_sf gamma_cdf gamma_isf
         gamma_logcdf gamma_logpdf gamma_logsf gamma_pdf gamma_ppf gamma_sf laplace_cdf laplace_isf
         laplace_logcdf laplace_logpdf laplace_logsf laplace_pdf laplace_ppf laplace_sf logistic_cdf
         logistic_isf logistic_logcdf logistic_logpdf logistic_logsf logistic_pdf logistic_ppf
         logistic_sf norm_cdf norm_isf norm_logcdf norm_logpdf norm_logsf norm_pdf norm_ppf norm_sf
-        poisson_cdf poisson_logpmf poisson_pmf poisson_sf stdtr stdtrit t_cdf t_isf t_logcdf
-        t_logpdf t_logsf t_pdf t_ppf t_sf uniform_cdf uniform_isf uniform_logcdf uniform_logpdf
-        uniform_logsf uniform_pdf uniform_ppf uniform_sf
+        poisson_cdf poisson_logpmf poisson_pmf poisson_sf t_cdf t_isf t_logcdf t_logpdf t_logsf
+        t_pdf t_ppf t_sf uniform_cdf uniform_isf uniform_logcdf uniform_logpdf uniform_logsf
+        uniform_pdf uniform_ppf uniform_sf
+    """,
+    "special.distribution_functions": """
+        bdtr bdtrc chdtr chdtrc chdtri fdtr fdtrc fdtri gdtr gdtrc nbdtr nbdtrc pdtr pdtrc stdtr
+        stdtrit
     """,
     "special.gamma_gradient": "gamma_slope",
     "special.normal_cdf": "normal_cdf",
     "special.scipy_call": "scipy_call",
     "special.scipy_solve": "scipy_solve",
     "special.special_functions": """
-        beta betainc betaincc betaincinv betaln binom cosdg cosm1 cotdg dawsn entr erf erfc erfcinv
-        erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc gammainccinv
-        gammaincinv gammaln gammasgn huber log_expit log_ndtr loggamma logit ndtr ndtri ndtri_exp
-        poch polygamma pseudo_huber psi rel_entr rgamma riemann_zeta sindg special_kl_div spence
-        tandg wofz wrightomega xlog1py xlogy zeta zetac
+        beta betainc betaincc betainccinv betaincinv betaln binom cosdg cosm1 cotdg dawsn entr erf
+        erfc erfcinv erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc gammaincc
+        gammainccinv gammaincinv gammaln gammasgn huber log_expit log_ndtr loggamma logit ndtr ndtri
+        ndtri_exp poch polygamma pseudo_huber psi rel_entr rgamma riemann_zeta sindg special_kl_div
+        spence tandg wofz wrightomega xlog1py xlogy zeta zetac
     """,
     "special.unknown_slope": "unknown_slope",
 }
@@ -214,12 +219,15 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
         cbrt exp2 expm1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kn kv kve log1p round y0 y1 yn
         yv
     """,
-    "special.densities": "stdtr stdtrit",
+    "special.distribution_functions": """
+        bdtr bdtrc chdtr chdtrc chdtri fdtr fdtrc fdtri gdtr gdtrc nbdtr nbdtrc pdtr pdtrc stdtr
+        stdtrit
+    """,
     "special.special_functions": """
-        _riemann_zeta _zeta beta betainc betaincc betaincinv betaln binom cosdg cosm1 cotdg dawsn
-        entr erf erfc erfcinv erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma gammainc
-        gammaincc gammainccinv gammaincinv gammaln gammasgn huber kl_div log_expit log_ndtr loggamma
-        logit ndtr ndtri ndtri_exp poch pseudo_huber psi rel_entr rgamma sindg spence tandg wofz
-        wrightomega xlog1py xlogy zetac
+        _riemann_zeta _zeta beta betainc betaincc betainccinv betaincinv betaln binom cosdg cosm1
+        cotdg dawsn entr erf erfc erfcinv erfcx erfi erfinv exp1 exp10 expi expit expn exprel gamma
+        gammainc gammaincc gammainccinv gammaincinv gammaln gammasgn huber kl_div log_expit log_ndtr
+        loggamma logit ndtr ndtri ndtri_exp poch pseudo_huber psi rel_entr rgamma sindg spence tandg
+        wofz wrightomega xlog1py xlogy zetac
     """,
 }

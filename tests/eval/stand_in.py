@@ -32,9 +32,9 @@ def words(text: str) -> list[str]:
 # Operations on functions that CuPy lacks and that are not composed of others.
 LACKING = words(
     """
-    beta_logcdf beta_logsf beta_sf betaincc dawsn erfi generalized_eigh iv ive jv kn kv kve
-    ndtri_exp odeint riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf t_logsf t_ppf
-    t_sf wofz wrightomega yv bin_count scipy_solve
+    beta_isf beta_logcdf beta_logsf beta_sf betaincc betainccinv dawsn erfi generalized_eigh iv ive
+    jv kn kv kve ndtri_exp odeint riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf
+    t_logsf t_ppf t_sf wofz wrightomega yv bin_count scipy_solve
     """
 )
 # Operations whose derivatives need such a function.

@@ -17,10 +17,11 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import abs_ as absolute
 from letir.ops.elementwise.rounding_sign_parts import floor
 from letir.ops.elementwise.ufuncs import arctan2, exp, expm1, log, log1p, tan
-from letir.ops.special.define import NO_FORM, special
+from letir.ops.special.distribution_functions import stdtr, stdtrit, t_logpdf
 from letir.ops.special.special_functions import (
     betainc,
     betaincc,
+    betainccinv,
     betaincinv,
     betaln,
     expit,
@@ -46,19 +47,6 @@ def _as_double(x):
         return x
     return x.astype(np.float64)
 
-
-# ---- Student's t distribution, whose functions scipy.special has ----
-
-
-def _t_logpdf(z, df):
-    """The logarithm of the density of Student's t distribution."""
-    half = 0.5 * (df + 1)
-    head = gammaln(half) - gammaln(0.5 * df) - 0.5 * log(math.pi * df)
-    return head - half * log1p(z * z / df)
-
-
-stdtr = special("stdtr", NO_FORM, lambda g, y, df, z: g * exp(_t_logpdf(z, df)))
-stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, df)))
 
 # ---- formulas of the standardised distributions, in z and the shape parameters ----
 
@@ -115,7 +103,7 @@ _NORM: dict[str, Callable] = {
     "isf": lambda q: -ndtri(q),
 }
 _T = {
-    "logpdf": _t_logpdf,
+    "logpdf": t_logpdf,
     "cdf": lambda z, df: stdtr(df, z),
     "sf": lambda z, df: stdtr(df, -z),
     "ppf": _t_quantile,
@@ -126,6 +114,7 @@ _BETA = {
     "cdf": lambda z, a, b: betainc(a, b, z),
     "sf": lambda z, a, b: betaincc(a, b, z),
     "ppf": lambda q, a, b: betaincinv(a, b, q),
+    "isf": lambda q, a, b: betainccinv(a, b, q),
 }
 _GAMMA = {
     "logpdf": lambda z, a: xlogy(a - 1, z) - z - gammaln(a),

@@ -17,7 +17,9 @@ from letir.ops.define.records import cast_cotangent, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import cos, exp, log, sin
+from letir.ops.special.beta_gradient import beta_density, betainc_slope
 from letir.ops.special.define import NO_FORM, by_scipy, special, special_aval
+from letir.ops.special.density_powers import log_of_power, power_at_zero
 from letir.ops.special.gamma_gradient import gamma_slope
 
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -129,47 +131,41 @@ poch = special(
 )
 
 
-def _safe_log_product(c, x):
-    """c * log(x), and 0 where both are 0; in the precision of x, unlike xlogy."""
-    return c * log(where((c == 0) & (x == 0), 1, x))
-
-
-def _gamma_density(a, x):
-    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; at x = 0 it is 1 for a = 1 and 0 for a > 1, and
-    0 at infinity.
-    """
+def gamma_density(a, x):
+    """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; 0 at infinity."""
     is_end = x == math.inf
     inner = where(is_end, 1, x)
-    return where(is_end, 0, exp(_safe_log_product(a - 1, inner) - inner - gammaln(a)))
+    level = log_of_power(inner, a - 1) - inner - gammaln(a)
+    return where(is_end, 0, exp(level) * power_at_zero(inner, a - 1))
 
 
-def _gamma_by_shape(a, x):
+def gamma_by_shape(a, x):
     """The derivative of gammaincc with respect to a, which is 0 at x = 0 and at infinity."""
     is_end = (x == math.inf) | (x == 0)
     inner = where(is_end, 1, x)
-    return where(is_end, 0, _gamma_density(a, inner) * gamma_slope(a, inner))
+    return where(is_end, 0, gamma_density(a, inner) * gamma_slope(a, inner))
 
 
 # With respect to a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
 gammainc = special(
     "gammainc",
-    lambda g, y, a, x: -g * _gamma_by_shape(a, x),
-    lambda g, y, a, x: g * _gamma_density(a, x),
+    lambda g, y, a, x: -g * gamma_by_shape(a, x),
+    lambda g, y, a, x: g * gamma_density(a, x),
 )
 gammaincc = special(
     "gammaincc",
-    lambda g, y, a, x: g * _gamma_by_shape(a, x),
-    lambda g, y, a, x: -g * _gamma_density(a, x),
+    lambda g, y, a, x: g * gamma_by_shape(a, x),
+    lambda g, y, a, x: -g * gamma_density(a, x),
 )
 gammaincinv = special(
     "gammaincinv",
     lambda g, y, a, p: g * gamma_slope(a, y),
-    lambda g, y, a, p: g / _gamma_density(a, y),
+    lambda g, y, a, p: g / gamma_density(a, y),
 )
 gammainccinv = special(
     "gammainccinv",
     lambda g, y, a, p: g * gamma_slope(a, y),
-    lambda g, y, a, p: -g / _gamma_density(a, y),
+    lambda g, y, a, p: -g / gamma_density(a, y),
 )
 
 # ---- beta and zeta functions ----
@@ -186,15 +182,38 @@ betaln = special(
 )
 
 
-def _beta_density(a, b, x):
-    """x**(a - 1) * (1 - x)**(b - 1) / beta(a, b), A&S 6.6.1."""
-    return exp(_safe_log_product(a - 1, x) + _safe_log_product(b - 1, 1 - x) - betaln(a, b))
+def _by_parameters(sign: int) -> tuple:
+    """The derivatives of betainc, times a sign, with respect to a and b."""
+    return (
+        lambda g, y, a, b, x: g * (sign * betainc_slope(a, b, x, by_a=1, by_b=0)),
+        lambda g, y, a, b, x: g * (sign * betainc_slope(a, b, x, by_a=0, by_b=1)),
+    )
 
 
-betainc = special("betainc", NO_FORM, NO_FORM, lambda g, y, a, b, x: g * _beta_density(a, b, x))
-betaincc = special("betaincc", NO_FORM, NO_FORM, lambda g, y, a, b, x: -g * _beta_density(a, b, x))
+def _inverse_by_parameters() -> tuple:
+    """The derivatives of the inverse of betainc by a and b, at a fixed betainc; 0 at the ends."""
+
+    def along(by_a, by_b):
+        def term(g, y, a, b, p):
+            is_inside = (y > 0) & (y < 1)
+            y = where(is_inside, y, 0.5)
+            slope = betainc_slope(a, b, y, by_a=by_a, by_b=by_b)
+            return g * where(is_inside, -slope / beta_density(a, b, y), 0)
+
+        return term
+
+    return along(1, 0), along(0, 1)
+
+
+betainc = special("betainc", *_by_parameters(1), lambda g, y, a, b, x: g * beta_density(a, b, x))
+betaincc = special(
+    "betaincc", *_by_parameters(-1), lambda g, y, a, b, x: -g * beta_density(a, b, x)
+)
 betaincinv = special(
-    "betaincinv", NO_FORM, NO_FORM, lambda g, y, a, b, p: g / _beta_density(a, b, y)
+    "betaincinv", *_inverse_by_parameters(), lambda g, y, a, b, p: g / beta_density(a, b, y)
+)
+betainccinv = special(
+    "betainccinv", *_inverse_by_parameters(), lambda g, y, a, b, p: -g / beta_density(a, b, y)
 )
 zeta: Primitive = special(
     "zeta", NO_FORM, lambda g, y, x, q: -g * (x * zeta(x + 1, q)), ufunc="_zeta"

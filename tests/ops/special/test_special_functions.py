@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -29,12 +30,13 @@ def test_the_type_rule_of_a_ufunc_agrees_with_scipy_for_all_dtypes_and_python_nu
 
     for args in itertools.product(operands, repeat=ufunc.nin):
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 expected = ufunc(*args).dtype
         except TypeError:
             expected = TypeError
         try:
-            found = op(*args).dtype
+            with warnings.catch_warnings(action="ignore"):
+                found = op(*args).dtype
         except TypeError:
             found = TypeError
         assert expected == found, args
@@ -47,6 +49,8 @@ def test_a_ufunc_of_traced_values_is_recorded_as_itself(name):
     args = [X[:1] / 4] * ufunc.nin if name != "wofz" else [X + 1j]
     if name in ("expn", "kn", "yn"):
         args[0] = np.array([2])
+    if name in ("bdtr", "bdtrc", "nbdtr", "nbdtrc"):
+        args[:2] = np.array([2]), np.array([5])
 
     f = lt.trace(ufunc, *args)
 
@@ -102,7 +106,7 @@ def test_a_ufunc_without_a_record_is_an_error_that_names_it():
 
 
 def test_a_derivative_without_a_closed_form_is_a_missing_rule():
-    for f in (special.jv, lambda a, x: special.betainc(a, 2.0, x)):
+    for f in (special.jv, lambda q, x: special.zeta(q, x + 1.0)):
         with pytest.raises(lt.MissingRule, match="no closed form"):
             lt.grad(lambda v, x, f=f: f(v, x).sum())(1.5, X / 4)
         check_grads(lambda x, f=f: f(1.5, x), (X / 4,))

@@ -125,6 +125,11 @@ def betaincinv(a: Any, b: Any, p: Any) -> Any:
     return np.where(inside, both(u)[0], np.where(valid, np.where(p == 0, 0.0, 1.0), np.nan))
 
 
+@computes_op("betainccinv")
+def _betainccinv(a, b, q):
+    return 1 - betaincinv(b, a, q)
+
+
 @computes_op("stdtr")
 def _stdtr(df, t):
     tail = 0.5 * betainc(0.5 * df, 0.5 + 0 * t, df / (df + t * t))

@@ -110,11 +110,34 @@ TWO = {
         program_second_derivative="it is a derivative itself, and has only one",
     ),
 }
+SLOPES_OF_BETA = exempt(
+    [
+        nonsmooth(np.array(POSITIVE), np.array(OTHERS), np.array([0.1, 0.5, 0.9]), by_a=1, by_b=0),
+        nonsmooth(np.array([[1.5], [40.0]]), 0.5, np.array([0.25, 0.75]), by_a=0, by_b=1),
+        nonsmooth(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), 0.5, by_a=1, by_b=0),
+        sample_of(np.array([1, 2]), np.array([1, 3]), 0.5, by_a=1, by_b=1),
+        sample_of(2, np.array([1, 3]), np.array([0.5, 0.8]), by_a=2, by_b=0),
+    ],
+    program_second_derivative="it is a derivative itself, and has only one",
+)
+FREEDOMS = [
+    sample_of(np.array([2.5, 8.0]), 3.0, np.array([0.5, 2.25])),
+    sample_of(np.float32(2.5), np.array([3.0, 0.75], FLOAT32), np.float32(0.5)),
+]
+COUNTS = [sample_of(np.array([0, 3]), np.array([0.5, 2.25]))]
+TRIALS = [sample_of(2, 5, 0.25), sample_of(np.array([0, 4]), 4, 0.5)]
 BETAS = [sample_of(2, np.array([3, 1]), np.array([0.5, 0.25])), sample_of(2, 3, 0.25)]
 SAMPLES = {
     **ONE,
     **TWO,
-    **dict.fromkeys(("betainc", "betaincc", "betaincinv"), BETAS),
+    **dict.fromkeys(("betainc", "betaincc", "betaincinv", "betainccinv"), BETAS),
+    "betainc_slope": SLOPES_OF_BETA,
+    **dict.fromkeys(("fdtr", "fdtrc"), FREEDOMS),
+    "fdtri": [sample_of(np.array([2.5, 8.0]), 3.0, np.array([0.5, 0.25]))],
+    **dict.fromkeys(("gdtr", "gdtrc"), FREEDOMS),
+    **dict.fromkeys(("chdtr", "chdtrc", "chdtri"), pairs(OTHERS, WITHIN)),
+    **dict.fromkeys(("pdtr", "pdtrc"), COUNTS),
+    **dict.fromkeys(("bdtr", "bdtrc", "nbdtr", "nbdtrc"), TRIALS),
     "polygamma": [
         sample_of(np.array(POSITIVE), n=1),
         sample_of(np.float32(2.5), n=2),
