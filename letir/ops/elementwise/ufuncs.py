@@ -181,7 +181,7 @@ minimum = binary(
 
 exp = unary("exp", lambda y, x: y, numpy=np.exp, onnx="Exp")
 exp2 = unary("exp2", lambda y, x: math.log(2) * y, numpy=np.exp2)
-expm1 = unary("expm1", lambda y, x: y + 1, numpy=np.expm1)
+expm1 = unary("expm1", lambda y, x: exp(x), numpy=np.expm1)  # y + 1 would be rounded to 0
 log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")  # rounded once
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
@@ -226,14 +226,14 @@ arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan,
 arctan2 = binary(
     "arctan2",
     # operands in the order of np.arctan2(y, x): the first, here x, is the ordinate
-    lambda g, out, x, y: g * (y / (x * x + y * y)),
-    lambda g, out, x, y: -g * (x / (x * x + y * y)),
+    lambda g, out, x, y: g * (y / hypot(x, y) / hypot(x, y)),  # squares may overflow
+    lambda g, out, x, y: -g * (x / hypot(x, y) / hypot(x, y)),
     numpy=np.arctan2,
 )
-hypot = binary(
+hypot: Primitive = binary(
     "hypot",
-    lambda g, out, x, y: g * (x / where(out == 0, 1, out)),  # 0 at the origin, not 0 / 0
-    lambda g, out, x, y: g * (y / where(out == 0, 1, out)),
+    lambda g, out, x, y: g * where(out == 0, 0, x / where(out == 0, 1, out)),  # 0 at the origin
+    lambda g, out, x, y: g * where(out == 0, 0, y / where(out == 0, 1, out)),
     numpy=np.hypot,
     commutative=True,
     by_element="fd",
@@ -252,4 +252,5 @@ arccosh = elementwise(
     in_domain=1.5,
     onnx="Acosh",
 )
-arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arctanh, onnx="Atanh")
+# not 1 - x * x, which cancels near 1
+arctanh = unary("arctanh", lambda y, x: 1 / (1 - x) / (1 + x), numpy=np.arctanh, onnx="Atanh")

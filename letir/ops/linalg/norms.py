@@ -42,8 +42,8 @@ def _euclidean_norm(x: Value, axis, keepdims: bool) -> Value:
 
 
 def _divide_by_norm(g: Value, y: Value) -> Value:
-    """``g / y`` for the norm ``y``, and ``g`` where it is 0, since x is 0 there too."""
-    return g / where(y == 0, 1, y)
+    """``g / y`` for the norm ``y``, and 0 where it is 0."""
+    return where(y == 0, 0, g / where(y == 0, 1, y))
 
 
 def _euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:

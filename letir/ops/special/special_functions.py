@@ -33,7 +33,8 @@ def unary_special(name: str, derivative: Callable, **fields: Any) -> Primitive:
 
 # ---- logistic functions ----
 
-expit = unary_special("expit", lambda y, x: y * (1 - y), scalar="expit")
+# expit(-x), not 1 - y, which is 0 where y is rounded to 1
+expit: Primitive = unary_special("expit", lambda y, x: y * expit(-x), scalar="expit")
 logit = special("logit", lambda g, y, x: g / (x * (1 - x)))
 log_expit = unary_special("log_expit", lambda y, x: expit(-x), scalar="log_expit")
 
@@ -52,11 +53,40 @@ exprel = unary_special("exprel", _exprel_slope)
 
 # ---- the error function and the normal distribution ----
 
+
+def _far_slope(is_far, x, sign: int):
+    """The derivative of 1 / x + sign / (2 x**3) + 3 / (4 x**5) + ..., where x is far from 0.
+
+    The asymptotic series of sqrt(pi) erfcx and of 2 dawsn, A&S 7.1.23.
+    """
+    square = 1 / where(is_far, x * x, 1e3)
+    series = 0.0
+    for k in range(12, 0, -1):
+        series = (1.0 + series) * (sign * (k + 0.5) * square)
+    return -(1.0 + series) * square
+
+
+def _erfcx_slope(y, x):
+    """2 x y - 2 / sqrt(pi); where the difference cancels, the derivative of the series."""
+    if x.type is not None and x.dtype.kind == "c":
+        return 2 * x * y - _TWO_OVER_ROOT_PI
+    far = _far_slope(x > 12, x, -1) / math.sqrt(math.pi)
+    return where(x > 12, far, 2 * x * y - _TWO_OVER_ROOT_PI)
+
+
+def _dawsn_slope(y, x):
+    """1 - 2 x y; where the difference cancels, the derivative of the series."""
+    if x.type is not None and x.dtype.kind == "c":
+        return 1 - 2 * x * y
+    is_far = abs_(x) > 12
+    return where(is_far, _far_slope(is_far, x, 1) / 2, 1 - 2 * x * y)
+
+
 erf = unary_special("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x), scalar="erf")
 erfc = unary_special("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x), scalar="erfc")
-erfcx = unary_special("erfcx", lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI)
+erfcx = unary_special("erfcx", _erfcx_slope)
 erfi = unary_special("erfi", lambda y, x: _TWO_OVER_ROOT_PI * exp(x * x))
-dawsn = unary_special("dawsn", lambda y, x: 1 - 2 * x * y)
+dawsn = unary_special("dawsn", _dawsn_slope)
 wofz = unary_special("wofz", lambda y, x: _TWO_OVER_ROOT_PI * 1j - 2 * x * y)
 erfinv = unary_special("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
 erfcinv = unary_special("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
@@ -110,12 +140,13 @@ gammasgn = special("gammasgn")
 
 
 def _rgamma_slope(y, x):
-    """-y * psi(x); at the poles of psi the limit (-1)**n * n!, A&S 6.1.17."""
+    """-y * psi(x); to the left, where psi has poles, by reflection, A&S 6.1.17."""
     if x.type is not None and x.dtype.kind == "c":
         return -y * psi(x)
-    at_pole = (y == 0) & (x <= 0)
-    limit = cos(math.pi * x) * gamma(where(at_pole, 1 - x, 1))
-    return where(at_pole, limit, -y * psi(where(at_pole, 1, x)))
+    is_left = x < 0.5
+    mirror, angle = where(is_left, 1 - x, 1), math.pi * x  # y is gamma(1 - x) sin(pi x) / pi
+    left = gamma(mirror) * (cos(angle) - psi(mirror) * sin(angle) / math.pi)
+    return where(is_left, left, -y * psi(where(is_left, 1, x)))
 
 
 rgamma = unary_special("rgamma", _rgamma_slope)
@@ -276,7 +307,18 @@ pseudo_huber = special(
 expi = unary_special("expi", lambda y, x: exp(x) / x)
 exp1 = unary_special("exp1", lambda y, x: -exp(-x) / x)
 expn: Primitive = special("expn", NO_FORM, lambda g, y, n, x: -g * expn(n - 1, x))
-spence = unary_special("spence", lambda y, x: where(x == 1, -1, log(x) / where(x == 1, 1, 1 - x)))
+
+
+def _spence_slope(y, x):
+    """log(x) / (1 - x); near 1, where it is 0 / 0, its series."""
+    near = abs_(x - 1) < 0.05
+    t, series = where(near, 1 - x, 0), 0.0
+    for k in range(12, 0, -1):
+        series = (series + 1 / k) * t if k > 1 else series + 1
+    return where(near, -series, log(x) / where(near, 1, 1 - x))
+
+
+spence = unary_special("spence", _spence_slope)
 wrightomega = unary_special("wrightomega", lambda y, x: y / (1 + y))
 cosm1 = unary_special("cosm1", lambda y, x: -sin(x))
 exp10 = unary_special("exp10", lambda y, x: math.log(10) * y)

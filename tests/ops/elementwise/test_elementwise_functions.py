@@ -203,3 +203,26 @@ def test_both_parts_of_a_complex_number_keep_their_bits(kinds):
         for im in values:
             parts = kinds[0](re), kinds[1](im)
             assert_same(complex(*parts), complex(program(*parts)))
+
+
+def test_derivatives_keep_their_digits_where_results_are_rounded():
+    near_one = 1.0 - 1e-12
+    angles = lt.grad(np.arctan2, (0, 1))
+
+    assert np.allclose(np.exp(-40.0), lt.grad(np.expm1)(-40.0), rtol=1e-12, atol=0)
+    assert np.allclose((1.6e199, -1.2e199), angles(3e-200, 4e-200), rtol=1e-12, atol=0)
+    assert np.allclose((1.6e-201, -1.2e-201), angles(3e200, 4e200), rtol=1e-12, atol=0)
+    assert np.allclose(
+        1 / ((1 - near_one) * (1 + near_one)), lt.grad(np.arctanh)(near_one), rtol=1e-12, atol=0
+    )
+
+
+@pytest.mark.parametrize(
+    "norm", [np.linalg.norm, np.linalg.vector_norm, lambda x: np.hypot(x[0], x[1])]
+)
+def test_derivatives_of_norms_at_0_are_0_at_first_and_second_order(norm):
+    zero = np.zeros(2)
+
+    assert_same(zero, lt.grad(norm)(zero))
+    assert_same(np.zeros((2, 2)), lt.hessian(norm)(zero))
+    assert_same(np.zeros((2, 2)), lt.jacfwd(lt.jacfwd(norm))(zero))

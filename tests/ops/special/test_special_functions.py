@@ -139,6 +139,50 @@ def test_derivatives_are_finite_at_removable_singularities():
     assert_same(np.float64(-1.0), lt.grad(special.spence)(1.0))
 
 
+# function -> (number, first and second derivative), by mpmath with 60 digits
+TAILS = {
+    "expit": [
+        (40.0, 4.248354255291589e-18, -4.248354255291589e-18),
+    ],
+    "log_expit": [
+        (-40.0, 1.0, -4.248354255291589e-18),
+    ],
+    "erfcx": [
+        (24.0, -0.000976956038745829, 8.120226756548889e-05),
+        (1000.0, -5.641887372654967e-07, 1.1283757819707055e-09),
+        (100000000.0, -5.641895835477562e-17, 1.1283791670955122e-24),
+    ],
+    "dawsn": [
+        (-24.0, -0.0008703259884508466, -7.271719612184914e-05),
+        (1000.0, -5.00000750001875e-07, 1.00000300001125e-09),
+        (100000000.0, -5.0000000000000005e-17, 1.0000000000000003e-24),
+    ],
+    "log_ndtr": [
+        (-100000000.0, 100000000.00000001, -0.9999999999999999),
+    ],
+    "rgamma": [
+        (0.0, 1.0, 1.1544313298030657),
+        (-1.0, -1.0, 0.8455686701969343),
+        (-3.0, -6.0, 15.073412021181605),
+        (1e-20, 1.0, 1.1544313298030657),
+    ],
+    "spence": [
+        (1.0, -1.0, 0.5),
+        (1.04, -0.9805178288320324, 0.4744841823392717),
+        (1.06, -0.9711484687329296, 0.46253737196392086),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_first_and_second_derivatives_keep_their_digits_in_tails_and_at_poles(name):
+    function = getattr(special, name)
+
+    for x, first, second in TAILS[name]:
+        assert_close(first, lt.grad(function)(x), rtol=1e-9, atol=0.0)
+        assert_close(second, lt.grad(lt.grad(function))(x), rtol=1e-9, atol=0.0)
+
+
 def test_the_derivative_of_log_ndtr_is_accurate_in_the_tail():
     x = np.array([-1e10, -40.0, 40.0])
 
