@@ -38,7 +38,7 @@ LACKING = words(
     """
 )
 # Operations whose derivatives need such a function.
-DERIVATIVE_LACKING = words("i1 i1e j1 k1 k1e y1")
+DERIVATIVE_LACKING = words("i1 i1e j1 y1")
 # CuPy's functions take real numbers only.
 REAL_ONLY = words("erf erfc erfcx exp1 expi log_ndtr ndtr")
 # Reads the state of a NumPy generator, which lives on the host.

@@ -1,8 +1,8 @@
 """SciPy's Bessel functions, and SciPy's own versions of functions that NumPy has too.
 
 Derivatives with respect to the argument follow Abramowitz and Stegun, 9.1.27 and 9.6.26;
-derivatives with respect to the order have no closed form. The derivatives of orders 0 and 1 use the
-function of order 2: the formulas with division by x would fail at 0.
+derivatives with respect to the order have no closed form. Functions that are finite at 0 have
+derivatives in terms of the function of order 2: the formulas with division by x would fail there.
 """
 
 import math
@@ -10,6 +10,7 @@ import math
 from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.elementwise.rounding_sign_parts import sign
+from letir.ops.elementwise.ufuncs import exp
 from letir.ops.special.define import NO_FORM, special
 from letir.ops.special.special_functions import unary_special
 
@@ -53,14 +54,14 @@ i1: Primitive = unary_special("i1", lambda y, x: 0.5 * (i0(x) + iv(2, x)))
 i0e = unary_special("i0e", lambda y, x: i1e(x) - sign(x) * y)
 i1e: Primitive = unary_special("i1e", lambda y, x: 0.5 * (i0e(x) + ive(2, x)) - sign(x) * y)
 k0 = unary_special("k0", lambda y, x: -k1(x))
-k1: Primitive = unary_special("k1", lambda y, x: -0.5 * (k0(x) + kv(2, x)))
+k1: Primitive = unary_special("k1", lambda y, x: -k0(x) - y / x)
 k0e = unary_special("k0e", lambda y, x: y - k1e(x))
-k1e: Primitive = unary_special("k1e", lambda y, x: y - 0.5 * (k0e(x) + kve(2, x)))
+k1e: Primitive = unary_special("k1e", lambda y, x: y - k0e(x) - y / x)
 
 # ---- functions that NumPy has, as SciPy computes them ----
 
 special_exp2 = unary_special("special_exp2", lambda y, x: math.log(2) * y, ufunc="exp2")
-special_expm1 = unary_special("special_expm1", lambda y, x: y + 1, ufunc="expm1")
+special_expm1 = unary_special("special_expm1", lambda y, x: exp(x), ufunc="expm1")
 special_log1p = special("special_log1p", lambda g, y, x: g / (1 + x), ufunc="log1p")
 special_cbrt = special("special_cbrt", lambda g, y, x: g / (3 * y * y), ufunc="cbrt")
 special_round = special("special_round", ufunc="round")

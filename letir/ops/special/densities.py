@@ -80,6 +80,14 @@ def _laplace_quantile(q):
     return where(q > 0.5, -log(2 * (1 - q)), log(2 * q))
 
 
+def _laplace_tail(z, is_large, outer, inner):
+    """1 - exp(outer) / 2 where the tail is large, exp(inner) / 2 elsewhere; no abs, whose
+    derivative at 0 is 0.
+    """
+    large = 1.0 - 0.5 * exp(where(is_large, outer, 0.0))
+    return _choose(is_large, large, 0.5 * exp(where(is_large, 0.0, inner)))
+
+
 def _t_quantile(q, df):
     """``stdtrit``, whose value at the probability 0 is inf."""
     return where(q == 0.0, -math.inf, stdtrit(df, q))
@@ -148,8 +156,8 @@ _UNIFORM: dict[str, Callable] = {
 }
 _LAPLACE: dict[str, Callable] = {
     "logpdf": lambda z: -absolute(z) - math.log(2),
-    "cdf": lambda z: _choose(z > 0, 1.0 - 0.5 * exp(-absolute(z)), 0.5 * exp(-absolute(z))),
-    "sf": lambda z: _choose(z > 0, 0.5 * exp(-absolute(z)), 1.0 - 0.5 * exp(-absolute(z))),
+    "cdf": lambda z: _laplace_tail(z, z > 0, -z, z),
+    "sf": lambda z: _laplace_tail(z, z <= 0, z, -z),
     "ppf": _laplace_quantile,
     "isf": lambda q: -_laplace_quantile(q),
 }

@@ -13,7 +13,8 @@ from letir.ops.elementwise.rounding_sign_parts import abs_, floor, sign
 from letir.ops.elementwise.ufuncs import exp, log, log1p
 from letir.ops.special.beta_gradient import beta_density, betainc_slope
 from letir.ops.special.define import special
-from letir.ops.special.special_functions import gamma_by_shape, gamma_density, poch
+from letir.ops.special.density_powers import log_of_power, power_at_zero
+from letir.ops.special.special_functions import betaln, gamma_by_shape, gamma_density, poch
 
 # ---- Student's t distribution ----
 
@@ -60,23 +61,27 @@ stdtrit = special(
 
 
 def _f_parts(dfn, dfd, x):
-    """(a, b, w, dw/dx): fdtr is the incomplete beta function of a and b at w."""
+    """(a, b, w, 1 - w): fdtr is the incomplete beta function of a and b at w."""
     total = dfd + dfn * x
-    return 0.5 * dfn, 0.5 * dfd, dfn * x / total, dfn * dfd / (total * total)
+    return 0.5 * dfn, 0.5 * dfd, dfn * x / total, dfd / total
 
 
 def _f_density(dfn, dfd, x):
     """The density of the F distribution."""
-    a, b, w, slope = _f_parts(dfn, dfd, x)
-    return beta_density(a, b, w) * slope
+    a, b, w, rest = _f_parts(dfn, dfd, x)
+    level = log_of_power(w, a - 1) + b * log(rest) - betaln(a, b)
+    return exp(level) * power_at_zero(w, a - 1) * (dfn / (dfd + dfn * x))
 
 
 def _f_by_freedom(dfn, dfd, x, *, of_first: bool):
     """The derivative of fdtr with respect to dfn or dfd; 0 at the ends of the range."""
     is_inside = (x > 0) & (x < math.inf)
     x = where(is_inside, x, 1.0)
-    a, b, w, _ = _f_parts(dfn, dfd, x)
-    along_beta = 0.5 * betainc_slope(a, b, w, by_a=int(of_first), by_b=int(not of_first))
+    a, b, w, rest = _f_parts(dfn, dfd, x)
+    is_high, by_first, by_second = w > 0.5, int(of_first), int(not of_first)
+    low = betainc_slope(a, b, where(is_high, 0.5, w), by_a=by_first, by_b=by_second)
+    high = betainc_slope(b, a, where(is_high, rest, 0.5), by_a=by_second, by_b=by_first)
+    along_beta = 0.5 * where(is_high, -high, low)
     along_argument = _f_density(dfn, dfd, x) * x
     slope = along_argument / dfn if of_first else -along_argument / dfd
     return where(is_inside, along_beta + slope, 0.0)

@@ -13,6 +13,13 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ops.special.scipy_distributions import DISTRIBUTIONS
+from letir.scipy.formulas.distribution_densities import (
+    LOG_DENSITIES,
+    MOMENTS,
+    SUPPORTS,
+    TAILS,
+    tail_nodes,
+)
 from letir.scipy.formulas.formula_table import formula, no_derivative
 from letir.scipy.namespace import find_in_scipy
 from letir.tracing.operands import traced_or_array
@@ -28,7 +35,8 @@ class _Standard:
 
     def __init__(self, name: str, shapes: tuple):
         self.distribution, self.shapes = find_in_scipy("stats", name), shapes
-        self.low, self.high = self.distribution._get_support(*shapes)
+        support = SUPPORTS.get(name, self.distribution._get_support)
+        self.low, self.high = support(*shapes)
 
     def has_own(self, method: str) -> bool:
         """Whether SciPy has a formula for a method, not only a general algorithm."""
@@ -57,13 +65,13 @@ class _Standard:
 
     def logpdf(self, z: Any) -> Any:
         """The logarithm of the density inside of the support."""
-        if self.distribution.name in _LOG_DENSITIES:
-            return _LOG_DENSITIES[self.distribution.name](z, *self.shapes)
+        if self.distribution.name in LOG_DENSITIES:
+            return LOG_DENSITIES[self.distribution.name](z, *self.shapes)
         return self.call("_logpdf", z) if self.has_own("_logpdf") else np.log(self.call("_pdf", z))
 
     def pdf(self, z: Any) -> Any:
         """The density inside of the support."""
-        own = self.has_own("_pdf") and self.distribution.name not in _LOG_DENSITIES
+        own = self.has_own("_pdf") and self.distribution.name not in LOG_DENSITIES
         return self.call("_pdf", z) if own else np.exp(self.logpdf(z))
 
     def logpmf(self, k: Any) -> Any:
@@ -76,36 +84,14 @@ class _Standard:
         own = self.has_own("_pmf") and not self.has_own("_logpmf")
         return self.call("_pmf", k) if own else np.exp(self.logpmf(k))
 
-    def cdf(self, z: Any) -> Any:
-        """The distribution function inside of the support."""
-        name = self.distribution.name
-        if name in _BETA_TAILS:
-            return find_in_scipy("special", "betainc")(*_BETA_TAILS[name](z, *self.shapes))
+    def tail(self, z: Any, is_upper: bool) -> Any:
+        """The distribution function inside of the support, or the survival function."""
+        tails = TAILS.get(self.distribution.name)
+        if tails is not None:
+            return tails[is_upper](z, *self.shapes)
+        if is_upper:
+            return self.call("_sf", z) if self.has_own("_sf") else 1.0 - self.call("_cdf", z)
         return self.call("_cdf", z)
-
-    def sf(self, z: Any) -> Any:
-        """The survival function inside of the support."""
-        own = self.has_own("_sf") and self.distribution.name not in _BETA_TAILS
-        return self.call("_sf", z) if own else 1.0 - self.cdf(z)
-
-    def logcdf(self, z: Any) -> Any:
-        """The logarithm of the distribution function."""
-        return self.call("_logcdf", z) if self.has_own("_logcdf") else np.log(self.cdf(z))
-
-    def logsf(self, z: Any) -> Any:
-        """The logarithm of the survival function."""
-        return self.call("_logsf", z) if self.has_own("_logsf") else np.log(self.sf(z))
-
-
-# densities for which SciPy chooses between formulas by value
-_LOG_DENSITIES: dict[str, Callable] = {
-    "lognorm": lambda x, s: -0.5 * (np.log(x) / s) ** 2 - np.log(s * x) - 0.5 * np.log(2 * np.pi),
-}
-# the distribution function as an incomplete beta function, which SciPy computes in C++
-_BETA_TAILS: dict[str, Callable] = {
-    "binom": lambda k, n, p: (n - np.floor(k), np.floor(k) + 1, 1.0 - p),
-    "nbinom": lambda k, n, p: (n + 0.0 * k, np.floor(k) + 1, p),
-}
 
 
 def _parameters(name: str, args: tuple, kwargs: dict) -> tuple:
@@ -115,42 +101,94 @@ def _parameters(name: str, args: tuple, kwargs: dict) -> tuple:
     return tuple([_as_double(x) for x in shapes]), loc, scale
 
 
-# ---- functions of numbers ----
+# ---- densities ----
 
 
 def _of_number(name: str, method: str, x: Any, *args: Any, results: tuple, **kwargs: Any) -> Any:
-    """pdf, cdf and others, by SciPy's formula for the method."""
+    """pdf and logpdf, by SciPy's formula for the method."""
     shapes, loc, scale = _parameters(name, args, kwargs)
     standard = _Standard(name, shapes)
     z = (_as_double(x) - loc) / scale
     value = getattr(standard, method)(standard.into_support(z))
-    value = value - np.log(scale) if method == "logpdf" else value
-    value = value / scale if method == "pdf" else value
+    value = value - np.log(scale) if method == "logpdf" else value / scale
     return np.where(standard.inside(z), value, results[0])
 
 
-def _by_logarithm(name: str, method: str, *args: Any, results: tuple, **kwargs: Any) -> Any:
-    """logcdf and logsf as logarithms of cdf and sf."""
-    plain = (np.exp(results[0]),)
-    return np.log(_of_number(name, method.removeprefix("log"), *args, results=plain, **kwargs))
+# ---- distribution functions: their derivative by a number is the density ----
 
 
-def _by_density(
-    name: str, method: str, x: Any, *args: Any, results: tuple, fixed: tuple, **kwargs: Any
+def _tail(
+    name: str,
+    method: str,
+    x: Any,
+    *args: Any,
+    results: tuple,
+    fixed: tuple,
+    part: Callable,
+    **kwargs: Any,
 ) -> Any:
-    """cdf and others by the density; derivatives by shape parameters are not known."""
+    """cdf, sf and their logarithms: the result, and changes that are 0 and have its derivatives.
+
+    ``part``: the change with the shape parameters.
+    """
     shapes, loc, scale = _parameters(name, args, kwargs)
     (known_x, *known_args), known_kwargs = fixed
     known_shapes, known_loc, known_scale = _parameters(name, tuple(known_args), known_kwargs)
-    standard = _Standard(name, known_shapes)
-    at = (_as_double(known_x) - known_loc) / known_scale
-    slope = standard.pdf(standard.into_support(at)) * (-1.0 if method.endswith("sf") else 1.0)
-    slope = slope / np.exp(results[0]) if method.startswith("log") else slope
-    slope = np.where(standard.inside(at), slope, 0.0)
-    return results[0] + slope * ((_as_double(x) - loc) / scale - at) + _unknown(shapes)
+    known = _Standard(name, known_shapes)
+    z = (_as_double(known_x) - known_loc) / known_scale
+    inside = known.inside(z)
+    at = known.into_support(z)
+    is_upper, is_log = method.endswith("sf"), method.startswith("log")
+    level = np.where(inside & np.isfinite(results[0]), results[0], 0.0) if is_log else 0.0
+    slope = np.exp(known.logpdf(at) - level) * (-1.0 if is_upper else 1.0)
+    change = slope * ((_as_double(x) - loc) / scale - z)
+    if any(isinstance(s, Value) for s in shapes):
+        tail = np.exp(level) if is_log else results[0]
+        change = change + part(known, shapes, at, np.where(inside, tail, 0.5), is_upper) / (
+            np.exp(level) if is_log else 1.0
+        )
+    return results[0] + np.where(inside, change, 0.0)
 
 
-def _unknown(shapes: tuple) -> Any:
+def _by_formula(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
+    """0, with the derivative by shape parameters of SciPy's formula for a tail."""
+    standard = _Standard(known.distribution.name, shapes)
+    return standard.tail(z, is_upper) - known.tail(z, is_upper)
+
+
+def _by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
+    """0, with the derivative by shape parameters of the integral of the density over a tail.
+
+    Where every other node gives another sum, nan.
+    """
+    name = known.distribution.name
+    bounds = _WITHIN.get(name, (known.low, known.high))
+    if any(isinstance(b, Value) for b in bounds):
+        no_derivative(f"the support of {name} depends on a shape parameter")
+    is_small = tail <= 0.5
+    # the smaller of both tails, as a change of the one that is wanted
+    beyond = np.where(is_small, is_upper, not is_upper)
+    mass = np.where(is_small, tail, 1.0 - tail)
+    density = known.pdf(z)
+    places, widths = tail_nodes(z, mass / np.where(density > 0, density, 1.0), beyond, bounds)
+    # where the density is rounded to 0, its derivatives may be nan
+    is_wanted = _Standard(name, _along_nodes(known.shapes)).pdf(places) > 0
+    places, widths = np.where(is_wanted, places, z[..., None]), np.where(is_wanted, widths, 0.0)
+    new, old = [
+        widths * _Standard(name, _along_nodes(parameters)).pdf(places)
+        for parameters in (shapes, known.shapes)
+    ]
+    coarse, new, old = 2 * old[..., ::2].sum(-1), new.sum(-1), old.sum(-1)
+    is_exact = (np.abs(old - coarse) <= 1e-5 * old) & (np.abs(old - mass) <= 0.1 * mass + 1e-9)
+    return np.where(is_exact, np.where(is_small, 1.0, -1.0), np.nan) * (new - old)
+
+
+def _along_nodes(shapes: tuple) -> tuple:
+    """Shape parameters with a further axis for the nodes of an integral."""
+    return tuple([s if np.ndim(s) == 0 else np.expand_dims(s, -1) for s in shapes])
+
+
+def _unknown(known: _Standard, shapes: tuple, *_: Any) -> Any:
     """Zero, whose derivative with respect to shape parameters is an error."""
     return sum([0.0 * PRIMITIVES["unknown_slope"](s) for s in shapes if isinstance(s, Value)])
 
@@ -166,8 +204,11 @@ def _of_count(name: str, method: str, k: Any, *args: Any, results: tuple, **kwar
         inside = inside & (np.floor(k) == k)
     else:
         inside = inside & (whole < standard.high)  # at the end the function is constant
-    value = getattr(standard, method)(np.where(inside, whole, standard.low))
-    return np.where(inside, value, results[0])
+    k = np.where(inside, whole, standard.low)
+    if method in ("pmf", "logpmf"):
+        return np.where(inside, getattr(standard, method)(k), results[0])
+    value = standard.tail(k, method.endswith("sf"))
+    return np.where(inside, np.log(value) if method.startswith("log") else value, results[0])
 
 
 # ---- quantiles ----
@@ -180,27 +221,28 @@ def _quantile(
     *args: Any,
     results: tuple,
     fixed: tuple,
-    inverts: bool = True,
+    part: Callable,
     **kwargs: Any,
 ) -> Any:
     """ppf and isf: the root x of cdf(x) = q, by a step of Newton's method from the known root.
 
-    Without ``inverts``, derivatives by shape parameters are not known.
+    ``part``: the change of cdf or sf with the shape parameters.
     """
     shapes, loc, scale = _parameters(name, args, kwargs)
     (known_q, *known_args), known_kwargs = fixed
     known_shapes, known_loc, known_scale = _parameters(name, tuple(known_args), known_kwargs)
-    q, known = _as_double(q), _Standard(name, known_shapes)
-    root = (results[0] - known_loc) / known_scale
-    inside = (q > 0) & (q < 1) & known.inside(root)
-    root = known.into_support(root)
-    if inverts:
-        standard = _Standard(name, shapes)
-        reached = standard.cdf(root) if method == "ppf" else standard.sf(root)
-    else:
-        reached = _as_double(known_q) + _unknown(shapes)
-    z = root + (1.0 if method == "ppf" else -1.0) * (q - reached) / known.pdf(root)
-    return np.where(inside, z * scale + loc, results[0])
+    q, known_q, known = _as_double(q), _as_double(known_q), _Standard(name, known_shapes)
+    found = (results[0] - known_loc) / known_scale
+    inside = (known_q > 0) & (known_q < 1) & known.inside(found)
+    root = known.into_support(found)
+    is_upper = method == "isf"
+    change = q - known_q
+    if any(isinstance(s, Value) for s in shapes):
+        change = change - part(known, shapes, root, np.where(inside, known_q, 0.5), is_upper)
+    step = np.where(inside, change * (-1.0 if is_upper else 1.0) / known.pdf(root), 0.0)
+    # at an end of the support, which may be infinite, the result moves with it
+    place = np.where(np.isfinite(found), found, 0.0)
+    return results[0] + step * scale + (loc - known_loc) + place * (scale - known_scale)
 
 
 # ---- moments ----
@@ -214,7 +256,7 @@ def _moment(name: str, method: str, *args: Any, results: tuple, **kwargs: Any) -
         if not _Standard(name, shapes).has_own("_entropy"):
             no_derivative(f"SciPy has no formula for the entropy of {name}")
         return _shaped(distribution._entropy(*shapes) + np.log(scale), results)
-    mean, variance, *_ = distribution._stats(*shapes)
+    mean, variance, *_ = MOMENTS.get(name, distribution._stats)(*shapes)
     value = mean if method == "mean" else variance
     if value is None:
         no_derivative(f"SciPy has no formula for the {method} of {name}")
@@ -228,26 +270,24 @@ def _shaped(value: Any, results: tuple) -> Any:
     return np.broadcast_to(value, results[0].shape)
 
 
-_BY_DENSITY = frozenset(["pdf", "logpdf"])
-_TAILS = frozenset(["cdf", "sf"])
-_LOGARITHMS = frozenset(["logcdf", "logsf"])
+_DENSITIES = frozenset(["pdf", "logpdf"])
+_TAILS = frozenset(["cdf", "sf", "logcdf", "logsf"])
 _QUANTILES = frozenset(["ppf", "isf"])
-_PROBABILITIES = frozenset(["pmf", "logpmf"]) | _TAILS | _LOGARITHMS
+_PROBABILITIES = frozenset(["pmf", "logpmf"]) | _TAILS
 _MOMENTS = frozenset(["mean", "var", "std", "entropy"])
+_PARTS = (_by_formula, _by_quadrature, _unknown)
 # methods, and their formulas: the first one that SciPy's own formulas allow
 _OF_CONTINUOUS: list[tuple] = [
-    (_BY_DENSITY, _of_number),
-    (_TAILS, _of_number, _by_density),
-    (_LOGARITHMS, _of_number, _by_logarithm, _by_density),
-    (_QUANTILES, _quantile, functools.partial(_quantile, inverts=False)),
+    (_DENSITIES, _of_number),
+    (_TAILS, *[functools.partial(_tail, part=part) for part in _PARTS]),
+    (_QUANTILES, *[functools.partial(_quantile, part=part) for part in _PARTS]),
     (_MOMENTS, _moment),
 ]
 _OF_DISCRETE: list[tuple] = [(_PROBABILITIES, _of_count), (_MOMENTS, _moment)]
-# SciPy's formula computes both tails of each number, and nan where the other one is used
-_WITHOUT = {"stats.dgamma": _TAILS | _LOGARITHMS | _QUANTILES}
+_WITHIN = {"vonmises": (-np.pi, np.pi)}  # SciPy's support is the whole line
 for _path, _methods in DISTRIBUTIONS.items():
     for _known, *_functions in _OF_CONTINUOUS if "pdf" in _methods else _OF_DISCRETE:
-        for _method in (_known & _methods) - _WITHOUT.get(_path, frozenset()):
+        for _method in _known & _methods:
             formula(f"{_path}.{_method}")(
                 *[functools.partial(f, _path.partition(".")[2], _method) for f in _functions]
             )
