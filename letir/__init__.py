@@ -170,6 +170,7 @@ _LATE_BOUND = {
     "executor.kernels.call_costs": ("cost_of_units",),
     "executor.kernels.convolution_calls": ("with_convolution_kernels",),
     "executor.kernels.kernel_binds": ("kernel_bind", "with_device_kernels", "with_kernels"),
+    "executor.kernels.kernel_kinds": ("with_all_kernels",),
     "executor.kernels.arena": ("let_kernels_reuse_memory",),
     "executor.kernels.einsum_products": ("with_einsum_products",),
     "executor.kernels.loop_kernels": ("becomes_loop_kernel", "with_loop_kernels"),

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,10 +11,8 @@ import numpy as np
 
 from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.bodies import all_bodies
-from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
-from letir.ast.terms import Arg, Lambda
+from letir.ast.terms import Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nesting_of
@@ -24,21 +21,12 @@ from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.passes.fusion.clustering import (
-    MIN_ITEMS,
-    is_worth_kernel,
-    work_alone,
-    work_around,
-    work_of,
-)
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
 _LOG = logging.getLogger("letir.plan")
-_LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
-_MIN_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 _CALLS_UNTIL_QUICK = 8
-_WINDOWS = {"windows", "transposed windows", "weights of windows"}  # see ``Primitive.product``
+_MANY_BINDS = 1000  # for which it is worth while to pause the garbage collector
 
 
 class Compiled:
@@ -240,9 +228,11 @@ def are_in_background(option: str | None) -> bool:
     return (option or kernels_setting()) == "background"
 
 
-@paused_gc()
 def _make_plan(fn: Lambda, donated: tuple) -> Plan:
-    return Plan(fn, donated) if donated else plan_of(fn)
+    if len(fn.binds) < _MANY_BINDS:
+        return Plan(fn, donated) if donated else plan_of(fn)
+    with paused_gc():
+        return Plan(fn, donated) if donated else plan_of(fn)
 
 
 def _plan_with_kernels(
@@ -253,7 +243,6 @@ def _plan_with_kernels(
     return None if result is fn else _make_plan(result, donated)
 
 
-@paused_gc()
 def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
     """``fn`` with kernels of all kinds in this mode; ``fn`` itself if no group becomes a kernel.
 
@@ -261,109 +250,8 @@ def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
     """
     if kernels == "off":
         return fn
-    for may_pay, name in _KINDS_ON_DEVICE if on_device else _KINDS_OF_KERNELS:
-        if may_pay(fn) and has_compiler():
-            try:
-                fn = LATE_BOUND[name](fn, kernels == "exact")
-            except Exception as error:
-                if os.environ.get("LETIR_CHECK", "0") != "0":
-                    raise
-                # kernels only save time: a failure of LLVM must not stop the user's program
-                # otherwise Python is exiting and starts no threads
-                if threading.main_thread().is_alive():
-                    notes = " ".join(getattr(error, "__notes__", ()))
-                    _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
-    if any(hasattr(bind.op.impl, "call") for bind in fn.binds):
-        LATE_BOUND["let_kernels_reuse_memory"](fn)
-    return fn
-
-
-def _has_convolutions(fn: Lambda) -> bool:
-    """Whether a program has products of windows, also in bodies."""
-    return not _WINDOWS.isdisjoint([b.op.product for body in all_bodies(fn) for b in body.binds])
-
-
-def _is_long_chain(fn: Lambda) -> bool:
-    """Whether a program has enough operations for one kernel of many to save time."""
-    return _count_operations(fn) >= _LONG_CHAIN
-
-
-def _may_have_tables(fn: Lambda) -> bool:
-    """Whether a program has enough operations for a table of instructions to save time."""
-    return _count_operations(fn) >= _MIN_IN_TABLE
-
-
-def _count_operations(fn: Lambda) -> int:
-    """The number of binds, and of binds in groups."""
-    result = len(fn.binds)
-    for bind in fn.binds:
-        if bind.op.role == "fused":
-            result += len(bind.attrs["body"].binds)
+    result: Lambda = LATE_BOUND["with_all_kernels"](fn, kernels == "exact", on_device)
     return result
-
-
-def _has_operations(fn: Lambda) -> bool:
-    """Whether a program has two operations, which may become one launch on a device."""
-    return _count_operations(fn) > 1
-
-
-def _has_loops(fn: Lambda) -> bool:
-    """Whether a program has a loop, not counting loops in bodies."""
-    return any(bind.op.bodies is not None and bind.op.bodies.loop for bind in fn.binds)
-
-
-def _may_have_batches(fn: Lambda) -> bool:
-    """Whether ``fn`` may have a group on the items of a batch: it moves elements of long arrays."""
-    return any(_moves_elements(bind.op) and any(map(_is_long, bind.args)) for bind in fn.binds)
-
-
-def _moves_elements(op: Primitive) -> bool:
-    """Whether an operation reads or writes at an index, joins arrays, or has parts that do."""
-    is_array_form = bool(op.scalar) and not op.elementwise
-    has_parts = op.decompose is not None
-    return op.role == "index" or op.moves_elements > 1 or is_array_form or has_parts
-
-
-def _is_long(arg: Arg) -> bool:
-    shape: tuple = getattr(arg.type, "shape", ())
-    return bool(shape) and type(shape[0]) is int and shape[0] >= MIN_ITEMS
-
-
-def _may_have_kernels(fn: Lambda) -> bool:
-    """Whether a group of ``fn``, at any depth, may become a kernel."""
-    bodies = [fn]
-    for bind in fn.binds:
-        if bind.op.holds_lambdas:
-            bodies = all_bodies(fn)
-            break
-    for body in bodies:
-        reduced = computed = 0.0  # the elements that reductions read, and that groups compute
-        for bind in body.binds:
-            if bind.op.role == "fused":
-                computed += work_of(bind.attrs["body"])
-            else:
-                computed = max(computed, work_alone(bind))
-            if bind.op.reduction is not None:
-                reduced += work_around(bind)
-        if is_worth_kernel(max(reduced, computed)):
-            return True
-    return False
-
-
-_KINDS_OF_KERNELS = (
-    (_has_convolutions, "with_convolution_kernels"),
-    (_has_loops, "with_loop_kernels"),
-    (_may_have_tables, "with_first_tables"),
-    (_is_long_chain, "with_unrolled_kernels"),
-    (_may_have_tables, "with_tables"),
-    (_may_have_batches, "with_batch_kernels"),
-    (_may_have_kernels, "with_kernels"),
-)
-_KINDS_ON_DEVICE = (
-    (_has_loops, "with_loop_kernels"),
-    (_is_long_chain, "with_unrolled_kernels"),
-    (_has_operations, "with_device_kernels"),
-)
 
 
 @entry_point

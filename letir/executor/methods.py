@@ -255,16 +255,14 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     on_arrays.objects = on_arrays.objects[1], (id(instance), state)
     for quick in on_arrays.quick:
         if quick.of_object is None:
-            marked = (state, arrays, *args), kwargs
-            make = LATE_BOUND["object_call"]
-            quick.of_object = make(on_arrays, quick, (executor.f, instance), *marked)
+            own = (executor.f, instance), (state, arrays, *args)
+            quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, *own, kwargs)
     compiles = on_arrays.cache.compiles
     before = _INSTANCE.set(instance)
     try:
-        results = on_arrays(state, arrays, *args, **kwargs)
+        out, changed = on_arrays(state, arrays, *args, **kwargs)
     finally:
         _INSTANCE.reset(before)
-    out, changed = results
     if changed is _AS_PYTHON or compiles != on_arrays.cache.compiles:
         count_call_without_plan(on_arrays, type(instance), len(places))
     elif on_arrays.calls_without_plan:

@@ -84,14 +84,9 @@ mul = binary(
 def _div_vjp(ct, out, x, y):
     """ct / y for x, and -ct / y * out for y, negated after it is summed."""
     # the derivative of 1 / y needs only its result, so y is not kept as a residual
-    each = ct * out if _is_one(x) else ct / y
+    each = ct * out if type(x) in (int, float) and x == 1 else ct / y
     by_y = unbroadcast(each * out, y) if takes_gradient(y) else None
     return unbroadcast(each, x), None if by_y is None else -by_y
-
-
-def _is_one(x) -> bool:
-    """Whether an operand is the Python number 1."""
-    return type(x) in (int, float) and x == 1
 
 
 div = binary(

@@ -23,14 +23,13 @@ def changed_costs(**values):
 def everything_pays(monkeypatch):
     """Kernels for all groups, chains and loops that can have one, however small they are."""
     pytest.importorskip("llvmlite")
-    from letir.executor import compiled
-    from letir.executor.kernels import convolution_calls
+    from letir.executor.kernels import convolution_calls, kernel_kinds
     from letir.passes.fusion import clustering, unrolled_clusters
 
     monkeypatch.setattr(convolution_calls, "_MIN_WORK", 0)
     monkeypatch.setattr(convolution_calls, "_MIN_USE", 0)
     monkeypatch.setattr(clustering, "MIN_KERNEL_ELEMENTS", 0)
-    monkeypatch.setattr(compiled, "_LONG_CHAIN", 0)
+    monkeypatch.setattr(kernel_kinds, "_LONG_CHAIN", 0)
     monkeypatch.setattr(unrolled_clusters, "MIN_WORK", 0)
     with changed_costs(least_elements=0, least_loop_calls=0, compiles_functions=True):
         yield
@@ -40,9 +39,8 @@ def everything_pays(monkeypatch):
 def tables_pay(monkeypatch):
     """A table of instructions for each chain that can have one, however short it is."""
     pytest.importorskip("llvmlite")
-    from letir.executor import compiled
-    from letir.executor.kernels import table_kernels
+    from letir.executor.kernels import kernel_kinds, table_kernels
 
-    monkeypatch.setattr(compiled, "_MIN_IN_TABLE", 0)
+    monkeypatch.setattr(kernel_kinds, "_MIN_IN_TABLE", 0)
     monkeypatch.setattr(table_kernels, "_MIN_BINDS", 1)
     monkeypatch.setattr(table_kernels, "_GAIN", float("inf"))

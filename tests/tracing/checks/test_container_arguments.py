@@ -282,7 +282,7 @@ def test_a_guard_that_fails_stores_nothing():
 def test_another_structure_than_the_recorded_one_is_refused():
     program, losses = lt.trace(of_list, [1.0, 2.0], X), [1.0, 2.0]
     program(losses, X)
-    with pytest.raises(lt.DTypeError, match=r"expected arguments nested as \(\(\[\*, \*\], \*\)"):
+    with pytest.raises(lt.DTypeError, match=r"expected arguments nested as \(\[\*, \*\], \*\)"):
         program(losses, X)
 
 
