@@ -168,9 +168,9 @@ _CALLS: dict[str, Callable] = {
 
 def _is_faster(convolution: Convolution) -> bool:
     """Whether a kernel is faster than a product of matrices of windows."""
-    lanes = host_vectors().lanes * 8 // convolution.dtype.itemsize
-    columns = convolution.layout.places[1]
-    is_wide = columns >= _MIN_USE * lanes * -(-columns // lanes)
+    vectors, columns = host_vectors(), convolution.layout.places[1]
+    lanes = vectors.lanes * 8 // convolution.dtype.itemsize
+    is_wide = vectors.has_fma and columns >= _MIN_USE * lanes * -(-columns // lanes)
     is_large = convolution.products >= _MIN_WORK
     return is_wide and is_large and convolution.layout.elements <= _MAX_WINDOW
 

@@ -21,10 +21,14 @@ _MAX_VECTORS = 8
 
 @frozen
 class Vectors:
-    """The vectors of a processor: how many registers it has, and of how many float64 each."""
+    """The vectors of a processor: how many registers it has, and of how many float64 each.
+
+    ``has_fma``: whether it computes x * y + z in one instruction; else a C function does.
+    """
 
     registers: int = 16
     lanes: int = 4
+    has_fma: bool = True
 
 
 COMMON = Vectors()  # of most x86 processors

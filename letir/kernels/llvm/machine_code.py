@@ -260,7 +260,7 @@ def host_vectors() -> Vectors:
         return Vectors(32, 8 if "-prefer-256-bit" in features else 4)
     if platform.machine() in ("aarch64", "arm64"):
         return Vectors(32, 2)
-    return Vectors(16, 4 if "+avx" in features else 2)
+    return Vectors(16, 4 if "+avx" in features else 2, "+fma" in features)
 
 
 def _new_machine() -> Any:

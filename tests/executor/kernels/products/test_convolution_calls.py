@@ -16,6 +16,7 @@ if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
 from letir.executor.kernels import convolution_calls
 from letir.executor.kernels.convolution_calls import ConvolutionCall, InterleavedCall
+from letir.kernels.llvm.interleaving import Vectors
 
 RNG = np.random.default_rng(6)
 IMAGES = RNG.normal(size=(4, 8, 20, 20))
@@ -60,6 +61,11 @@ def test_blas_computes_small_and_narrow_convolutions_and_other_numbers():
     assert [] == calls(convolved, narrow, RNG.normal(size=(64, 64, 3, 3)))
     assert [] == calls(convolved, IMAGES.astype("c16"), WEIGHTS.astype("c16"))
     assert [] == calls(convolved, IMAGES.astype("f2"), WEIGHTS.astype("f2"))
+
+
+def test_blas_computes_all_on_a_processor_without_fused_products(monkeypatch):
+    monkeypatch.setattr(convolution_calls, "host_vectors", lambda: Vectors(16, 4, False))
+    assert [] == calls(convolved, IMAGES, WEIGHTS)
 
 
 def test_exact_results_and_results_without_kernels_are_those_of_blas():
