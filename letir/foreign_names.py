@@ -116,6 +116,8 @@ def _find_remedy(package: ModuleType, name: str) -> str | None:
         return remedy
     if package.__name__ == "letir" and hasattr(np, name):
         return f"use numpy.{name}: letir records NumPy's own functions"
+    if package.__name__ == "letir" and name in package.nn.__all__:
+        return f"use letir.nn.{name}"
     if package.__name__ == "letir.nn" and name[0].isupper():  # a class of PyTorch or Flax
         functions = {f.replace("_", ""): f for f in vars(package)["__all__"]}
         squashed = name.lower()

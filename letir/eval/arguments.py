@@ -136,7 +136,10 @@ def _type_text(aval: ArrayType) -> str:
 
 def _argument_remedy(actual: ArrayType, expected: ArrayType) -> str:
     """How to turn an argument into one of the expected type, if one call does; else ""."""
-    if actual.ndim == expected.ndim and actual.dtype != expected.dtype and expected.shape:
+    is_cast = actual.dtype != expected.dtype and np.can_cast(
+        actual.dtype, expected.dtype, "same_kind"
+    )
+    if is_cast and actual.ndim == expected.ndim > 0:  # rounds, but drops no parts
         return f": pass x.astype({str(expected.dtype)!r})"
     # a Python number in place of a NumPy scalar, or the reverse
     if actual.shape or expected.shape or actual.weak == expected.weak:

@@ -243,10 +243,9 @@ def wrong_result_error(leaf: Any) -> TraceError:
         remedy = "record a plain function, not an async one"
     if type(leaf) is CoroutineType:
         leaf.close()  # else Python warns that it was not awaited
-    error = TraceError(
-        f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
-        f"  {remedy}"
-    )
+    # of an object of SciPy, the object that the user sees
+    found = LATE_BOUND["describe_value"](getattr(leaf, "letir_example", leaf))
+    error = TraceError(f"the traced function returned {found}{at_user()}\n  {remedy}")
     return mark_unrecorded_code(error)
 
 

@@ -324,11 +324,11 @@ def yields(x):
         ("slips.py:exits --arg 1", "slips.py:10: SystemExit: 3"),
         ("slips.py:leaves --arg 1", "slips.py:12: GeneratorExit: gone"),
         ("slips.py:asserts --arg 1", "slips.py:14: AssertionError: no"),
-        ("slips.py:made --arg 1", "the traced function returned <object"),
+        ("slips.py:made --arg 1", "the traced function returned an object of type object"),
         ("slips.py:named --arg 1", "the function named(x, *, y) is called with"),
         ("slips.py:lists --arg float64[3]", "index 9 is out of bounds"),
-        ("slips.py:waits --arg 1", "the traced function returned <coroutine"),
-        ("slips.py:yields --arg 1", "the traced function returned <generator"),
+        ("slips.py:waits --arg 1", "the traced function returned an object of type coroutine"),
+        ("slips.py:yields --arg 1", "the traced function returned an object of type generator"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")

@@ -183,10 +183,11 @@ def _misfit_of_callback(error: BaseException, name: str, arguments: dict) -> DTy
             called = f"{getattr(f, '__qualname__', '')}() "
             if callable(f) and type(error) is TypeError and str(error).startswith(called):
                 try:
-                    remedy = f"it takes {parameters_text(inspect.signature(f))}: "
+                    takes = parameters_text(inspect.signature(f))
                 except ValueError:  # a class in C such as int, whose own error says what is wrong
                     return None
-                return DTypeError(f"{name}: {parameter}: {error}\n  {remedy}see help(letir.{name})")
+                remedy = f"it takes {takes}; the docstring of {name} says which arguments it gets"
+                return DTypeError(f"{name}: {parameter}: {error}\n  {remedy}")
     return None
 
 

@@ -109,6 +109,19 @@ def is_keyword_given(value: Any) -> bool:
 # ---- functions ----
 
 
+def _choice_or_error(error: TypeError, func: Callable, args: tuple, kwargs: dict) -> Any:
+    """NumPy's choice among texts if ``error`` is due to them; else raises the clearest error."""
+    if isinstance(error, DTypeError):
+        if (chosen := LATE_BOUND["choose_texts"](func, args, kwargs)) is not NOT_COMPUTED:
+            return chosen
+        raise error
+    # the type rule lacks an operand
+    wrong = LATE_BOUND["wrong_call_error"](_callable_name(func), func, args, kwargs)
+    if wrong is None:
+        raise error
+    raise wrong from None
+
+
 def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
     """The recorded result of a NumPy function on traced values."""
     recorder = recorder_of(func)
@@ -137,10 +150,8 @@ def call_function(tracer: Value, func: Callable[..., Any], args: tuple, kwargs: 
             break
     try:
         result = emitter.apply(op, operands, op.complete(attrs))
-    except DTypeError:
-        if (chosen := LATE_BOUND["choose_texts"](func, args, kwargs)) is not NOT_COMPUTED:
-            return chosen
-        raise
+    except TypeError as error:
+        return _choice_or_error(error, func, args, kwargs)
     if op.returned is not None:
         return op.returned(result, **attrs)
     if func in _NO_SCALARS:

@@ -135,10 +135,10 @@ the integer 1180591620717411303424 does not fit into 64 bits
 # ---- results ----
 
 RESULTS = {
-    "a function": (np.sin, "<ufunc 'sin'>, of type ufunc"),
-    "a class among others": ({"loss": 1.0, "model": dict}, "<class 'dict'>, of type type"),
-    "a range": (range(3), "range(0, 3), of type range"),
-    "bytes": (b"x", "b'x', of type bytes"),
+    "a function": (np.sin, "the function sin"),
+    "a class among others": ({"loss": 1.0, "model": dict}, "the class dict"),
+    "a range": (range(3), "range(0, 3) of type range"),
+    "bytes": (b"x", "b'x' of type bytes"),
 }
 
 
