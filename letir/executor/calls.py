@@ -98,7 +98,7 @@ def fall_back(compiled: Any, request: PlanRequest) -> tuple | None:
 def may_run_again(error: Exception, entry: Entry, executed: Any) -> bool:
     """Whether the call can be completed in another way, after a plan raised ``error``.
 
-    ``executed``: the reference to the plan.
+    ``executed``: the weak reference to the program of the plan, which each plan has for itself.
     """
     if isinstance(error, GuardError):
         return True
@@ -145,7 +145,7 @@ def run_first_valid_plan(
     """(plan, results) of the first plan of ``entry`` whose guards hold, None if there is none.
 
     ``excluded``: plans to leave out, to which the plans whose guards fail are added. The plan is
-    None if the Python function ``f`` has to be called, see ``Executor.executed``.
+    None if the Python function ``f`` has to be called, see ``Executor.run_first_fitting``.
     """
     for compiled in plans:
         if compiled in excluded:

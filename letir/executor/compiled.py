@@ -73,7 +73,7 @@ class Compiled:
             LATE_BOUND["compile_later"](self, make)
         self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
         self.takes_undef = program.memo(depends_on_defined)
-        self.executed = weakref.ref(optimized)
+        self.executed = weakref.ref(optimized)  # for ``last_executed_graph``; identifies the plan
         self.generators: tuple = ()  # captured ones, whose states are the last parameters
         self.calls = 0  # the number of calls that check their arguments
         self.quick: tuple | None = None  # (match, run, nest) for calls like one before

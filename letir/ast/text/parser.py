@@ -132,6 +132,10 @@ class Parser(TreeReader):
 
     def program(self) -> Lambda:
         """The whole text."""
+        if self.text.startswith("%", self.skip()):
+            raise self.error(
+                "a listing leaves out the types: write the text by letir.dumps(program)"
+            )
         self.need(_LAMBDA, "'lambda'")
         fn = self.function()
         if self.skip() < len(self.text):
