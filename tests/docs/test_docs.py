@@ -160,6 +160,14 @@ def test_the_readme_names_every_command():
     assert not [name for name in commands if name not in text_of("README.md")]
 
 
+def test_the_page_on_debugging_lists_every_environment_variable():
+    code = "".join(path.read_text() for path in (ROOT / "letir").rglob("*.py"))
+    read = set(re.findall(r'environ\.get\("(LETIR_\w+)"', code))
+    listed = set(re.findall(r"^\| `(LETIR_\w+)=", text_of("docs/debugging.md"), re.MULTILINE))
+
+    assert read | {"LETIR_NUM_THREADS"} == listed
+
+
 def test_an_outdated_output_on_a_page_is_corrected():
     page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"
 
