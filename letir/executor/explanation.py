@@ -100,7 +100,7 @@ class Explanation:
     graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
     kernels: tuple = ()  # of PlanKernel, each of which prints as a line
     profile: Any = None  # the PlanProfile of a plan with kernels
-    why_not: str = ""  # the reason why there is no plan for all sizes, or empty
+    why_static_sizes: str = ""  # the reason why there is no plan for all sizes, or empty
     gradients: tuple[GradientState, ...] = ()  # the executors of the graphs' gradient programs
     note: str = ""  # the reason why there are no times
     why_python: str = ""  # the error of a function that is called as Python, without a plan
@@ -129,7 +129,7 @@ class Explanation:
         return (
             f"{self.function}({self.arguments})",
             f"compiled {when}: {self.reason}",
-            *([f"no plan for all sizes: {self.why_not}"] if self.why_not else []),
+            *([f"no plan for all sizes: {self.why_static_sizes}"] if self.why_static_sizes else []),
             f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
             *self.graphs,
             *(LATE_BOUND["kernel_lines"](self.kernels) if self.kernels else ()),
@@ -234,7 +234,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     result = _explain_plan(compiled, executor_name(f.f), entry.key, is_new, leaves, options)
     if entry.key.has_names:
         return result
-    return evolve(result, why_not=f.families.why_not(spec, list(f.cache.entries)))
+    return evolve(result, why_static_sizes=f.families.why_not(spec, list(f.cache.entries)))
 
 
 def _explain_python(f: Executor, arguments: Any) -> Explanation:
