@@ -250,7 +250,7 @@ def check_result(fn: Lambda, holomorphic: bool, caller: str = "grad") -> None:
         )
     if not aval.inexact:
         raise DTypeError(
-            f"grad: the function returns {aval}, which has no derivative\n"
+            f"{caller}: the function returns {aval}, which has no derivative\n"
             "  return a floating number"
         )
 

@@ -125,11 +125,16 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     LATE_BOUND["refuse_unless_function"]("hvp", f)
     if primals is None:
         return _product_function(f, functools.partial(hvp, f), _product_program)
-    primals, tangents = _argument_entries("hvp", primals, tangents)
+    return _product_with_hessian("hvp", f, primals, tangents)
+
+
+def _product_with_hessian(caller: str, f: Callable, primals: Any, tangents: Any) -> Any:
+    """``hvp(f, primals, tangents)``; ``caller``: the function that an error names."""
+    primals, tangents = _argument_entries(caller, primals, tangents)
     call = record_call(f, primals, {})
     positions = _floating_positions(call)
-    inputs, directions = directions_of(call, primals, tangents, "hvp")
-    program = _hvp_program(call.fn, positions, inputs)
+    inputs, directions = directions_of(call, primals, tangents, caller)
+    program = _hvp_program(call.fn, positions, inputs, caller)
     return _nest_product(
         call, positions, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
     )
@@ -260,17 +265,20 @@ def _product_program(call: ProgramCall, positions: list[int]) -> Lambda:
 
 
 @paused_gc()
-def _hvp_program(fn: Lambda, positions: list[int], inputs: list[int]) -> Lambda:
+def _hvp_program(
+    fn: Lambda, positions: list[int], inputs: list[int], caller: str = "hvp"
+) -> Lambda:
     """(parameters of ``fn``, tangents of ``inputs``) -> products for ``positions``.
 
     Linear in the number of binds.
     """
     if len(fn.ret.args) != 1:
         raise ShapeError(
-            f"hvp needs a function that returns one scalar, found {len(fn.ret.args)} results\n"
+            f"{caller} needs a function that returns one scalar, "
+            f"found {len(fn.ret.args)} results\n"
             "  return one scalar: sum the results"
         )
-    check_result(fn, holomorphic=False, caller="hvp")
+    check_result(fn, holomorphic=False, caller=caller)
     # without the value, because only the gradient is differentiated again
     gradients = gradient_program(fn, positions, with_value=False)
     builder, products = _first_that_works(
@@ -333,7 +341,7 @@ def _ggn_product(call: ProgramCall, inputs: list[int], directions: list, g: Call
     tangent = tree.unflatten(
         [tangent_of(r, tangents.get(k), xp) for k, r in enumerate(results[:count])]
     )
-    bent = hvp(g, (out,), (tangent,))
+    bent = _product_with_hessian("ggnvp: the Hessian of g", as_program(g), (out,), (tangent,))
     cts = tree.spec.flatten_up_to(bent)
     # the transpose of the jvp, because the vjp of f would evaluate f again
     transpose = transposed_program(pair.linear, list(range(len(inputs))))

@@ -92,7 +92,7 @@ WRONG = {
     "decision": (lambda: lt.eval_shape(lambda x: x if x > 0 else -x, 1.0), "truth value"),
     "nonzero": (lambda: lt.eval_shape(np.nonzero, X), "numpy.nonzero"),
     "shapes": (lambda: lt.eval_shape(np.matmul, S((3, 4)), S((3, 4))), "inner sizes differ"),
-    "object": (lambda: lt.eval_shape(lambda x: object(), X), "returned <object"),
+    "object": (lambda: lt.eval_shape(lambda x: object(), X), "returned an object of type object"),
     "no function": (lambda: lt.eval_shape(X, X), "f must be a function"),
     "too few": (lambda: lt.eval_shape(lambda x, y: x, X), "'y'"),
     "unknown": (lambda: lt.eval_shape(UNKNOWN, X), "eval_shape: the shape of result 0"),

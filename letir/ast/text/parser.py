@@ -6,6 +6,7 @@ recurses once for each level of nesting, never for a bind. Nothing is imported o
 gives a Lambda or a ParseError.
 """
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -15,7 +16,7 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
-from letir.ast.primitive import Primitive, primitive_named
+from letir.ast.primitive import PRIMITIVES, Primitive, primitive_named
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.text.literals import TYPE, parse_dtype
@@ -25,6 +26,7 @@ from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
 
 _MAX_KEPT = 1 << 14  # characters of a text that is kept for lines and columns in errors
+_LIKENESS = 0.75  # of a name to an operation that is suggested instead
 _LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
 _DOTTED = r"[^\W\d][\w.]*+"
 _LOCAL = re.compile(_LOCAL_TEXT)
@@ -268,7 +270,9 @@ class Parser(TreeReader):
         try:
             return primitive_named(name)
         except LetirError as error:
-            raise self.error(str(error), at) from None
+            close = difflib.get_close_matches(name, PRIMITIVES.keys(), 1, _LIKENESS)
+            meant = f"\n  did you mean {close[0]!r}?" if close else ""
+            raise self.error(f"{error}{meant}", at) from None
 
     def complete(self, op: Primitive, attributes: dict, at: int) -> Attrs:
         """The attributes with the record's defaults."""
