@@ -22,7 +22,7 @@ _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 512, 32, 32
 # or after so many operations, twice or four times as many ..., if elementwise operations compute
 # at most so many numbers for each of them; a decision on an array's values counts as several
 # operations, because each makes it less likely that later calls can use the plan
-_OPERATIONS, _NUMBERS_IN_EACH, _AS_OPERATIONS = 1 << 16, 1 << 13, 256
+_OPERATIONS, _NUMBERS_IN_EACH, _AS_OPERATIONS = 1 << 16, 1 << 13, 32
 _NUMBERS_AS_OPERATION = 4  # operations on Python numbers, which take time to be recorded only
 _TESTED_EVERY = 1 << 13  # operations
 T = TypeVar("T")

@@ -289,7 +289,7 @@ def test_selections_by_masks_count_as_decisions():
 
     fast, x = lt.jit(means_in_bins), np.random.default_rng(3).random(400)
     for _ in range(2):
-        np.testing.assert_array_equal(means_in_bins(x, 8), fast(x, 8))
+        np.testing.assert_array_equal(means_in_bins(x, 24), fast(x, 24))
 
     assert fast.counters["compiles"] == 0
 
