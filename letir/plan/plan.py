@@ -51,7 +51,7 @@ _WARNED = ("'registry' must be a dict or None",)
 RUNS_BY_STEPS = 9
 
 
-_MOST_STEPS = 16_000  # of the function of a plan: compiling it takes about 15 us a step
+_MOST_STEPS = 1 << 15  # of the function of a plan: compiling it takes about 15 us a step
 
 
 class Miss:

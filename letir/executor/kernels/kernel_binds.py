@@ -82,7 +82,7 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    grouped, rows = with_row_groups(fn, is_exact, min_elements)
+    grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)
     if calls is None:  # recomputation made a group that no kernel computes

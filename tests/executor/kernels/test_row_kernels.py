@@ -72,6 +72,22 @@ def test_a_function_with_reductions_is_one_kernel(f, dtype):
         assert (type(a), a.dtype) == (type(b), b.dtype)
 
 
+def test_the_elements_of_a_stored_mask_are_counted_by_numpy():
+    def selected(x):
+        x = x.copy()
+        mask = (x > 0.5) & (x < 1.5)
+        x[mask] = np.sqrt(x[mask])
+        return x, mask.sum()
+
+    def fraction(x):
+        return ((x > 0.5) & (x < 1.5)).sum() / x.size
+
+    assert "sum" in plan_binds(selected, X)
+    assert "sum" not in plan_binds(fraction, X)
+    for f in (selected, fraction):
+        assert_same(f(X), lt.compile(lt.trace(f, X))(X))
+
+
 def test_a_loss_and_its_gradient_have_no_arrays_between():
     def loss(x, target):
         shifted = x - x.max(axis=-1, keepdims=True)
