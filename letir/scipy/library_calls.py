@@ -5,6 +5,7 @@ While a call is recorded, SciPy computes its values, which determine the types o
 
 import functools
 import inspect
+import re
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -42,6 +43,7 @@ class Callback:
     place: int
 
 
+_OF_FORTRAN = "function "  # the beginning of the names of LAPACK's functions in SciPy
 _A_NUMBER = describe_result(np.float64(0.0))[0]  # instead of results that do not exist
 # arguments with which functions draw random numbers, or write into arrays
 _DRAWING = frozenset(["n_resamples", "permutations", "random_state", "rng", "seed"])
@@ -67,7 +69,7 @@ def _recorded_call(
     try:
         _refuse_arguments(original, args, kwargs)
         form = form_of_argument((args, kwargs), operands)
-        name = f"{part}.{original.__name__}"
+        name = f"{part}.{original.__name__.removeprefix(_OF_FORTRAN)}"
         values = concrete_values(operands, name)
         result = _call_scipy(name, original, form, operands, values)
         results, leaves = describe_result(result)
@@ -89,6 +91,9 @@ def _recorded_call(
 
 def _bound_arguments(original: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
     """The arguments of a call by name; only the keywords of a function in C."""
+    if original.__name__.startswith(_OF_FORTRAN):  # its signature is a line of text
+        names = re.findall(r"\w+", str(original.__doc__).partition("(")[2].partition(")")[0])
+        return dict(zip(names, args, strict=False)) | kwargs
     try:
         return inspect.signature(original).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):  # also wrong arguments

@@ -34,7 +34,7 @@ def test_the_table_names_functions_of_scipy():
     for part, names in FUNCTIONS.items():
         module = importlib.import_module(f"scipy.{part}")
         for name in names:
-            assert name == getattr(module, name).__name__
+            assert name == getattr(module, name).__name__.removeprefix("function ")
 
 
 def test_the_table_names_distributions_of_scipy():
@@ -181,9 +181,17 @@ def summed(x):
     return (2 * matrix + matrix.T).toarray(), isinstance(matrix, sparse.csr_matrix)
 
 
+def factored(m):
+    """Calls of LAPACK's own functions, with keywords too."""
+    factor, info = linalg.lapack.dpotrf(m * 2.0, lower=1)
+    lower, upper = np.diag(m, -1) * 0.1, np.diag(m, 1) * 0.1
+    *_, x, failed = linalg.lapack.dgtsv(lower, np.diag(m), upper, m[0])
+    return factor, x, info + failed
+
+
 CASES = [filtered, spectrum, peak_heights, compared, line, correlation, solved, programmed]
 CASES += [assigned, clustered, components, far, neighbours, outline, splined, density]
-CASES += [sparse_system, summed]
+CASES += [sparse_system, summed, factored]
 OBJECTS = (neighbours, outline, splined, density, sparse_system, summed)
 
 
@@ -233,6 +241,22 @@ def test_programs_are_written_and_read(f, tmp_path):
     space: dict = {}
     exec(lt.to_source(program, name="written"), space)
     same(f(argument(f)), space["written"](argument(f)))
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_lapack_writes_into_its_arguments_as_in_numpy_if_it_is_told_to(by_name):
+    def solved(a, b):
+        if by_name:
+            return linalg.lapack.dgesv(a, b, overwrite_b=1)[2], b
+        return linalg.lapack.dgesv(a, b, 0, 1)[2], b
+
+    a, b = np.asfortranarray(argument(factored)), np.linspace(1.0, 2.0, 4)
+    ours, numpys = b.copy(), b.copy()
+    with pytest.warns(RuntimeWarning, match="as Python"):
+        found = lt.jit(solved)(a, ours)
+
+    same(solved(a, numpys), found)
+    np.testing.assert_array_equal(numpys, ours)
 
 
 def test_another_shape_than_recorded_is_a_guard_error():

@@ -80,6 +80,10 @@ _NAMES = {
         tvar variation wasserstein_distance weightedtau wilcoxon yeojohnson yeojohnson_llf zmap
         zscore""",
 }
+_OF_LAPACK = """gbsv gbtrf gbtrs gecon geev gels geqrf gesdd gesv gesvd getrf getri getrs gtsv gttrf
+    gttrs pbsv pbtrf pbtrs posv potrf potri potrs ptsv pttrf pttrs syev syevd syevr sysv sytrf trcon
+    trtri trtrs"""
+_NAMES["linalg.lapack"] = " ".join(f"s{name} d{name}" for name in _OF_LAPACK.split())
 FUNCTIONS: dict[str, frozenset[str]] = {
     part: frozenset(names.split()) for part, names in _NAMES.items()
 }
