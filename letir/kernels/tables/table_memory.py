@@ -75,7 +75,9 @@ def merged_loops(
 
 @define(eq=False)
 class TableMemory:
-    """Allocates memory. ``end``: the first unused address; ``free``: {size: addresses to reuse}."""
+    """Allocates memory. ``end``: the first unused address; ``free``: {size: addresses to reuse},
+    by ``_reserved`` sizes.
+    """
 
     end: int
     free: dict[int, list[int]] = field(factory=dict)
@@ -83,11 +85,12 @@ class TableMemory:
     def new(self, shape: tuple[int, ...]) -> TablePlace:
         """Memory for a value."""
         size = math.prod(shape)
-        starts = self.free.get(size)
+        reserved = _reserved(size)
+        starts = self.free.get(reserved)
         if starts:
             start = starts.pop()
         else:
-            start, self.end = self.end, self.end + size
+            start, self.end = self.end, self.end + reserved
             if self.end > _MAX_MEMORY:
                 raise NoKernel
         return TablePlace(Root(start, size), start, shape, c_strides(shape))
@@ -95,7 +98,16 @@ class TableMemory:
     def release(self, root: Root) -> None:
         """Note that the memory of a value may be used again."""
         if root.start < CONSTANTS:
-            self.free.setdefault(root.size, []).append(root.start)
+            self.free.setdefault(_reserved(root.size), []).append(root.start)
+
+
+def _reserved(size: int) -> int:
+    """The number of elements reserved for a value: at most an eighth more than its size.
+
+    In a loop over parts of growing or shrinking size, each then finds memory of an earlier one.
+    """
+    step = 1 << max(size.bit_length() - 4, 0)  # an eighth of the largest power of two below
+    return -(-size // step) * step
 
 
 def has_descending_strides(x: TablePlace) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import letir as lt
 from letir.ast.text.parser import parse
 from letir.executor.kernels.table_kernels import TableCall
 from letir.kernels.interpreted_calls import InterpretedCall
@@ -150,3 +151,23 @@ def test_elementary_functions_of_rows_of_any_length_are_computed_four_at_a_time(
 
     assert_close(np.sin(x), sines, rtol=1e-15)
     assert_close(np.arctan2(np.sin(x[1]), np.sin(x[1])), angles, rtol=1e-15)
+
+
+def test_values_of_growing_and_shrinking_sizes_use_the_memory_of_earlier_ones():
+    def solved(x):
+        """A triangular system, whose right side becomes shorter in each step."""
+        total = 0.0
+        for k in range(1, 60):
+            grown = x[:k] * 2.0 + 1.0
+            total = total + (grown + x[k] * grown).sum()
+            shrunk = x[k:] - total / 100.0
+            total = total + np.sqrt((shrunk * shrunk).sum())
+        return total
+
+    x = np.linspace(-1.0, 1.0, 60)
+    program = lt.trace(solved, x)
+    table = lower_to_table(program, F8)
+
+    assert table.size < 3_000  # 5,375 if only values of equal sizes shared it
+    ufunc = InterpretedCall(table_kernel(table.names, F8), SIGNATURE)
+    assert_close(solved(x), TableCall(ufunc, table, ((60,),))(x))
