@@ -40,6 +40,9 @@ def bind_kind(bind: Bind, n: int, is_exact: bool) -> str:
     "scatter": by adding elements at such indices.
     """
     op = bind.op
+    # most binds of most programs: no items, and no sum into another array
+    if op.adds_parts is None and not all([is_batch(binder.type, n) for binder in bind.binders]):
+        return ""
     if op.effect or op.random or op.holds_lambdas or op.is_user_defined or not bind.args:
         return ""
     if not all(map(_is_known, (*bind.args, *bind.binders))):
