@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSpec) -> Lambda:
     """The function recorded with the symbolic sizes of ``key``.
 
-    Raises NoSymbolicProgram if the function needs fixed sizes, or may take values of iterators
-    outside of it. The function is recorded for the sizes of the request, too; what it changes
+    Raises NoSymbolicProgram if the function needs fixed sizes, may take values of iterators outside
+    of it, or is too long to be recorded. The function is recorded for the sizes of the request, too; what it changes
     outside of itself is changed once, or not at all if there is an error.
     """
     iterators, holders, _ = captured_state(search_roots(executor, request))
     if iterators:
         raise NoSymbolicProgram("it has an iterator outside of it")
+    if executor.ended_recording:  # it would be recorded several times, without a limit
+        raise NoSymbolicProgram(executor.ended_recording)
     before = kept = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:

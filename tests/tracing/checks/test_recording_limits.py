@@ -295,6 +295,20 @@ def test_selections_by_masks_count_as_decisions():
 
 
 @pytest.mark.usefixtures("low_limit")
+def test_other_sizes_are_not_recorded_without_a_limit():
+    def decayed(x):
+        for _ in range(400):
+            x = x * 0.99 + 0.01
+        return x
+
+    fast = lt.jit(decayed)
+    for n in (3, 4, 5, 4, 6):
+        np.testing.assert_array_equal(decayed(np.ones(n)), fast(np.ones(n)))
+
+    assert fast.counters["compiles"] == 0
+
+
+@pytest.mark.usefixtures("low_limit")
 def test_operations_on_large_arrays_are_not_limited():
     def iterated(x, n):
         for _ in range(n):
