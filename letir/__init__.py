@@ -271,6 +271,7 @@ _LATE_BOUND = {
     ),
     "executor.external_state.library_objects": ("values_of_library_object",),
     "executor.external_state.earlier_changes": ("call_noting_changes",),
+    "executor.external_state.identity_tests": ("refuse_tests_of_identity",),
     "executor.external_state.iterators": (
         "call_watching",
         "run_watching_iterators",

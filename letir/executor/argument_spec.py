@@ -8,7 +8,7 @@ Variable whether it requires grad in the current mode; for a static value the va
 
 import functools
 from collections.abc import Sequence
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, NoneType
 from typing import Any
 
 import numpy as np
@@ -283,7 +283,9 @@ def classes_of_nodes(spec: Any) -> list[type]:
     todo, result = [spec], []
     for node in todo:
         kind = node.type
-        if kind is None or (node.num_nodes == 1 + node.num_children and kind in _CONTAINERS):
+        if kind in (None, NoneType) or (
+            node.num_nodes == 1 + node.num_children and kind in _CONTAINERS
+        ):
             continue
         result += [] if kind in _CONTAINERS else [kind]
         todo += node.children()

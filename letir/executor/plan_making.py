@@ -101,7 +101,6 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
     may_be_python = not (key.has_names or request.spec.is_on_device)
     is_python = may_be_python and (computes_nothing(fn) or is_faster_in_python(executor.f, fn))
-    # other sizes would be recorded with symbols and print again
     executor.runs_python |= is_python and executor.is_plain and computes_nothing(fn)
     compiled = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
@@ -191,9 +190,11 @@ def search_roots(executor: "Executor", request: PlanRequest) -> list:
     of the arguments, whose methods it may call.
     """
     leaves, spec = flatten(request.marked)
+    classes = classes_of_nodes(spec)
+    if len({*classes}) < len(classes):
+        LATE_BOUND["refuse_tests_of_identity"](executor)
     values = [static_value(x) for x in leaves if is_static(x)]
-    reached = [getattr(value, "reached", value) for value in values]
-    return [executor.f, *classes_of_nodes(spec), *reached]
+    return [executor.f, *classes, *[getattr(value, "reached", value) for value in values]]
 
 
 def refuse_changed_state(
