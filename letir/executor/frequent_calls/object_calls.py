@@ -115,7 +115,8 @@ class _ObjectTests(TestWriter):
                 raise NotPlain  # a new attribute
             name = f"n{len(names)}"
             names[name] = key
-            lines.append(f" {self.texts[owner]}[{name}] = {texts[value]}")
+            stored = nested_text(value, texts, names)
+            lines.append(f" {self.texts[owner]}[{name}] = {stored}")
         return lines
 
 

@@ -1,10 +1,13 @@
 """Frequent calls with objects whose arrays are arguments."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import letir as lt
 from letir.executor.executor import _CALLS_BY_KEY
+from letir.executor.frequent_calls.object_calls import _ObjectTests
 from letir.testing import assert_same
 
 CALLS = 4 * _CALLS_BY_KEY
@@ -205,3 +208,17 @@ def test_objects_as_first_arguments_have_quick_calls():
     assert_same(push(particle, 0.5), fast(particle, 0.5))
     assert_same(push(particle, np.ones(3)), fast(particle, np.ones(3)))
     assert before + 3 == fast.counters["invocations"]
+
+
+def test_new_lists_tuples_and_dicts_of_arrays_are_stored_whole():
+    particle = Particle()
+    keys, values = ["x", "v", "m"], [[1, (2, 3)], {"a": 4}, 5]
+    changed = SimpleNamespace(places=[("self", key) for key in keys], values=values)
+    tests, names = _ObjectTests(particle, frozenset(), (0, changed)), {}
+    tests.add_call((particle,), {})
+
+    _, *lines = tests.lines_of_results([f"r{n}" for n in range(6)], names)
+    for line in lines:
+        space = {f"r{n}": 10 * n for n in range(6)} | names | {tests.texts["self"]: vars(particle)}
+        exec(line.strip(), space)
+    assert vars(particle) | {"x": [10, (20, 30)], "v": {"a": 40}, "m": 50} == vars(particle)
