@@ -17,7 +17,7 @@ import optree
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import NAMESPACE, Tree
+from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.executor.argument_spec import ArgumentSpec
@@ -31,6 +31,7 @@ from letir.executor.external_state.changes import (
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import captured_state, contents_of, is_unchanged
 from letir.plan.plan import Plan, plan_of
+from letir.tracing.tracer import Tracer
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _MAX_TEXT = 160
@@ -133,9 +134,9 @@ def retry_once_as_python(executor: Any, holders: list, before: list, error: Exce
 
     If the function raises no error, a library cannot compute with traced values, and
     ``run_python_function`` makes the executor call the function from now on. If the function's own
-    module raised the error, it is called only if it has changed objects before, which may hold
-    traced values now. To end the recording, ReadsOwnChanges is raised. Does nothing if the changes
-    that the function has made so far cannot be undone.
+    module raised the error, it is called only if the error holds traced values, or if it has
+    changed objects before, which may hold some. To end the recording, ReadsOwnChanges is raised.
+    Does nothing if the changes that the function has made so far cannot be undone.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -148,7 +149,7 @@ def retry_once_as_python(executor: Any, holders: list, before: list, error: Exce
     if isinstance(error, _NOT_TRIED_AGAIN) or is_never_python(executor.f, error):
         return
     if is_own:
-        is_changed = not all(map(is_unchanged, holders, before))
+        is_changed = not all(map(is_unchanged, holders, before)) or _holds_traced(error)
         if is_changed and all(map(is_restorable, holders, before)):
             restore_state(holders, before, generators=True)
             raise ReadsOwnChanges
@@ -158,6 +159,11 @@ def retry_once_as_python(executor: Any, holders: list, before: list, error: Exce
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise ReadsOwnChanges
+
+
+def _holds_traced(error: Exception) -> bool:
+    """Whether the arguments or attributes of an error contain traced values."""
+    return any(isinstance(x, Tracer) for x in flatten((error.args, list(vars(error).values())))[0])
 
 
 def retry_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:

@@ -280,3 +280,46 @@ def test_objects_whose_every_attribute_raises_are_not_used():
     with pytest.raises(lt.errors.TraceError, match="cannot be recorded"):
         lt.trace(lambda x: [missing, struct.pack("d", x[0])][1] and x, X)
     assert_same(np.full(2, 2.0), lt.grad(lambda x: program(x).sum())(X))
+
+
+class OutOfRange(Exception):
+    def __init__(self, value):
+        super().__init__("out of range")
+        self.value = value
+
+
+def refuse_sum(x):
+    if x.sum() < 0:
+        raise ValueError("negative", x.sum(), [x])
+    return 2 * x
+
+
+def refuse_by_attribute(x):
+    if x.sum() < 0:
+        raise OutOfRange({"first": x[0]})
+    return 2 * x
+
+
+def assert_sign(x):
+    assert x[0] > 0, x
+    return 2 * x
+
+
+@pytest.mark.parametrize("f", [refuse_sum, refuse_by_attribute, assert_sign])
+def test_errors_of_the_function_hold_arrays_and_numbers(f):
+    fast = lt.jit(f)
+
+    for _ in range(3):
+        for g in (f, fast):
+            with pytest.raises((ValueError, OutOfRange, AssertionError)) as caught:
+                g(-X)
+            values = [*caught.value.args, *vars(caught.value).values()]
+            leaves = [leaf for value in values for leaf in lt.tree.leaves(value)]
+            if g is f:
+                expected = leaves
+        assert len(expected) == len(leaves)
+        for ours, theirs in zip(leaves, expected, strict=True):
+            assert type(ours) is type(theirs)
+            np.testing.assert_array_equal(ours, theirs)
+        assert_same(2 * X, fast(X))
+    assert fast.counters["compiles"] == 1
