@@ -178,9 +178,11 @@ def run_python_function(executor: Any, args: tuple, kwargs: dict) -> Any:
             results = LATE_BOUND["call_noting_changes"](executor, args, kwargs)
         else:
             results = executor.f(*args, **kwargs)
-    except Exception:
-        # one about values of an earlier recording tells less than the function's own
-        if not isinstance(raised, Exception) or isinstance(raised, EscapedTracerError):
+    except Exception as error:
+        # one about values of an earlier recording tells less than the function's own, and one of
+        # another class would not be caught where the function's own is
+        is_own = not isinstance(raised, Exception) or isinstance(raised, EscapedTracerError)
+        if is_own or not isinstance(raised, type(error)):
             raise
         has_failed = True
     if has_failed:  # outside ``except``: letir's error would get the caught one as its context

@@ -323,3 +323,23 @@ def test_errors_of_the_function_hold_arrays_and_numbers(f):
             np.testing.assert_array_equal(ours, theirs)
         assert_same(2 * X, fast(X))
     assert fast.counters["compiles"] == 1
+
+
+def windows(x, n):
+    return np.lib.stride_tricks.as_strided(x, (2, n), (8, 8))
+
+
+def chosen(x, n):
+    return np.take(x, np.arange(2) * n)
+
+
+@pytest.mark.parametrize(("f", "n", "kind"), [(windows, -1, ValueError), (chosen, 1.0, TypeError)])
+def test_an_error_of_another_class_than_numpys_gives_way_to_it(f, n, kind):
+    with pytest.raises(kind) as expected:
+        f(X, n)
+
+    for _ in range(2):
+        with pytest.raises(kind) as caught:
+            lt.jit(f)(X, n)
+        assert type(caught.value) is type(expected.value)
+        assert str(expected.value) in str(caught.value)
