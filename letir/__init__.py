@@ -227,6 +227,7 @@ _LATE_BOUND = {
     "tracing.checks.unrecorded_regions": ("begin_region", "end_region"),
     "ast.stored_results": ("joined_call",),
     "eval.argument_containers": ("containers_of_call", "without_stores"),
+    "tracing.checks.changed_owners": ("settling_owner",),
     "tracing.checks.container_arguments": ("argument_snapshot", "with_stores"),
     "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),

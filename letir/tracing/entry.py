@@ -177,14 +177,13 @@ def record(
             call = spec.unflatten(filled)  # positional and keyword arguments
             call = LATE_BOUND["joined_call"](call) if has_others and tree.refers else call
             given = {WRITE_BACK: (), _STORE_PARTS: (args, kwargs)}.get(writes or "")
-            is_plain = spec.num_nodes == len(leaves) + 3  # without containers
+            is_plain = spec.num_nodes == len(leaves) + 3  # a node each; args, kwargs and both
             result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
                 new.write_back()
             else:  # loops carry NumPy's booleans
                 new.python_bools.clear()
-            # for arrays alone: a node for each, and three for args, kwargs and both together
-            is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
+            is_flat = is_plain and not statics and spec.num_leaves == len(args)
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:
                 new.watch.check(fn)
@@ -205,7 +204,9 @@ def _guarded_result(f: Callable, new: Trace, call: Any, leaves: list, given: tup
     snapshot = LATE_BOUND["argument_snapshot"](call, leaves) if given is not None else None
     if needs_watch(f, new.draws):
         new.watch = Watch(f, new.draws)
-    result = _call_recorded(f, new, *call)
+    is_function = type(f) is FunctionType
+    run = _call_recorded if is_function else LATE_BOUND["settling_owner"](_call_recorded, f, new)
+    result = run(f, new, *call)
     if "takes_lists" in vars(new):
         LATE_BOUND["learn_function_of_lists"](new, f)
     if new.reads_errors or snapshot is not None:

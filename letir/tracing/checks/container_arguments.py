@@ -94,6 +94,20 @@ class NotedParts:
             return (self.attributes if is_name else self.items).get(key, default)
         return self.items[key] if key < len(self.items) else default
 
+    def restore(self) -> None:
+        """Give the container its former items and attributes."""
+        if isinstance(self.value, dict):
+            for key in _items_of(self.value):
+                store_part(self.value, self.place(False, key, "delete"), None)
+            for key, part in self.items.items():
+                store_part(self.value, self.place(False, key), part)
+        elif self.items is not None:
+            store_part(self.value, self.place(False, 0, "extend"), self.items)
+        for name in _attributes_of(self.value).keys() - self.attributes.keys():
+            store_part(self.value, self.place(True, name, "delete"), None)
+        for name, part in self.attributes.items():
+            store_part(self.value, self.place(True, name), part)
+
     def place(self, is_name: bool, key: Any, action: str = "set") -> Place:
         """The place of a part."""
         return Place(self.root, (*self.steps, (is_name, key)), action)
@@ -127,7 +141,7 @@ class PartsSnapshot:
     """
 
     def __init__(self, value: Any, name: str, leaves: Iterable = ()) -> None:
-        self.value = value
+        self.value, self.name = value, name
         self.containers: dict[int, NotedParts] = {}
         for steps, each in containers_in(value, [id(leaf) for leaf in leaves]):
             parts = _items_of(each), _attributes_of(each)
