@@ -308,7 +308,7 @@ _LATE_BOUND = {
     "tracing.numpy_protocols.boolean_identity": ("known_boolean",),
     "tracing.checks.object_arguments": (
         *("flatten_marking_generators", "flatten_objects", "marked_copy", "objects_flattened"),
-        "refuse_objects",
+        *("argument_leaves", "refuse_objects"),
     ),
     "tracing.class_stand_ins": ("class_read", "class_stand_in"),
     "tracing.container_sites": (

@@ -61,6 +61,8 @@ class Static:
         if type(value) in (bool, str, int, float, complex):
             return cls(repr(value))
         kind, text = type(value).__name__, repr(value)
+        if kind in ("set", "frozenset"):  # equal ones may have other orders
+            text = f"{{{', '.join(sorted(map(repr, value)))}}}"
         if _ADDRESS not in text:
             return cls(f"{kind} {text}")
         module, name = [getattr(value, n, None) for n in ("__module__", "__qualname__")]

@@ -200,7 +200,9 @@ def _is_of_a_library(kind: Any) -> bool:
 def is_changeable(value: Any) -> bool:
     """Whether a value with parts can get others."""
     return not isinstance(value, tuple) and (
-        isinstance(value, list | dict | deque) or bool(parts_of(value)) or _is_empty_object(value)
+        isinstance(value, list | dict | deque | set)
+        or bool(parts_of(value))
+        or _is_empty_object(value)
     )
 
 
@@ -265,6 +267,8 @@ def can_store(container: Any, place: Place) -> bool:
         return type(getattr(container, "__dict__", None)) is dict or key in _slots(container)
     if isinstance(container, dict):
         return place.action == "set" or (place.action == "delete" and key in items_of(container))
+    if isinstance(container, set):
+        return place.action == "extend" and key == 0
     if type(key) is not int or not isinstance(container, list | deque):
         return False
     length = len(container)
@@ -288,6 +292,9 @@ def store_part(container: Any, place: Place, value: Any) -> None:
             base.__delitem__(container, key)
         else:
             base.__setitem__(container, key, value)
+    elif isinstance(container, set):  # all elements are new
+        container.clear()
+        container.update(value)
     elif place.action == "extend":
         while len(container) > key:
             container.pop()

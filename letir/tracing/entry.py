@@ -104,7 +104,7 @@ def trace(
     """Record ``f(*args, **kwargs)`` as a closed Lambda.
 
     Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str,
-    None, functions, classes, dtypes, slices and ranges, and the arguments named by
+    None, sets, functions, classes, dtypes, slices and ranges, and the arguments named by
     ``static_argnums`` and ``static_argnames``, which are hashable.
     With concrete arguments a guard is recorded where Python asks for a truth value or an integer.
     With ``abstract``, and for values that depend on ``ShapeDtype`` arguments, nothing is computed
@@ -162,8 +162,7 @@ def record(
     if draws == DRAW_AT_ONCE and GENERATORS:
         leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
     if has_others := not _NO_OBJECTS.issuperset(map(type, leaves)):
-        is_own = draws == DRAW_AT_ONCE
-        leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, is_for_one_call=is_own)
+        leaves, spec = LATE_BOUND["argument_leaves"](leaves, spec, draws)
     (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
     statics: dict[int, Any] = {}
     if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):
@@ -177,13 +176,14 @@ def record(
             call = spec.unflatten(filled)  # positional and keyword arguments
             call = LATE_BOUND["joined_call"](call) if has_others and tree.refers else call
             given = {WRITE_BACK: (), _STORE_PARTS: (args, kwargs)}.get(writes or "")
-            is_plain = spec.num_nodes == len(leaves) + 3  # a node each; args, kwargs and both
+            # a node for each array, and three for args, kwargs and both together
+            is_plain = not statics and spec.num_nodes == len(leaves) + 3
             result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
                 new.write_back()
             else:  # loops carry NumPy's booleans
                 new.python_bools.clear()
-            is_flat = is_plain and not statics and spec.num_leaves == len(args)
+            is_flat = is_plain and spec.num_leaves == len(args)
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:
                 new.watch.check(fn)

@@ -73,9 +73,9 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
 
 def _copy_leaf(leaf):
-    """A copy of an array or a random generator; other values unchanged."""
+    """A copy of an array, a set or a random generator; other values unchanged."""
     # recognised by its attribute, because NumPy loads ``numpy.random`` only on use
-    is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
+    is_changeable = isinstance(leaf, np.ndarray | set) or hasattr(leaf, "bit_generator")
     return copy.deepcopy(leaf) if is_changeable else leaf
 
 

@@ -41,7 +41,7 @@ _STORABLE = (Value, *PYTHON_NUMBERS, np.bool_, str, type(None))
 class NotedParts:
     """The place, items and attributes of a list, dict or object before a call of a function.
 
-    ``items``: a list or a dict, None for an object.
+    ``items``: a list, a dict or a frozenset, None for an object.
     """
 
     value: Any
@@ -56,6 +56,8 @@ class NotedParts:
             found = self.changed_keys()
         elif isinstance(self.items, list):
             found = self.changed_items()
+        elif isinstance(self.value, set):
+            found = self.changed_elements()
         else:
             found = []
         before, now = self.attributes, _attributes_of(self.value)
@@ -75,6 +77,13 @@ class NotedParts:
         start = differs[0] if differs else min(len(before), len(now))
         return [(self.place(False, start, "extend"), now[start:])]
 
+    def changed_elements(self) -> list[tuple[Place, Any]]:
+        """All elements of a set, if they changed."""
+        now = frozenset(map(_known_key, self.value))
+        if now == self.items:
+            return []
+        return [(self.place(False, 0, "extend"), sorted(now, key=repr))]
+
     def changed_keys(self) -> list[tuple[Place, Any]]:
         """The changes of a dict. Keys in another order are deleted and set again."""
         before, now = self.items, _items_of(self.value)
@@ -92,7 +101,8 @@ class NotedParts:
         """The item or attribute of this name or key before the call."""
         if is_name or isinstance(self.items, dict):
             return (self.attributes if is_name else self.items).get(key, default)
-        return self.items[key] if key < len(self.items) else default
+        is_there = isinstance(self.items, list) and key < len(self.items)
+        return self.items[key] if is_there else default
 
     def restore(self) -> None:
         """Give the container its former items and attributes."""
@@ -117,6 +127,8 @@ def _items_of(value: Any) -> Any:
     """A copy of the items of a container, None for an object."""
     if isinstance(value, dict):
         return {_known_key(key): part for key, part in items_of(value).items()}
+    if isinstance(value, set):
+        return frozenset(value)
     return list(value) if isinstance(value, list | deque) else None
 
 
@@ -155,6 +167,7 @@ class PartsSnapshot:
 def argument_snapshot(call: tuple[tuple, dict], leaves: list) -> PartsSnapshot:
     """The containers among the arguments of a recording, before it runs."""
     args, kwargs = call
+    leaves = [leaf for leaf in leaves if type(leaf) is not set]
     result = PartsSnapshot(args, "args", leaves)
     named = PartsSnapshot(kwargs, "kwargs", leaves).containers
     # the function gets a dict of its own for its keyword arguments
@@ -179,7 +192,8 @@ class _StoredValues:
         known = self.containers.get(id(value))
         if known is not None:
             return SameAs(str(Place(known.root, known.steps, "set")))
-        if isinstance(value, Value) or is_array(value) or not _has_parts(value):
+        is_leaf = isinstance(value, Value | set) or is_array(value)
+        if is_leaf or not _has_parts(value):
             if not target or isinstance(value, _STORABLE) or is_array(value):
                 return value  # other results are refused where they are returned
             return self.part_of_arguments(value, target)

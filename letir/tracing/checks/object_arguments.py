@@ -27,6 +27,7 @@ from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.callers import is_users_class
+from letir.tracing.trace_state import DRAW_AT_ONCE, REFUSE_DRAWS
 
 _class_of: Callable[[Any], Any] = type  # a key of caches, for mypy
 
@@ -116,6 +117,27 @@ def objects_flattened(
             "  keep them in a list, with the numbers of their neighbours"
         ) from None
     return [*map(marked_copy, result)] if is_for_one_call else result, tree
+
+
+def argument_leaves(
+    leaves: list, spec: optree.PyTreeSpec, draws: str
+) -> tuple[list, optree.PyTreeSpec]:
+    """``objects_flattened`` of the arguments of a recording, see ``record`` for ``draws``.
+
+    Sets of numbers and strings are static arguments of programs, which may be called again.
+    """
+    is_own = draws == DRAW_AT_ONCE
+    leaves, spec = objects_flattened(leaves, spec, is_for_one_call=is_own)
+    if draws == REFUSE_DRAWS:
+        leaves = [StaticLeaf(set(x)) if type(x) is set and _is_plain(x) else x for x in leaves]
+    return leaves, spec
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a string, None, or a set or tuple of them."""
+    if type(value) in (set, tuple, frozenset):
+        return all(map(_is_plain, value))
+    return value is None or type(value) in (bool, int, float, complex, str)
 
 
 def marked_copy(leaf: Any) -> Any:
@@ -226,6 +248,7 @@ def _parts_of_function(value: Any) -> Iterator:
 
 
 LATE_BOUND.update(
+    argument_leaves=argument_leaves,
     flatten_marking_generators=flatten_marking_generators,
     flatten_objects=flatten_objects,
     marked_copy=marked_copy,

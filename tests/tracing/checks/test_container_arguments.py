@@ -179,6 +179,14 @@ def in_tuples(pair, x):
     return pair.x
 
 
+def of_set(state, x):
+    if "b" not in state["seen"]:
+        state["seen"].add("b")
+        state["seen"].discard(1)
+    state["n"] = len(state["seen"])
+    return 2 in state["seen"]
+
+
 def write_and_store(layer, x):
     layer.before = layer.w
     layer.w *= x
@@ -205,6 +213,7 @@ CHANGES = {
     "a list": (of_list, lambda scale=1.0: [scale, 2.0]),
     "a list that gets shorter": (shorter, lambda scale=1.0: [scale, 2.0]),
     "a deque": (of_deque, lambda scale=1.0: deque([scale * X, 2 * X], maxlen=2)),
+    "a set": (of_set, lambda scale=1.0: {"seen": {1, 2, "a"}, "n": 0}),
     "parts of tuples": (in_tuples, lambda scale=1.0: Pair(({"w": scale * X}, []), scale)),
 }
 
@@ -215,6 +224,8 @@ def graph_of(value, known=None):
     is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)
     if is_plain or callable(value):
         return type(value), value
+    if isinstance(value, set):
+        return known.setdefault(id(value), (len(known), value))[0], frozenset(value)
     if id(value) in known:
         return known[id(value)][0]
     known[id(value)] = len(known), value
@@ -304,7 +315,9 @@ def test_a_container_that_is_there_twice_is_refused():
 
 
 @in_one_test
-@pytest.mark.parametrize("value", [np.sin, {1.0, 2.0}, object(), Layer, np.random.default_rng(1)])
+@pytest.mark.parametrize(
+    "value", [np.sin, {1.0, 2.0}, {object()}, object(), Layer, np.random.default_rng(1)]
+)
 def test_values_that_no_program_can_make_are_refused(value):
     def keep(layer, x):
         layer.kept = value
@@ -531,3 +544,19 @@ def test_a_gradient_of_a_shared_object_is_refused_or_the_total():
         assert_same(2 * X, gradient.w if argnums == 0 else gradient.model.w)
     with pytest.raises(lt.DTypeError, match="has an object at two places"):
         lt.grad(lambda network: run_layers(network, X).sum())(layers())
+
+
+def test_a_set_is_a_static_argument():
+    def visit(seen, key, x):
+        seen.add(key)
+        return x * len(seen)
+
+    program = lt.trace(visit, {7, 2}, 3, X, check=True)
+    seen = {2, 7}
+    assert_same(3 * X, program(seen, 3, X))
+    assert (seen, {type(key) for key in seen}) == ({2, 3, 7}, {int})
+    with pytest.raises(lt.DTypeError, match=r"static argument set \{2, 7\} is part of the program"):
+        program(seen, 3, X)
+    with pytest.raises(lt.GuardError):
+        program({2, 7}, 4, X)
+    assert_same(np.full(3, 3.0), lt.grad(lambda s, x: visit(s, 3, x).sum(), 1)({2, 7}, X))

@@ -224,7 +224,7 @@ def test_objects_may_hold_themselves_or_a_part_twice(change):
 
 
 def with_a_set(layer):
-    layer.options = {1.0, 2.0}
+    layer.options = {1.0, object()}
 
 
 @in_one_test

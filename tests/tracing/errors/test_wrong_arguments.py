@@ -87,9 +87,9 @@ FOREIGN = {
         f"{NO_NUMBERS} {np.dtype(np.clongdouble)}",
         "extended precision: convert it with .astype('complex128')",
     ),
-    "a set": (
-        {1.0, 2.0},
-        "{1.0, 2.0} of type set is not an array of numbers",
+    "a set of objects": (
+        {1.0, Ellipsis},
+        "of type set is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
     "an object": (
