@@ -12,6 +12,7 @@ from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.dead_code_elimination import dead_code
+from letir.source.argument_changes import can_store, write_stores
 from letir.source.module import Module
 from letir.source.names import RESERVED, nearest_identifier
 from letir.source.numpy_literals import dtype_text, literal_text, printable_line, wrapped_items
@@ -82,7 +83,10 @@ def _lambda_source(fn: Lambda, name: str) -> str:
     writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
-    _write_return(writer, _nested_results(writer, results, fn.out_tree))
+    if fn.out_tree is not None and fn.out_tree.stores and can_store(fn):
+        _write_return(writer, write_stores(writer, fn, results, head))
+    else:
+        _write_return(writer, _nested_results(writer, results, fn.out_tree))
     _add_function(writer, name, head)
     return module.text()
 
