@@ -24,6 +24,10 @@ from letir.eval.array_modules import argument_text, type_of
 from letir.eval.float_warnings import restore_abandoned_state
 
 _MAX_SHOWN = 6  # parameters in an error
+_OTHER_STRUCTURE = (
+    "  the program changes its arguments, so that they may differ after a call: trace again, or "
+    "take letir.jit"
+)
 
 
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
@@ -36,7 +40,12 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     if type(fn) is not Lambda:
         raise LATE_BOUND["not_a_program_error"]("run_forward", fn)
     if fn.in_tree is not None:
-        return fn.in_tree.leaves_of((args, kwargs), "calling the program")
+        try:
+            return fn.in_tree.leaves_of((args, kwargs), "calling the program")
+        except DTypeError as error:
+            if fn.out_tree is not None and fn.out_tree.stores:
+                error.args = (f"{error}\n{_OTHER_STRUCTURE}",)
+            raise
     if kwargs:
         raise DTypeError(
             f"the program has no keyword arguments, found {', '.join(kwargs)}\n"

@@ -7,6 +7,7 @@ another one: the reference count of CPython proves sole ownership.
 """
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.source import source_line
-from letir.ast.terms import Lambda
+from letir.ast.terms import Lambda, Local
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import is_lazy
 
@@ -102,15 +103,20 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
         name = fn.params[i].name or f"argument {i}"
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             raise _read_only(fn, i, name)
-        for j, other in enumerate(leaves):
-            if j != i and _may_overlap(array, other):
-                error = TraceError(
-                    f"{name}, which the program changes, shares memory with "
-                    f"{fn.params[j].name or f'argument {j}'}\n"
-                    "  it was recorded for arrays that share no memory: pass a copy of one of them"
-                )
-                error.letir_runs_python = True  # type: ignore[attr-defined]
-                raise error
+        check_apart(fn.params, leaves, i)
+
+
+def check_apart(params: Sequence[Local], leaves: Sequence, i: int) -> None:
+    """Raise TraceError if argument ``i``, which is written to, overlaps another argument."""
+    for j, other in enumerate(leaves):
+        if j != i and _may_overlap(leaves[i], other):
+            error = TraceError(
+                f"{params[i].name or f'argument {i}'}, which the program changes, shares memory "
+                f"with {params[j].name or f'argument {j}'}\n"
+                "  it was recorded for arrays that share no memory: pass a copy of one of them"
+            )
+            error.letir_runs_python = True  # type: ignore[attr-defined]
+            raise error
 
 
 def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:

@@ -181,8 +181,8 @@ def record(
             result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
                 new.write_back()
-            else:  # loops carry NumPy's booleans
-                new.python_bools.clear()
+            else:
+                new.discard_writes(inputs)
             is_flat = is_plain and spec.num_leaves == len(args)
             fn, lifted = finish_trace(new, result, None if is_flat else tree)
             if new.watch is not None:

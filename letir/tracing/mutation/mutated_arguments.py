@@ -1,12 +1,13 @@
 """``ChangesArguments``: the arguments of a trace, their memory order, and in-place changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
+from letir.eval.memory_checks import check_apart
 from letir.tracing.mutation.memory_order import given_order
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class ChangesArguments:
 
     make_tracer: Callable[..., Any]
     emit: Callable[..., tuple[Local, ...]]  # the builder's method
+    params: list[Local]
+    python_bools: set
 
     def __init__(self):
         super().__init__()
@@ -52,6 +55,19 @@ class ChangesArguments:
             # not by apply: only runs of the program write into arrays
             binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
             value.become(self.make_tracer(self, binders[0], value.held_value))
+
+    def discard_writes(self, inputs: Sequence) -> None:
+        """End a recording whose program does not change the arguments ``inputs``.
+
+        Raises TraceError if an argument that the function changes shares memory with another one,
+        which would have changed too.
+        """
+        for param in self.changed:
+            i = self.params.index(param)
+            is_there_twice = sum(other is inputs[i] for other in inputs) > 1
+            if type(inputs[i]) is np.ndarray or is_there_twice:
+                check_apart(self.params, inputs, i)
+        self.python_bools.clear()  # loops carry NumPy's booleans
 
     def forget_changes(self) -> None:
         """Drop all traced values at the end of the trace."""

@@ -89,7 +89,7 @@ FOREIGN = {
     ),
     "a set of objects": (
         {1.0, Ellipsis},
-        "of type set is not an array of numbers",
+        "{1.0, Ellipsis} of type set is not an array of numbers",
         "pass NumPy arrays and numbers; other values as static arguments",
     ),
     "an object": (

@@ -132,3 +132,26 @@ def test_a_program_for_one_memory_order_refuses_another():
         f(np.asfortranarray(X))
     fortran = lt.trace(flat, np.asfortranarray(X))
     assert_same(X, fortran(np.asfortranarray(X)))
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f, *args: lt.grad(f, 2)(*args),
+        lt.vjp,
+        lambda f, *args: lt.jacobian(f, 2)(*args),
+        lambda f, *args: lt.trace(lambda a, x: lt.grad(f, 2)(a, a, x), args[0], args[2]),
+    ],
+)
+def test_a_transform_refuses_an_array_that_changes_and_is_another_argument_too(transform):
+    def f(a, b, x):
+        a += x
+        return (b * b).sum()
+
+    a, x = np.ones(3), np.ones(3)
+    assert_same(np.zeros(3), lt.grad(f, 2)(a, a.copy(), x))
+    with pytest.raises(lt.TraceError, match="a, which the program changes, shares memory with b"):
+        transform(f, a, a, x)
+    with pytest.raises(lt.TraceError, match="shares memory with"):
+        lt.grad(f, 2)(a, a[1:2], x)
+    assert_same(np.ones(3), a)
