@@ -152,6 +152,7 @@ OPERATIONS = {  # module: the operations that it defines
         spence tandg wofz wrightomega xlog1py xlogy zeta zetac
     """,
     "special.unknown_slope": "unknown_slope",
+    "special.vector_integral": "vector_integral",
 }
 
 FUNCTIONS = {  # module: the NumPy and SciPy functions that they record

@@ -40,7 +40,7 @@ def test_fewer_than_one_in_twenty_differentiable_operations_are_batched_by_a_loo
 
     draws, solvers = (
         {"random_places", "random_gamma"},
-        {"all_pole_filter", "odeint", "scipy_call", "scipy_solve"},
+        {"all_pole_filter", "odeint", "scipy_call", "scipy_solve", "vector_integral"},
     )
     assert {*draws, *solvers, "generalized_eigh"} == BY_LOOP
     assert len(BY_LOOP.intersection(differentiable)) < 0.05 * len(differentiable)

@@ -35,6 +35,8 @@ REFUSED = {
     "all_pole_filter": "there is no recursive filter",
     "nextafter": "there is no access to the bits of numbers",
     "odeint": "there are no differential equations",
+    "betainc_slope": "there is no derivative of the incomplete beta function",
+    "vector_integral": "there is no adaptive quadrature",
     **dict.fromkeys(["scipy_call", "scipy_solve"], "there are no functions of SciPy"),
     "generalized_eigh": "there are no eigenvalues of pairs",
 }

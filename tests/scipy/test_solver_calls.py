@@ -1,6 +1,7 @@
 """SciPy's solvers are recorded with the functions that they call."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import integrate, optimize
 from scipy.optimize import brentq
 
 import letir as lt
+from letir.testing import assert_close, check_grads
 from tests.each_sample import in_one_test
 
 TIMES = np.linspace(0.0, 1.0, 12)
@@ -170,10 +172,61 @@ def test_roots_for_captured_arrays():
     np.testing.assert_allclose(1 / (3 * z**2 + 1), lt.grad(ends)(w), rtol=1e-9)
 
 
-@pytest.mark.parametrize("f", [valley, area])
-def test_other_derivatives_are_errors_that_name_the_solver(f):
+def test_other_derivatives_are_errors_that_name_the_solver():
     with pytest.raises(lt.MissingRule, match=r"scipy\.\w+\.\w+ has no derivative"):
-        lt.grad(f)(1.5)
+        lt.grad(valley)(1.5)
+
+
+# ---- derivatives of integrals ----
+
+
+def decayed(a, b):
+    """An integral whose integrand and limits depend on arguments."""
+    return integrate.quad(lambda t: np.exp(-a * t) * np.cos(b[0] * t) + b[1], 0.1, a)[0]
+
+
+def test_derivatives_of_an_integral_by_parameters_and_limits_agree_with_differences():
+    check_grads(decayed, (1.3, np.array([0.4, 2.0])), order=2, rtol=1e-5)
+    check_grads(area, (1.5,), order=2, rtol=1e-5)
+
+
+def test_derivatives_of_integrals_are_those_of_closed_forms():
+    bell = lt.grad(lambda a: integrate.quad(lambda t: np.exp(-a * t * t), 0, np.inf)[0])
+    power = lt.grad(lambda a: integrate.quad(lambda t, c: t**c, 0, 1, args=(a,))[0])
+    corner = lt.grad(lambda a: integrate.quad(lambda t: abs(t - a), 0, 1, points=[0.3])[0])
+    ends = lt.grad(lambda a, b: integrate.quad(np.sin, a, b)[0], (0, 1))
+    same_end = lt.grad(lambda a: integrate.quad(lambda t: np.sin(a * t), a, a)[0])
+
+    assert_close(-np.sqrt(np.pi) / 4 / 2.0**1.5, bell(2.0))
+    assert_close(3 * np.sqrt(np.pi) / 8 / 2.0**2.5, lt.grad(bell)(2.0))
+    assert_close(-1 / 2.5**2, power(1.5))
+    assert_close(-1 / 2.5**2, lt.jit(power)(1.5))
+    assert_close(2 * 0.3 - 1, corner(0.3))
+    assert_close((-np.sin(0.3), np.sin(1.0)), ends(0.3, 1.0))
+    assert_close(0.0, same_end(0.7))
+
+
+def test_derivatives_of_integrals_that_are_not_known_are_refused():
+    def weighted(a):
+        return integrate.quad(lambda t: np.sin(a * t), 0, 1, weight="cos", wvar=3.0)[0]
+
+    with pytest.raises(lt.MissingRule, match="write the weight into the function"):
+        lt.grad(weighted)(1.0)
+    with pytest.raises(lt.MissingRule, match="only roots and integrals have"):
+        lt.grad(lambda a: integrate.quad(lambda t: np.sin(a * t), 0, 1)[1])(1.0)
+
+
+def test_a_derivative_whose_integral_diverges_is_nan():
+    with warnings.catch_warnings(action="ignore"):  # SciPy warns of it
+        slope = lt.grad(lambda a: integrate.quad(lambda t: a / t, 0, 1)[0])(1.0)
+
+    assert np.isnan(slope)
+
+
+def test_the_second_derivative_of_a_root_with_further_results():
+    root = lt.trace(lambda a: by_root_scalar(a)[0], 1.5)
+
+    check_grads(root, (1.5,), order=2, rtol=1e-4)
 
 
 def test_programs_are_written_and_read():

@@ -37,6 +37,7 @@ from letir.ops.special.scipy_functions import (
     result_types,
     split_name,
 )
+from letir.ops.special.vector_integral import only_cotangent, quad_jvp, quad_vjp
 
 # the path of the root in the result of a solver, see ``result_paths``
 _ROOTS = {
@@ -119,16 +120,12 @@ def _scipy_solve_aval(*types, function, arguments, results, bodies, captures, re
 # ---- derivatives of roots ----
 
 
-def _place_of_root(function: str, results: Any, directions: tuple) -> int:
-    """The number of the result that is the root.
-
-    Raises MissingRule if there is none, or if ``directions``, the cotangents of the results,
-    contains one for another result.
-    """
+def _place_of_root(function: str, results: Any) -> int:
+    """The number of the result that is the root. Raises MissingRule if there is none."""
     paths = result_paths(results, "")
     path = _ROOTS.get(function.rpartition(".")[2])
     place = next((i for i, p in enumerate(paths) if path is not None and p in (path, "[0]")), None)
-    if place is None or any(d is not None for i, d in enumerate(directions) if i != place):
+    if place is None:
         raise MissingRule(
             f"scipy.{function} has no derivative with respect to these results: only roots have\n"
             "  letir.stop_gradient(x) treats a result as a constant; solve for the zero of the "
@@ -141,10 +138,13 @@ def _scipy_solve_vjp(
     cts, outs, *args, function, arguments, results, bodies, captures, returns, transform
 ):
     """The cotangents of the values that the first function captures, by the implicit function
-    theorem.
+    theorem, or the rule of Leibniz for an integral.
     """
-    place = _place_of_root(function, results, cts)
-    root, ct = outs[place], cts[place]
+    if function == "integrate.quad":
+        first = len(args) - sum(captures)
+        return quad_vjp(cts, args, first, arguments, bodies[0], transform)
+    place = _place_of_root(function, results)
+    root, ct = outs[place], only_cotangent(function, cts, place)
     first = len(args) - sum(captures)
     captured = args[first : first + captures[0]]
     nothing = [None] * len(args)
@@ -161,8 +161,11 @@ def _scipy_solve_vjp(
 def _scipy_solve_jvp(
     tangents, outs, *args, function, arguments, results, bodies, captures, returns, transform
 ):
-    """The tangent of the root, by the implicit function theorem."""
-    place = _place_of_root(function, results, ())
+    """The tangent of the root, by the implicit function theorem, or of an integral."""
+    if function == "integrate.quad":
+        first = len(args) - sum(captures)
+        return quad_jvp(tangents, outs, args, first, arguments, bodies[0], transform)
+    place = _place_of_root(function, results)
     root, first = outs[place], len(args) - sum(captures)
     captured = args[first : first + captures[0]]
     along = list(tangents[first : first + captures[0]])

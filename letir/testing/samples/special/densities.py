@@ -56,6 +56,13 @@ def slope() -> Lambda:
     return builder.build((a * y + b * t,))
 
 
+def waves() -> Lambda:
+    """The integrand a * b * t."""
+    builder = LetBuilder()
+    t, a, b = (builder.param(ArrayType(float, shape)) for shape in ((), (2,), ()))
+    return builder.build((a * t * b,))
+
+
 def cubes() -> Lambda:
     """The function t * t * t - a."""
     builder = LetBuilder()
@@ -92,6 +99,16 @@ SAMPLES = {
     # rough: accurate to the tolerance of the solver only
     "odeint": exempt(
         [nonsmooth(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
+        transposition="its forward mode calls the operation itself",
+        named_rows="its body is typed",
+    ),
+    "vector_integral": exempt(
+        [
+            sample_of(
+                np.float64(0.25), np.float64(1.5), WITHIN[1, :2], np.float64(0.5), body=waves()
+            )
+        ],
+        complex_step="SciPy integrates real functions",
         transposition="its forward mode calls the operation itself",
         named_rows="its body is typed",
     ),

@@ -125,7 +125,11 @@ FREEDOMS = [
     sample_of(np.float32(2.5), np.array([3.0, 0.75], FLOAT32), np.float32(0.5)),
 ]
 COUNTS = [sample_of(np.array([0, 3]), np.array([0.5, 2.25]))]
-TRIALS = [sample_of(2, 5, 0.25), sample_of(np.array([0, 4]), 4, 0.5)]
+TRIALS = [
+    sample_of(np.array([0, 3]), np.array([5, 6]), np.array([0.25, 0.5])),
+    sample_of(2, 5, 0.25),
+    sample_of(np.array([0, 4]), 4, 0.5),
+]
 BETAS = [sample_of(2, np.array([3, 1]), np.array([0.5, 0.25])), sample_of(2, 3, 0.25)]
 SAMPLES = {
     **ONE,
