@@ -21,8 +21,9 @@ def _pivots(a: Any) -> Any:
     k = min(a.shape[-2:])
     lead = a.shape[:-2]
     double = np.result_type(a.dtype, np.float32)
+    index = np.dtype(np.intp if a.shape[-2:] == (1, 1) else np.int32)  # as SciPy has them
     types = (
-        ArrayType(np.int32, a.shape[:-1]),
+        ArrayType(index, a.shape[:-1]),
         ArrayType(double, (*lead, a.shape[-2], k)),
         ArrayType(double, (*lead, k, a.shape[-1])),
     )

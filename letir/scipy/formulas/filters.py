@@ -81,14 +81,18 @@ def lfilter_zi(b: Any, a: Any) -> Any:
 
 @formula("signal.sosfilt")
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """The output of a filter in sections of the second order, one after the other."""
+    """The output of a filter in sections of the second order, one after the other, and their final
+    states if the first ones are given.
+    """
     sos, x = traced_or_array(sos), traced_or_array(x)
     (axis,) = normalize_axes(axis, x.ndim)
-    if zi is not None:
-        no_derivative("zi has none; leave it out")
+    states = []
     for i in range(sos.shape[0]):
-        x = _filtered(sos[i, :3], sos[i, 3:], x, axis)
-    return x
+        b, a, before = sos[i, :3], sos[i, 3:], x
+        x = _filtered(b, a, before, axis, None if zi is None else zi[i])
+        if zi is not None:
+            states.append(_final_state(b, a, before, x, zi[i], axis))
+    return x if zi is None else (x, np.stack(states))
 
 
 def _odd_extension(x: Any, count: int, axis: int) -> Any:

@@ -81,6 +81,7 @@ def _on_grid(points: Any, values: Any, xi: Any, method: str, fill_value: Any) ->
     grids = [traced_or_array(p) for p in points]
     values, xi = traced_or_array(values), traced_or_array(xi)
     count = len(grids)
+    xi = xi.reshape(-1, count) if xi.ndim == 1 else xi  # one point, or the points of one axis
     if xi.ndim and xi.shape[-1] != count:
         no_derivative("the coordinates are not along the last axis")
     corners, inside = [], True

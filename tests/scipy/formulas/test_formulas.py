@@ -39,6 +39,7 @@ MATRICES = {
     "tanm of complex": (lambda *xs: linalg.tanm(*xs), (0.3 * Z,)),
     "expm_frechet": (lambda *xs: linalg.expm_frechet(*xs), (0.3 * A, SYMMETRIC)),
     "lu": (lambda *xs: linalg.lu(*xs), (A,)),
+    "lu, one number": (lambda *xs: linalg.lu(*xs), (np.array([[2.0]]),)),
     "lu, tall": (lambda *xs: linalg.lu(*xs), (TALL,)),
     "lu, wide": (lambda *xs: linalg.lu(*xs), (WIDE,)),
     "lu, complex": (lambda *xs: linalg.lu(*xs), (Z,)),
@@ -107,6 +108,12 @@ SIGNALS = {
     "sosfilt": (
         lambda b, x: signal.sosfilt(np.concatenate([b, np.array([1.0, -0.4, 0.3])])[None], x),
         (TOP, WAVE),
+    ),
+    "sosfilt, state": (
+        lambda b, x, zi: signal.sosfilt(
+            np.concatenate([b, np.array([1.0, -0.4, 0.3])])[None].repeat(2, 0), x, axis=0, zi=zi
+        ),
+        (TOP, ROWS, RNG.normal(size=(2, 2, 8))),
     ),
     "upfirdn": (lambda h, x: signal.upfirdn(h, x, 2, 3), (TOP, ROWS)),
     "freqz": (lambda b, a: signal.freqz(b, a, worN=5)[1], (TOP, BOTTOM)),

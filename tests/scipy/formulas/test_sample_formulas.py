@@ -41,6 +41,11 @@ CALLS = {
         (TABLE, 2.0 * POINTS),
     ),
     "interpn": (lambda v, p: interpolate.interpn(GRID, v, p), (TABLE, POINTS)),
+    "interpn on one axis": (
+        lambda v, p: interpolate.interpn((GRID[0],), v, p),
+        (TABLE[:, 0], POINTS[:, 0]),
+    ),
+    "interpn at one point": (lambda v, p: interpolate.interpn(GRID, v, p), (TABLE, POINTS[0])),
     "interpn, nearest": (
         lambda v: interpolate.interpn(GRID, v, POINTS, method="nearest"),
         (RNG.normal(size=(4, 5, 2)),),
