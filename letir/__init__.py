@@ -213,7 +213,7 @@ _LATE_BOUND = {
     "scipy.formulas.programs": ("formula_program",),
     "scipy.library_calls": ("scipy_call",),
     "scipy.solver_calls": ("scipy_solver",),
-    "scipy.interpolation": ("interpolation_methods",),
+    "scipy.interpolate.interpolation": ("interpolation_methods",),
     "scipy.sparse_products": ("sparse_methods",),
     "source.side_by_side.comparison": ("diff",),
     "tracing.concrete_values": ("apply_elsewhere", "demanded_value"),

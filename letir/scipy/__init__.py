@@ -21,6 +21,7 @@ from letir.scipy import (
     distance,
     fft,
     integrate,
+    interpolate,
     linalg,
     ndimage,
     optimize,
@@ -29,8 +30,8 @@ from letir.scipy import (
     stats,
 )
 
-__all__ = ["distance", "fft", "integrate", "linalg", "ndimage", "optimize", "signal", "special"]
-__all__ += ["stats"]
+__all__ = ["distance", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize"]
+__all__ += ["signal", "special", "stats"]
 
 
 def _recorded_version(part: str, name: str) -> Any:

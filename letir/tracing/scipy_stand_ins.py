@@ -21,6 +21,7 @@ _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
         irfftn rfft rfft2 rfftn""",
     "integrate": "cumulative_trapezoid odeint simpson solve_ivp trapezoid",
+    "interpolate": "make_interp_spline",
     "linalg": """block_diag cho_factor cho_solve cholesky circulant cosm det eigh eigvalsh expm
         hankel inv logm lu_solve norm polar sinm solve solve_banded solve_continuous_lyapunov
         solve_discrete_lyapunov solve_lyapunov solve_sylvester solve_toeplitz solve_triangular

@@ -20,6 +20,7 @@ from letir.scipy.formulas import (  # noqa: F401  they enter their formulas into
     images,
     matrices,
     samples,
+    splines,
 )
 from letir.scipy.formulas.formula_table import FORMULAS, MadeObject, extra_parameters
 from letir.tracing.entry import record

@@ -9,25 +9,41 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.numpy.array_creation import as_traced_constant, asarray
+from letir.scipy.interpolate.spline_data import (
+    coefficient_place,
+    make_akima,
+    make_b_spline,
+    make_cubic_spline,
+    make_hermite_spline,
+    make_pchip,
+    make_pieces,
+)
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 from letir.tracing.stand_ins import is_recording
 
+_CLASSES = (
+    *("Akima1DInterpolator", "BSpline", "CubicHermiteSpline", "CubicSpline", "PPoly"),
+    *("PchipInterpolator", "UnivariateSpline", "interp1d"),
+)
+
 
 def interpolation_methods() -> list[tuple]:
     """(class, name, method, stand-in) of the methods of interpolating classes."""
-    classes: dict[str, Any] = {
-        name: find_in_scipy("interpolate", name)
-        for name in ("PPoly", "BSpline", "CubicSpline", "UnivariateSpline", "interp1d")
-    }
+    classes: dict[str, Any] = {name: find_in_scipy("interpolate", name) for name in _CLASSES}
     chosen: list[tuple[Any, str, Callable]] = [
         (classes["PPoly"], "__call__", _value_of_pieces),
         (classes["interp1d"], "__call__", _value_of_interpolator),
         (classes["BSpline"], "__call__", _value_of_spline),
         (classes["UnivariateSpline"], "__call__", _value_of_smooth_spline),
         (classes["interp1d"], "__init__", _make_interp1d),
-        (classes["CubicSpline"], "__init__", _make_cubic_spline),
+        (classes["PPoly"], "__init__", make_pieces),
+        (classes["BSpline"], "__init__", make_b_spline),
+        (classes["CubicSpline"], "__init__", make_cubic_spline),
+        (classes["CubicHermiteSpline"], "__init__", make_hermite_spline),
+        (classes["PchipInterpolator"], "__init__", make_pchip),
+        (classes["Akima1DInterpolator"], "__init__", make_akima),
     ]
     return [
         (owner, name, vars(owner)[name], _method_for_traced(vars(owner)[name], recorded))
@@ -49,7 +65,7 @@ def _method_for_traced(plain: Callable, recorded: Callable) -> Callable:
             [*map(_as_known_array, positional)],
             {k: _as_known_array(x) for k, x in options.items()},
         )
-        own_values = getattr(*_coefficient_place(self), None), getattr(self, "_y", None)
+        own_values = getattr(*coefficient_place(self), None), getattr(self, "_y", None)
         if not is_recording() or not is_traced(*args, *own_values, **kwargs):
             return plain(self, *args, **kwargs)
         return recorded(plain, self, *args, **kwargs)
@@ -71,7 +87,7 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
         raise refusal_error(
             type(self).__name__, "convert it to a PPoly, and pass an order nu that is not traced"
         )
-    coefficients, breaks = getattr(*_coefficient_place(self)), self.x
+    coefficients, breaks = getattr(*coefficient_place(self)), self.x
     if nu > 0 and isinstance(coefficients, Value):
         for _ in range(nu):
             powers = np.arange(coefficients.shape[0] - 1, 0, -1.0)
@@ -106,21 +122,22 @@ def _value_of_pieces(plain: Callable, self, x, nu=0, extrapolate=None):
     return result.transpose(order) if axis else result
 
 
-def _coefficient_place(self) -> tuple[Any, str]:
-    """(object, attribute) that hold the coefficients of a PPoly, in any version of SciPy."""
-    holder = getattr(self, "_delegate_to", self)
-    return holder, "_c" if hasattr(holder, "_c") else "c"
-
-
 def _value_of_spline(plain: Callable, self, x, nu=0, extrapolate=None):
     """The value of a BSpline, computed as a piecewise polynomial."""
     if self.k == 0:
         raise refusal_error("a spline of degree 0", 'write interp1d(x, y, kind="previous")')
-    make, columns = find_in_scipy("interpolate", "PPoly"), self.c.reshape(self.c.shape[0], -1)
+    make, c = find_in_scipy("interpolate", "PPoly"), getattr(*coefficient_place(self))
+    is_known = not isinstance(c, Value)
+    # coefficients that are traced: the pieces are linear in them
+    columns = c.reshape(c.shape[0], -1) if is_known else np.eye(c.shape[0])
     each = [make.from_spline((self.t, column, self.k)) for column in columns.T]
     table = np.stack([pieces.c for pieces in each], axis=-1)
-    table = table.reshape(*table.shape[:2], *self.c.shape[1:])
-    pieces = make.construct_fast(table, each[0].x, self.extrapolate, self.axis)
+    if is_known:
+        table = table.reshape(*table.shape[:2], *c.shape[1:])
+    else:
+        table = np.tensordot(table, c, axes=(2, 0))
+    pieces = make.construct_fast(np.zeros(table.shape), each[0].x, self.extrapolate, self.axis)
+    setattr(*coefficient_place(pieces), table)
     return _value_of_pieces(plain, pieces, x, nu, extrapolate)
 
 
@@ -132,20 +149,6 @@ def _value_of_smooth_spline(plain: Callable, self, x, nu=0, ext=None):
     spline = find_in_scipy("interpolate", "BSpline")
     size = len(knots) - degree - 1
     return _value_of_spline(plain, spline(knots, coefficients[:size], degree), x, nu, True)
-
-
-def _make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot", extrapolate=None):
-    """A CubicSpline through traced values, whose coefficients are linear in them."""
-    y = traced_or_array(y)
-    if is_traced(x) or not isinstance(bc_type, str) or bc_type == "periodic":
-        raise refusal_error(
-            "CubicSpline",
-            "x must not be traced, and bc_type must be a name other than 'periodic'",
-        )
-    plain(self, x, np.zeros(y.shape), axis, bc_type, extrapolate)
-    of_units = type(self)(x, np.eye(y.shape[axis]), 0, bc_type)
-    rows = np.moveaxis(y, axis, 0).astype(float)
-    setattr(*_coefficient_place(self), np.tensordot(of_units.c, rows, axes=(2, 0)))
 
 
 # ---- interp1d ----
