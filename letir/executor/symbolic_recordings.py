@@ -25,8 +25,8 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     """The function recorded with the symbolic sizes of ``key``.
 
     Raises NoSymbolicProgram if the function needs fixed sizes, may take values of iterators outside
-    of it, or is too long to be recorded. The function is recorded for the sizes of the request, too; what it changes
-    outside of itself is changed once, or not at all if there is an error.
+    of it, or is too long to be recorded. The function is recorded for the sizes of the request,
+    too; what it changes outside of itself is changed once, or not at all if there is an error.
     """
     iterators, holders, _ = captured_state(search_roots(executor, request))
     if iterators:

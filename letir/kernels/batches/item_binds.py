@@ -41,7 +41,7 @@ def bind_kind(bind: Bind, n: int, is_exact: bool) -> str:
     """
     op = bind.op
     # most binds of most programs: no items, and no sum into another array
-    if op.adds_parts is None and not all([is_batch(binder.type, n) for binder in bind.binders]):
+    if op.adds_parts is None and not all(is_batch(binder.type, n) for binder in bind.binders):
         return ""
     if op.effect or op.random or op.holds_lambdas or op.is_user_defined or not bind.args:
         return ""

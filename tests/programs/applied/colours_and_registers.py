@@ -96,7 +96,7 @@ def checksum(message):
     return crc ^ 0xFFFFFFFF, [b ^ (b >> 1) for b in message]
 
 
-@program(lambda rng: (rng.normal(size=(3, 2)), rng.normal(size=(3, 2))), smooth=0)
+@program(lambda rng: (rng.normal(size=(3, 2)), rng.normal(size=(3, 2))), smooth=0, branches=True)
 def attitude_of_two_vectors(seen, known):
     """The rotation between two frames in which two directions are known, as a quaternion."""
 
