@@ -10,10 +10,10 @@ from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count
 from letir.ast.process_state import paused_gc
 from letir.ast.source import error_in_let, error_of_rule, source_line
-from letir.ast.stored_results import SameAs, Stores
 from letir.ast.symbolic_sizes import given_sizes, resize_attrs
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import line_of
+from letir.ast.tree_nodes.stored_results import SameAs, Stores
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 

@@ -7,7 +7,7 @@ the data.
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -128,7 +128,7 @@ def flatten(
     if not classes:
         return leaves, spec
     for cls in classes:
-        _register_class(cls)
+        LATE_BOUND["register_class"](cls)
     return flatten(tree, is_leaf)  # their fields may hold further such classes
 
 
@@ -138,7 +138,7 @@ def _is_record(cls: type) -> bool:
     True for attrs classes and dataclasses of users, for namespaces, and for NumPy's random
     generators.
     """
-    is_record = _is_generator(cls) or _is_namespace(cls) or has_fields(cls)
+    is_record = is_generator_class(cls) or is_namespace(cls) or has_fields(cls)
     return is_record and cls not in NODES
 
 
@@ -152,92 +152,22 @@ def has_fields(cls: type) -> bool:
 def is_generator(value: Any) -> bool:
     """Whether a value is one of NumPy's generators, or stands for one in a trace."""
     kind = type(value)
-    return _is_generator(kind) or (value.__class__ is not kind and _is_generator(value.__class__))
+    return is_generator_class(kind) or (
+        value.__class__ is not kind and is_generator_class(value.__class__)
+    )
 
 
-def _is_generator(cls: type) -> bool:
+def is_generator_class(cls: type) -> bool:
     """Whether a class is one of NumPy's generators, tested without importing them."""
     return cls.__name__ in ("Generator", "RandomState") and cls.__module__.startswith(
         "numpy.random"
     )
 
 
-def _is_namespace(cls: type) -> bool:
+def is_namespace(cls: type) -> bool:
     """Whether a class is one of Python's plain namespaces, such as the options of ``argparse``."""
     is_parsed = cls.__name__ == "Namespace" and cls.__module__ == "argparse"
     return cls is SimpleNamespace or is_parsed
-
-
-def init_arguments(cls: type) -> dict[str, str]:
-    """{field: parameter of ``__init__``} of an attrs class or a dataclass."""
-    if attrs.has(cls):
-        # alias: a field _x is the argument x
-        return {f.name: f.alias for f in attrs.fields(cls) if f.init}
-    return {f.name: f.name for f in dataclasses.fields(cls) if f.init}
-
-
-def _register_class(cls: type) -> None:
-    """Register an attrs class or a dataclass as a node of trees whose children are its fields, and
-    the other attributes that an instance has.
-
-    An instance is rebuilt without ``__init__``, which may compute with its arguments.
-    """
-    if _is_generator(cls):
-        LATE_BOUND["generator_node"](cls)
-        NODES.add(cls)
-        GENERATORS.add(cls)
-        return
-    if _is_namespace(cls):
-        _register_namespace(cls)
-        return
-    names = list(init_arguments(cls))  # once: fields of a class do not change
-
-    def children(instance):
-        others = other_attributes(instance, names)
-        keys = (*names, *others)
-        return [getattr(instance, key) for key in keys], others, keys
-
-    def rebuild(others, values):
-        return bare_instance(cls, dict(zip((*names, *others), values, strict=True)))
-
-    optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    NODES.add(cls)
-
-
-def other_attributes(instance: Any, names: Collection[str]) -> tuple[str, ...]:
-    """The attributes of an instance of an attrs class or dataclass other than ``names``, sorted.
-
-    Those are fields that ``__init__`` does not take, and attributes that are not fields.
-    """
-    slots = [f.name for f in getattr(instance, "__attrs_attrs__", ())]
-    slots += getattr(instance, "__dataclass_fields__", ())
-    found = {name for name in slots if hasattr(instance, name)}
-    return tuple(sorted((found | getattr(instance, "__dict__", {}).keys()).difference(names)))
-
-
-def _register_namespace(cls: type) -> None:
-    """Register a class as a node of trees whose children are each instance's own attributes."""
-
-    def children(instance):
-        names = tuple(sorted(vars(instance)))
-        return [getattr(instance, name) for name in names], names, names
-
-    def rebuild(names, values):
-        return cls(**dict(zip(names, values, strict=True)))
-
-    optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    NODES.add(cls)
-
-
-def bare_instance(cls: type, fields: Mapping) -> Any:
-    """An instance with these fields, made without its ``__init__``."""
-    try:
-        result: Any = object.__new__(cls)
-    except TypeError:  # a subclass of a class in C, such as Exception
-        result = cls.__new__(cls)  # type: ignore[call-overload]
-    for name, value in fields.items():
-        object.__setattr__(result, name, value)  # a frozen class refuses setattr
-    return result
 
 
 def is_leaf(tree: Any) -> bool:

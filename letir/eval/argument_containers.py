@@ -1,6 +1,6 @@
 """``ArgumentContainers``: what a call stores in lists, dicts and objects among its arguments.
 
-Read ``letir.ast.stored_results`` first, which says how a program describes it.
+Read ``letir.ast.tree_nodes.stored_results`` first, which says how a program describes it.
 """
 
 import ast
@@ -13,7 +13,8 @@ from attrs import define
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, NODES, Leaf, Static, Tree
-from letir.ast.stored_results import (
+from letir.ast.terms import Arg, Const, Lambda, Ret
+from letir.ast.tree_nodes.stored_results import (
     Place,
     SameAs,
     Stores,
@@ -29,7 +30,6 @@ from letir.ast.stored_results import (
     resolve_parts,
     store_part,
 )
-from letir.ast.terms import Arg, Const, Lambda, Ret
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError
 

@@ -208,10 +208,10 @@ def computes_nothing(fn: Lambda) -> bool:
 
     Its function is called for effects that no program has: it prints, or raises errors.
     """
+    if fn.ret.args:
+        return False
     binds = [bind for bind in fn.binds if has_effect(bind)]
-    return not fn.ret.args and all(
-        is_guard(bind) or bind.op.role == "guard_computed" for bind in binds
-    )
+    return all(is_guard(bind) or bind.op.role == "guard_computed" for bind in binds)
 
 
 def is_faster_in_python(f: Callable, fn: Lambda) -> bool:

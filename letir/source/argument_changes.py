@@ -8,8 +8,8 @@ from typing import Any
 
 import optree
 
-from letir.ast.stored_results import Place, SameAs, parse_place
 from letir.ast.terms import Lambda
+from letir.ast.tree_nodes.stored_results import Place, SameAs, parse_place
 from letir.source.numpy_literals import literal_text
 from letir.source.signature import can_build, can_unpack, structure_expression
 from letir.source.writer import Writer

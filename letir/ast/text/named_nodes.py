@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from letir.ast.bounded_cache import BoundedCache
-from letir.ast.pytrees import bare_instance, init_arguments
+from letir.ast.tree_nodes.record_classes import bare_instance, init_arguments
 from letir.errors import DTypeError
 
 MAX_CLASSES = 1000  # different ones in a text: each takes memory and a tenth of a millisecond

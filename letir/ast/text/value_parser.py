@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from letir.ast.pytrees import LEAF, Leaf, Static, Tree
-from letir.ast.stored_results import SameAs, Stores, parse_place
 from letir.ast.terms import Lambda
 from letir.ast.text.lexer import ABBREVIATED, Reader
 from letir.ast.text.literals import (
@@ -33,6 +32,7 @@ from letir.ast.text.literals import (
     parse_type,
 )
 from letir.ast.text.named_nodes import MAX_CLASSES, named_node
+from letir.ast.tree_nodes.stored_results import SameAs, Stores, parse_place
 from letir.ast.types import ArrayType, Undef
 from letir.errors import DTypeError
 

@@ -10,8 +10,8 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.liveness import has_effect
 from letir.ast.pytrees import flatten
-from letir.ast.stored_results import Place
 from letir.ast.terms import Lambda, Ret
+from letir.ast.tree_nodes.stored_results import Place
 from letir.eager.models.attributes import (
     AttributeValue,
     has_no_parts,

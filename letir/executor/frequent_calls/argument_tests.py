@@ -14,9 +14,10 @@ import numpy as np
 import optree
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import has_fields, init_arguments, other_attributes
+from letir.ast.pytrees import has_fields
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.tree_nodes.record_classes import init_arguments, other_attributes
 from letir.eval.arguments import is_static
 from letir.executor.argument_spec import PLAIN_SCALARS
 

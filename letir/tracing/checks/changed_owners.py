@@ -15,7 +15,13 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
-from letir.ast.stored_results import Place, containers_in, is_changeable, parts_of, store_part
+from letir.ast.tree_nodes.stored_results import (
+    Place,
+    containers_in,
+    is_changeable,
+    parts_of,
+    store_part,
+)
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array

@@ -1,8 +1,8 @@
 """Functions that change a list, dict or object among their arguments.
 
 The program of ``trace`` returns the new items and attributes as further results, which its calls
-store in the caller's containers, see ``letir.ast.stored_results``. ``jit`` runs such a function as
-Python. Transforms change nothing.
+store in the caller's containers, see ``letir.ast.tree_nodes.stored_results``. ``jit`` runs such a
+function as Python. Transforms change nothing.
 """
 
 import copy
@@ -15,7 +15,7 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.stored_results import (
+from letir.ast.tree_nodes.stored_results import (
     Place,
     SameAs,
     Stores,

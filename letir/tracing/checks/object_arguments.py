@@ -22,7 +22,7 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, flatten, is_generator
-from letir.ast.stored_results import SameAs, own_attributes, place_of_argument
+from letir.ast.tree_nodes.stored_results import SameAs, own_attributes, place_of_argument
 from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import is_array, type_of

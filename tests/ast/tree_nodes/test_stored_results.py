@@ -5,7 +5,7 @@ from collections import OrderedDict, deque
 import pytest
 
 import letir as lt
-from letir.ast.stored_results import (
+from letir.ast.tree_nodes.stored_results import (
     containers_in,
     parse_place,
     part_at,

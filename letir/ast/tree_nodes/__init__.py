@@ -1,0 +1,1 @@
+"""Nodes of trees: classes of users, and results that a program stores in its arguments."""
