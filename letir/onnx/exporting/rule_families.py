@@ -22,6 +22,7 @@ from letir.onnx.exporting.programs import (
     array_programs,
     bessel_programs,
     beta_programs,
+    distribution_programs,
     elementary_programs,
     error_function_programs,
     gamma_programs,
@@ -42,7 +43,14 @@ _FAMILIES = (
         reduction_nodes,
     ),
     *(shape_nodes, shift_nodes, elementary_programs, series_programs, error_function_programs),
-    *(array_programs, bessel_programs, beta_programs, gamma_programs, matrix_programs),
+    *(
+        array_programs,
+        bessel_programs,
+        beta_programs,
+        distribution_programs,
+        gamma_programs,
+        matrix_programs,
+    ),
     spectral_programs,
 )
 

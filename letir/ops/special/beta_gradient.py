@@ -6,6 +6,8 @@ the incomplete beta function, Journal of Statistical Software, 1998). At a fixed
 -(dI/da) over the density: the derivative of quantiles and of random numbers.
 """
 
+from typing import Any
+
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import never
 from letir.ast.types import ArrayType, broadcast_shapes
@@ -137,7 +139,7 @@ def _slope_aval(a, b, x, *, by_a, by_b):
     )
 
 
-def beta_density(a, b, x):
+def beta_density(a: Any, b: Any, x: Any) -> Any:
     """x**(a - 1) * (1 - x)**(b - 1) / beta(a, b), A&S 6.6.1."""
     level = log_of_power(x, a - 1) + log_of_power(1 - x, b - 1) - PRIMITIVES["betaln"](a, b)
     return exp(level) * power_at_zero(x, a - 1) * power_at_zero(1 - x, b - 1)

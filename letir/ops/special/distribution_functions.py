@@ -5,6 +5,7 @@ Their derivatives are those of the incomplete gamma and beta functions: Abramowi
 """
 
 import math
+from typing import Any
 
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import never
@@ -19,7 +20,7 @@ from letir.ops.special.special_functions import betaln, gamma_by_shape, gamma_de
 # ---- Student's t distribution ----
 
 
-def t_logpdf(z, df):
+def t_logpdf(z: Any, df: Any) -> Any:
     """The logarithm of the density of Student's t distribution; normal for df = inf."""
     is_normal = df == math.inf
     df = where(is_normal, 1.0, df)

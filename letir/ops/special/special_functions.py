@@ -162,7 +162,7 @@ poch = special(
 )
 
 
-def gamma_density(a, x):
+def gamma_density(a: Any, x: Any) -> Any:
     """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; 0 at infinity."""
     is_end = x == math.inf
     inner = where(is_end, 1, x)
@@ -170,7 +170,7 @@ def gamma_density(a, x):
     return where(is_end, 0, exp(level) * power_at_zero(inner, a - 1))
 
 
-def gamma_by_shape(a, x):
+def gamma_by_shape(a: Any, x: Any) -> Any:
     """The derivative of gammaincc with respect to a, which is 0 at x = 0 and at infinity."""
     is_end = (x == math.inf) | (x == 0)
     inner = where(is_end, 1, x)

@@ -9,7 +9,7 @@ from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 
 
-def coefficient_place(self) -> tuple[Any, str]:
+def coefficient_place(self: Any) -> tuple[Any, str]:
     """(object, attribute) that hold the coefficients of a spline, in any version of SciPy."""
     holder = getattr(self, "_delegate_to", self)
     return holder, "_c" if hasattr(holder, "_c") else "c"
@@ -42,7 +42,9 @@ def _hermite_coefficients(x: Any, y: Any, slopes: Any) -> Any:
     return np.stack([bend / widths, (chords - slopes[:-1]) / widths - bend, slopes[:-1], y[:-1]])
 
 
-def make_hermite_spline(plain: Callable, self, x, y, dydx, axis=0, extrapolate=None):
+def make_hermite_spline(
+    plain: Callable, self: Any, x: Any, y: Any, dydx: Any, axis: Any = 0, extrapolate: Any = None
+) -> Any:
     """A CubicHermiteSpline through traced values, with traced slopes."""
     _require_known("CubicHermiteSpline", x)
     y, slopes = traced_or_array(y), traced_or_array(dydx)
@@ -51,7 +53,9 @@ def make_hermite_spline(plain: Callable, self, x, y, dydx, axis=0, extrapolate=N
     setattr(*coefficient_place(self), table)
 
 
-def make_pchip(plain: Callable, self, x, y, axis=0, extrapolate=None):
+def make_pchip(
+    plain: Callable, self: Any, x: Any, y: Any, axis: Any = 0, extrapolate: Any = None
+) -> Any:
     """A PchipInterpolator through traced values."""
     _require_known("PchipInterpolator", x)
     plain(self, x, np.zeros(np.shape(y)), axis, extrapolate)
@@ -82,7 +86,16 @@ def _end_slope(h0: Any, h1: Any, m0: Any, m1: Any) -> Any:
     return np.where(np.sign(slope) != np.sign(m0), 0.0, np.where(is_steep, 3.0 * m0, slope))
 
 
-def make_akima(plain: Callable, self, x, y, axis=0, *, method="akima", extrapolate=None):
+def make_akima(
+    plain: Callable,
+    self: Any,
+    x: Any,
+    y: Any,
+    axis: Any = 0,
+    *,
+    method: Any = "akima",
+    extrapolate: Any = None,
+) -> Any:
     """An Akima1DInterpolator through traced values."""
     _require_known("Akima1DInterpolator", x)
     plain(self, x, np.zeros(np.shape(y)), axis, method=method, extrapolate=extrapolate)
@@ -129,7 +142,15 @@ def _without_values(bc_type: Any, shape: tuple) -> Any:
     return tuple([zero(part) for part in bc_type])
 
 
-def make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot", extrapolate=None):
+def make_cubic_spline(
+    plain: Callable,
+    self: Any,
+    x: Any,
+    y: Any,
+    axis: Any = 0,
+    bc_type: Any = "not-a-knot",
+    extrapolate: Any = None,
+) -> Any:
     """A CubicSpline through traced values, whose coefficients are linear in them."""
     _require_known("CubicSpline", x, bc_type)
     if isinstance(bc_type, str) and bc_type == "periodic":
@@ -143,7 +164,15 @@ def make_cubic_spline(plain: Callable, self, x, y, axis=0, bc_type="not-a-knot",
     setattr(*place, getattr(*place) + changes)
 
 
-def make_interp_spline(x, y, k=3, t=None, bc_type=None, axis=0, check_finite=True):
+def make_interp_spline(
+    x: Any,
+    y: Any,
+    k: Any = 3,
+    t: Any = None,
+    bc_type: Any = None,
+    axis: Any = 0,
+    check_finite: Any = True,
+) -> Any:
     """A BSpline through traced values, whose coefficients are linear in them."""
     _require_known("make_interp_spline", x, t, bc_type)
     if isinstance(bc_type, str) and bc_type == "periodic":
@@ -159,7 +188,9 @@ def make_interp_spline(x, y, k=3, t=None, bc_type=None, axis=0, check_finite=Tru
     return result
 
 
-def make_b_spline(plain: Callable, self, t, c, k, extrapolate=True, axis=0):
+def make_b_spline(
+    plain: Callable, self: Any, t: Any, c: Any, k: Any, extrapolate: Any = True, axis: Any = 0
+) -> Any:
     """A BSpline with traced coefficients."""
     _require_known("BSpline", t, k)
     c = traced_or_array(c)
@@ -167,7 +198,9 @@ def make_b_spline(plain: Callable, self, t, c, k, extrapolate=True, axis=0):
     setattr(*coefficient_place(self), _rows(c, axis))
 
 
-def make_pieces(plain: Callable, self, c, x, extrapolate=None, axis=0):
+def make_pieces(
+    plain: Callable, self: Any, c: Any, x: Any, extrapolate: Any = None, axis: Any = 0
+) -> Any:
     """A PPoly with traced coefficients."""
     _require_known(type(self).__name__, x)
     if not isinstance(self, find_in_scipy("interpolate", "PPoly")):

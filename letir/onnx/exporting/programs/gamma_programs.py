@@ -287,7 +287,8 @@ def _gammaincinv(a, p):
 
 
 @computes_op("gammainccinv")
-def _gammainccinv(a, q):
+def gammainccinv(a: Any, q: Any) -> Any:
+    """x at which ``gammaincc`` is q."""
     return _checked_inverse(a, 1 - q, q)
 
 
