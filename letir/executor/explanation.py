@@ -130,7 +130,8 @@ class Explanation:
             f"{self.function}({self.arguments})",
             f"compiled {when}: {self.reason}",
             *([f"no plan for all sizes: {self.why_static_sizes}"] if self.why_static_sizes else []),
-            f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
+            f"{len(self.program)} {'bind' if len(self.program) == 1 else 'binds'} recorded, "
+            f"{len(self.optimized)} after the passes",
             *self.graphs,
             *(LATE_BOUND["kernel_lines"](self.kernels) if self.kernels else ()),
         )

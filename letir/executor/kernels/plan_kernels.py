@@ -122,7 +122,8 @@ class PlanKernel:
         n_bytes = "" if self.bytes is None else f"; {self.bytes:,} bytes"
         is_large = self.bytes is not None and self.threads > 1
         n_threads = f"; up to {self.threads} threads" if is_large else ""
-        return f"kernel of {len(names)} operations: {shown}{n_bytes}{n_threads}"
+        group = shown if len(names) == 1 else f"{len(names)} operations: {shown}"
+        return f"kernel of {group}{n_bytes}{n_threads}"
 
     def __repr__(self):
         return f"<{self}>"
