@@ -229,7 +229,9 @@ _LATE_BOUND = {
     "ast.tree_nodes.stored_results": ("joined_call",),
     "eval.argument_containers": ("containers_of_call", "without_stores"),
     "tracing.checks.changed_owners": ("settling_owner",),
-    "tracing.checks.container_arguments": ("argument_snapshot", "with_stores"),
+    "tracing.checks.container_arguments": (
+        *("argument_snapshot", "refusing_changes_at_two_places", "with_stores"),
+    ),
     "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
     "tracing.checks.draw_errors": ("draws_in_code_error",),

@@ -21,6 +21,10 @@ from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
+from letir.tracing.tracer import Tracer
+
+# the classes of most arguments
+_ARRAYS: frozenset[type] = frozenset([np.ndarray, float, int, np.float64, Tracer])
 
 
 @frozen(eq=False)
@@ -52,6 +56,8 @@ def record_call(
         if type(arg) is np.ndarray and arg.dtype.kind in "SUTMmV":  # texts, dates and records
             args = tuple(map(LATE_BOUND["marked_copy"], given))
             break
+    if not _ARRAYS.issuperset(map(type, args)):
+        f = LATE_BOUND["refusing_changes_at_two_places"](f, args, kwargs)
     try:
         # LAZY: while recording, compute only values that Python reads, such as conditions of an if
         recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)

@@ -6,8 +6,9 @@ function as Python. Transforms change nothing.
 """
 
 import copy
+import functools
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from letir.eval.array_modules import is_array
 from letir.tracing.refusals import MustRunAsPython
 from letir.tracing.trace_state import LIFT_STATES, Trace
 
+_PLAIN = frozenset([np.ndarray, float, int, complex, bool, str, type(None), np.float64])
 _STORABLE = (Value, *PYTHON_NUMBERS, np.bool_, str, type(None))
 
 
@@ -291,6 +293,49 @@ def with_stores(
     return Stores(stored[0], tuple(stored[1:]), tuple(texts))
 
 
+def refusing_changes_at_two_places(f: Callable, args: tuple, kwargs: dict) -> Callable:
+    """``f`` for a transform that records it with these arguments.
+
+    If a list or dict is at two places of them, which are two values while ``f`` is recorded, the
+    function raises TraceError if it changes the list or dict. Else ``f`` itself.
+    """
+    if not _has_repeated([*args, *kwargs.values()]):
+        return f
+
+    @functools.wraps(f)
+    def checked(*own_args: Any, **own_kwargs: Any) -> Any:
+        snapshot = argument_snapshot((own_args, own_kwargs), [])
+        result = f(*own_args, **own_kwargs)
+        try:
+            ArgumentContainers.of_call([place for place, _ in snapshot.changes()], args, kwargs)
+        except DTypeError as error:
+            raise TraceError(str(error)) from None
+        return result
+
+    return checked
+
+
+def _has_repeated(values: list) -> bool:
+    """Whether a list, dict or object is among ``values``, or in them, twice."""
+    met, todo = set[int](), values
+    while todo:
+        value = todo.pop()
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind is not tuple:
+            if id(value) in met and is_changeable(value):
+                return True
+            met.add(id(value))
+        if kind in (list, tuple):
+            todo.extend(value)
+        elif kind is dict:
+            todo.extend(value.values())
+        else:
+            todo.extend([part for _, part in parts_of(value)])
+    return False
+
+
 def _not_possible(target: str) -> str:
     """The message for a change that the program of an inner trace, or of ``jit_model``, loses."""
     return (
@@ -312,4 +357,8 @@ def _checked_text(place: Place) -> str:
     )
 
 
-LATE_BOUND.update(argument_snapshot=argument_snapshot, with_stores=with_stores)
+LATE_BOUND.update(
+    argument_snapshot=argument_snapshot,
+    refusing_changes_at_two_places=refusing_changes_at_two_places,
+    with_stores=with_stores,
+)

@@ -561,3 +561,24 @@ def test_a_set_is_a_static_argument():
     with pytest.raises(lt.GuardError):
         program({2, 7}, 4, X)
     assert_same(np.full(3, 3.0), lt.grad(lambda s, x: visit(s, 3, x).sum(), 1)({2, 7}, X))
+
+
+def test_a_transform_refuses_a_list_or_dict_that_changes_at_two_places():
+    def append(a, b, x):
+        a.append(x)
+        return b[-1] * x
+
+    def step(model, optimizer, x):
+        optimizer.w["w"] = optimizer.w["w"] - x
+        return (model.w["w"] ** 2).sum()
+
+    losses, model, optimizer = [1.0], Slotted(), Slotted()
+    model.w = optimizer.w = {"w": X}
+    for transform in (lambda f, *args: lt.grad(f, 2)(*args), lt.vjp):
+        with pytest.raises(lt.TraceError, match="the list with this part is among the arguments 2"):
+            transform(append, losses, losses, 2.0)
+        with pytest.raises(lt.TraceError, match="the dict with this part is among the arguments 2"):
+            transform(step, model, optimizer, X)
+    assert lt.grad(append, 2)(losses, [3.0], 2.0) == 3.0
+    assert lt.grad(lambda a, b, x: a[0] * b[0] * x, 2)(losses, losses, 2.0) == 1.0
+    assert (losses, model.w) == ([1.0], {"w": X})
