@@ -6,7 +6,7 @@ of ``trace`` would not change the object again: an error says how to make it an 
 object gets its former parts.
 """
 
-import itertools
+from collections import deque
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -29,7 +29,7 @@ from letir.tracing.callers import is_users_class
 from letir.tracing.checks.container_arguments import PartsSnapshot
 from letir.tracing.trace_state import ABSENT, DRAW_AT_ONCE, LIFT_STATES, Trace
 
-_MAX_CONTAINERS = 10_000  # of a larger object, no changes are noticed
+_MAX_PARTS = 10_000  # of a larger object, no changes are noticed
 
 
 def settling_owner(call: Callable, f: Callable, new: Trace) -> Callable:
@@ -38,7 +38,7 @@ def settling_owner(call: Callable, f: Callable, new: Trace) -> Callable:
     is_watched = new.parent is None and new.draws != LIFT_STATES and is_changeable(owner)
     if not is_watched or not is_users_class(type(owner)):
         return call
-    if next(itertools.islice(containers_in(owner), _MAX_CONTAINERS, None), None) is not None:
+    if not _is_small(owner):
         return call
 
     def settled(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:
@@ -55,6 +55,16 @@ def settling_owner(call: Callable, f: Callable, new: Trace) -> Callable:
         return result
 
     return settled
+
+
+def _is_small(owner: Any) -> bool:
+    """Whether an object has few enough parts to look at them in each recording."""
+    count = 0
+    for _, container in containers_in(owner):  # which enters it afterwards
+        count += len(container) if isinstance(container, list | dict | deque | set) else 1
+        if count > _MAX_PARTS:
+            return False
+    return True
 
 
 def _is_traced(value: Any, new: Trace) -> bool:

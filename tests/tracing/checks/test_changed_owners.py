@@ -92,3 +92,16 @@ def test_a_recording_that_fails_gives_an_object_its_former_parts():
 def test_a_method_that_stores_what_it_had_not_stored_before_is_recorded():
     cell = Cell()
     assert_same(cell.cached(X), lt.trace(Cell().cached, X)(X))
+
+
+def test_a_large_object_is_not_searched():
+    class Large(Cell):
+        def step(self, x):
+            self.last = x * 2
+            return x.sum()
+
+    cell = Large()
+    cell.log = [0.0] * 20_000
+    assert_same(np.ones(3), lt.grad(cell.step)(X))
+    with pytest.raises(lt.EscapedTracerError):
+        cell.last + 1
