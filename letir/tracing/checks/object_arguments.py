@@ -84,7 +84,7 @@ def _is_of_objects(kind: Any) -> bool:
     if is_private or is_one or hasattr(kind, "__del__") or hasattr(kind, "__dlpack__"):
         return False
     classes = [cls for cls in kind.__mro__[:-1] if cls is not dict]
-    return bool(classes) and all(map(is_users_class, classes))
+    return bool(classes) and all(cls is Counter or is_users_class(cls) for cls in classes)
 
 
 def flatten_objects(tree: Any) -> tuple[list, optree.PyTreeSpec]:

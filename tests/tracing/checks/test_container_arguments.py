@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import pickle
 import warnings
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from types import SimpleNamespace
 
 import attrs
@@ -179,6 +179,13 @@ def in_tuples(pair, x):
     return pair.x
 
 
+def of_counter(state, x):
+    state["letters"].update("abca")
+    state["letters"]["d"] += 2
+    state["common"] = state["letters"].most_common(1)[0][1]
+    return state["letters"]["none"] + x
+
+
 def of_set(state, x):
     if "b" not in state["seen"]:
         state["seen"].add("b")
@@ -213,6 +220,7 @@ CHANGES = {
     "a list": (of_list, lambda scale=1.0: [scale, 2.0]),
     "a list that gets shorter": (shorter, lambda scale=1.0: [scale, 2.0]),
     "a deque": (of_deque, lambda scale=1.0: deque([scale * X, 2 * X], maxlen=2)),
+    "a Counter": (of_counter, lambda scale=1.0: {"letters": Counter("abb")}),
     "a set": (of_set, lambda scale=1.0: {"seen": {1, 2, "a"}, "n": 0}),
     "parts of tuples": (in_tuples, lambda scale=1.0: Pair(({"w": scale * X}, []), scale)),
 }
