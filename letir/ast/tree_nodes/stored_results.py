@@ -219,9 +219,11 @@ def containers_in(value: Any, leaves: Iterable[int] = ()) -> Iterator[tuple[tupl
     todo: list[tuple[tuple, Any]] = [((), value)]
     while todo:
         steps, container = todo.pop()
-        if id(container) in stops or not (is_changeable(container) or isinstance(container, tuple)):
+        if id(container) in stops:
             continue
-        if is_changeable(container):
+        if not isinstance(container, tuple):
+            if not is_changeable(container):
+                continue
             yield steps, container
             if id(container) in entered:
                 continue
