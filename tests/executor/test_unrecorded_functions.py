@@ -276,7 +276,7 @@ def test_results_that_are_not_arrays_are_those_of_python(f):
 
 
 def test_a_result_that_is_not_an_array_is_named_in_a_warning():
-    with pytest.warns(RuntimeWarning, match=r"returned range\(0, 3\), of type range"):
+    with pytest.warns(RuntimeWarning, match=r"returned range\(0, 3\) of type range"):
         lt.jit(lambda x: range(len(x)))(np.ones(3))
 
 
