@@ -128,9 +128,11 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     state that the function changes.
     """
     do = functools.partial(_recording, executor.f, request.marked)
-    if executor.is_plain and not request.spec.is_on_device:
+    is_method = hasattr(executor.f, "letir_reaches")
+    is_partial = functools.partial in (type(executor.f), type(executor.held))
+    if (executor.is_plain or is_method or is_partial) and not request.spec.is_on_device:
         do = functools.partial(LATE_BOUND["record_limited"], executor, do)
-    max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
+    max_objects = _MAX_OF_OBJECTS if is_method else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
     try:

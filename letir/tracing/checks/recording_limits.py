@@ -5,6 +5,7 @@ If there is an ``if`` for each number, the plan would be no faster, and other ar
 another plan.
 """
 
+import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -120,7 +121,13 @@ def record_limited(executor: Any, do: Callable[[], T]) -> T:
 
 def _has_effects(executor: Any) -> bool:
     """Whether the function of an executor, which may call itself, might change other state."""
-    return LATE_BOUND["values_read"](executor.f, executor) is None
+    f = executor.f
+    # the code of the user decides
+    if hasattr(f, "letir_reaches"):  # of a method, or of a callable object
+        f, _ = f.letir_reaches()
+    elif type(executor.held or f) is functools.partial:
+        f = (executor.held or f).func
+    return LATE_BOUND["values_read"](f, executor) is None
 
 
 def _is_mostly_decisions(trace: Trace, guards: int) -> bool:

@@ -1,5 +1,7 @@
 """Recordings that end early: of many decisions, or of many operations on few numbers."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -306,6 +308,61 @@ def test_other_sizes_are_not_recorded_without_a_limit():
         np.testing.assert_array_equal(decayed(np.ones(n)), fast(np.ones(n)))
 
     assert fast.counters["compiles"] == 0
+
+
+class Diffusion:
+    def __init__(self):
+        self.u, self.rate, self.steps = np.linspace(0.0, 1.0, 12) ** 2, 0.1, 0
+
+    def moved(self, n):
+        u = self.u.copy()
+        for _ in range(n):
+            for i in range(1, 11):
+                u[i] = u[i] + self.rate * (u[i - 1] - u[i])
+        return u
+
+    def __call__(self, n):
+        return self.moved(n) * 2.0
+
+    def counted(self, n):
+        self.steps += n
+        return self.moved(n)
+
+
+@pytest.mark.usefixtures("low_limit")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda compiled: compiled(Diffusion.moved, Diffusion()),
+        lambda compiled: compiled(Diffusion()),
+        lambda compiled: compiled(functools.partial(smoothed, sweeps=40), Diffusion().u),
+    ],
+    ids=["method", "object", "partial"],
+)
+def test_recordings_of_methods_objects_and_partials_end(make):
+    def called(f, *first):
+        return f(*first, *(() if first and type(first[0]) is np.ndarray else (20,)))
+
+    def jitted(f, *first):
+        fast = lt.jit(f)
+        results = [called(fast, *first) for _ in range(3)]
+        executors = [fast, getattr(fast, "executor", None), getattr(fast, "method", None)]
+        assert all(e.counters["compiles"] == 0 for e in executors if hasattr(e, "counters"))
+        return results
+
+    expected = make(called)
+    for result in make(jitted)[:1]:
+        np.testing.assert_array_equal(expected, result)
+
+
+@pytest.mark.usefixtures("low_limit")
+def test_a_method_that_counts_is_recorded_to_its_end_and_counts_once():
+    ours, numpys = Diffusion(), Diffusion()
+    fast = lt.jit(Diffusion.counted)
+    for _ in range(3):
+        np.testing.assert_array_equal(numpys.counted(20), fast(ours, 20))
+
+    assert ours.steps == numpys.steps == 60
 
 
 @pytest.mark.usefixtures("low_limit")
