@@ -1,5 +1,6 @@
 """Functions recorded for symbolic sizes, without leaving the changes of a second recording."""
 
+import functools
 from typing import TYPE_CHECKING
 
 from letir.ast import LATE_BOUND
@@ -36,7 +37,9 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     before = kept = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:
-            fixed = record_function(executor.f, request.marked)[0]
+            do = functools.partial(record_function, executor.f, request.marked)
+            is_limited = executor.is_plain and not request.spec.is_on_device
+            fixed = (LATE_BOUND["record_limited"](executor, do) if is_limited else do())[0]
             refuse_changed_state(executor, request, recording, (holders, before, fixed))
         now = [contents_of(holder) for holder in holders]
         fn = record_for_symbols(

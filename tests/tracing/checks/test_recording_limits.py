@@ -310,6 +310,24 @@ def test_other_sizes_are_not_recorded_without_a_limit():
     assert fast.counters["compiles"] == 0
 
 
+@pytest.mark.usefixtures("low_limit")
+@pytest.mark.parametrize("static_shapes", [None, False])
+def test_a_longer_recording_for_another_size_ends_too(static_shapes):
+    def forward_sums(x):
+        y = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            for j in range(i):
+                y[i] += x[j]
+        return y
+
+    fast = lt.jit(forward_sums, static_shapes=static_shapes)
+    for n in (5, 40, 5, 41, 60):
+        x = np.linspace(1.0, 2.0, n)
+        np.testing.assert_allclose(forward_sums(x), fast(x), rtol=1e-14)
+
+    assert fast.counters["compiles"] <= 1
+
+
 class Diffusion:
     def __init__(self):
         self.u, self.rate, self.steps = np.linspace(0.0, 1.0, 12) ** 2, 0.1, 0
