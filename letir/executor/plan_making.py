@@ -127,12 +127,8 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     Raises an error, after which the Python function is to be called, if the program depends on
     state that the function changes.
     """
-    do = functools.partial(_recording, executor.f, request.marked)
-    is_method = hasattr(executor.f, "letir_reaches")
-    is_partial = functools.partial in (type(executor.f), type(executor.held))
-    if (executor.is_plain or is_method or is_partial) and not request.spec.is_on_device:
-        do = functools.partial(LATE_BOUND["record_limited"], executor, do)
-    max_objects = _MAX_OF_OBJECTS if is_method else _MAX_OBJECTS
+    do = with_limit(executor, request, functools.partial(_recording, executor.f, request.marked))
+    max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
     try:
@@ -168,6 +164,16 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
                 LATE_BOUND["retry_once_as_python"](executor, *state[1:], error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
+
+
+def with_limit(executor: "Executor", request: PlanRequest, do: Callable) -> Callable:
+    """``do``, a recording of the user's function, with a limit; see ``record_limited``."""
+    is_method = hasattr(executor.f, "letir_reaches")
+    is_partial = functools.partial in (type(executor.f), type(executor.held))
+    # not the derivative of a function, which Python cannot call in its place
+    if not (executor.is_plain or is_method or is_partial) or request.spec.is_on_device:
+        return do
+    return functools.partial(LATE_BOUND["record_limited"], executor, do)
 
 
 def _state_or_search(executor: Any, request: PlanRequest, do: Callable, state: tuple) -> tuple:

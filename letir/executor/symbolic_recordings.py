@@ -15,6 +15,7 @@ from letir.executor.plan_making import (
     record_function,
     refuse_changed_state,
     search_roots,
+    with_limit,
 )
 from letir.executor.symbolic_shapes import NoSymbolicProgram, check_agrees, record_for_symbols
 
@@ -38,8 +39,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     try:
         with ActiveRecording() as recording:
             do = functools.partial(record_function, executor.f, request.marked)
-            is_limited = executor.is_plain and not request.spec.is_on_device
-            fixed = (LATE_BOUND["record_limited"](executor, do) if is_limited else do())[0]
+            fixed, _ = with_limit(executor, request, do)()
             refuse_changed_state(executor, request, recording, (holders, before, fixed))
         now = [contents_of(holder) for holder in holders]
         fn = record_for_symbols(
