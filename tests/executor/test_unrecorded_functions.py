@@ -99,6 +99,23 @@ def refuse_negative(x):
         raise ValueError(f"negative: {x.min()}")
 
 
+class Response:
+    def __init__(self, values, text):
+        self.values, self.text = values, text
+
+    def __repr__(self):
+        return self.text * 50 if self.text else repr(self.missing)
+
+
+@pytest.mark.parametrize("text", ["line\n", "long", ""])
+def test_warnings_name_long_results_by_their_class(text):
+    fast = lt.jit(lambda x: Response(2 * x, text))
+
+    with pytest.warns(RuntimeWarning, match="returned an object of type Response") as caught:
+        assert_same(np.full(2, 2.0), fast(np.ones(2)).values)
+    assert len(str(caught[0].message)) < 400
+
+
 @pytest.mark.parametrize("f", [show, show_sign, refuse_negative])
 def test_functions_that_compute_nothing_run_as_python_after_their_first_call(f, capsys):
     def outcome(f, x):

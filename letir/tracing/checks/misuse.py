@@ -247,8 +247,10 @@ def describe_value(value: Any) -> str:
     name = getattr(value, "__name__", None)
     if callable(value) and name:
         return f"the {'class' if isinstance(value, type) else 'function'} {name}"
-    is_long = isinstance(value, Sized) and len(value) > _MAX_ITEMS
-    text = "" if is_long else repr(value)
+    try:
+        text = "" if isinstance(value, Sized) and len(value) > _MAX_ITEMS else repr(value)
+    except Exception:  # of the user's class
+        text = ""
     is_short = text and len(text) <= 40 and "\n" not in text and " at 0x" not in text
     text = text if is_short else "an object"
     return f"{text} of type {type(value).__name__}"
