@@ -19,7 +19,7 @@ from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
 from letir.ast.source import with_errors_of_check
 from letir.ast.symbolic_sizes import elementwise_size, has_static_shape
-from letir.ast.terms import Bind, Lambda
+from letir.ast.terms import Bind, Const, Lambda
 from letir.ast.types import ArrayType
 from letir.executor import autodiff
 from letir.passes.canonicalization import canonicalize_ops
@@ -204,12 +204,14 @@ def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
 
 
 def computes_nothing(fn: Lambda) -> bool:
-    """Whether a program has no results and no effects other than guards.
+    """Whether all results of a program are constants, and it has no effects other than guards.
 
-    Its function is called for effects that no program has: it prints, or raises errors.
+    Its function is called for effects that no program has: it prints, raises errors, or tells a
+    setting.
     """
-    if fn.ret.args:
-        return False
+    for arg in fn.ret.args:
+        if type(arg) is not Const:
+            return False
     binds = [bind for bind in fn.binds if has_effect(bind)]
     return all(is_guard(bind) or bind.op.role == "guard_computed" for bind in binds)
 

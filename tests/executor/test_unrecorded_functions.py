@@ -134,6 +134,27 @@ def test_functions_that_compute_nothing_run_as_python_after_their_first_call(f, 
     assert fast.counters["compiles"] == 1
 
 
+SETTINGS = {"safe": True}
+
+
+def set_safe(value):
+    SETTINGS["safe"] = value
+
+
+def is_safe():
+    return SETTINGS["safe"]
+
+
+def test_functions_that_give_constants_read_settings_again():
+    ours, sets = lt.jit(is_safe), lt.jit(set_safe)
+    assert ours() is True
+
+    for value in (False, True, False, True):
+        sets(value)
+        assert SETTINGS["safe"] is value
+        assert ours() is value
+
+
 class Quaternion(np.ndarray):
     """An array with attributes."""
 
