@@ -14,6 +14,7 @@ from letir.tracing.operands import traced_or_array
 from letir.tracing.trace_state import ABSENT, ACTIVE
 
 _LOG_TWO_PI = math.log(2 * math.pi)
+_LEAST = 1e6 * float(np.finfo(float).eps)  # smaller eigenvalues are 0 for scipy.stats
 
 
 class VectorDistribution:
@@ -125,21 +126,42 @@ def _full_covariance(mean: Any, cov: Any) -> Any:
 
 def _positive_part(values: Any) -> tuple:
     """(eigenvalues, with 1 in place of those that count as zero; mask of the positive ones)."""
-    least = 1e6 * np.finfo(float).eps * np.abs(values).max()  # as scipy.stats cuts them off
+    least = _LEAST * np.abs(values).max()
     is_positive = values > least
     return np.where(is_positive, values, 1.0), is_positive
 
 
 def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
-    """The density on the subspace of a singular covariance, -inf outside of it."""
-    values, vectors = np.linalg.eigh(cov)
+    """The density on the subspace of a singular covariance, -inf outside of it.
+
+    The derivatives are those at a constant rank. They need no eigenvectors, which are arbitrary
+    where eigenvalues are equal, as those are that are 0.
+    """
+    constant = PRIMITIVES["stop_gradient"]
+    values, vectors = np.linalg.eigh(constant(cov))
     safe, is_positive = _positive_part(values)
-    parts = (x - mean) @ vectors
+    rest = x - mean
+    parts = constant(rest) @ vectors
     distance = np.where(is_positive, parts * parts / safe, 0.0).sum(-1)
     least = 1e9 * np.finfo(float).eps * np.abs(values).max()
     beside = np.where(is_positive, 0.0, parts * parts).sum(-1)
     density = -0.5 * (is_positive.sum() * _LOG_TWO_PI + np.log(safe).sum() + distance)
+    size = np.abs(values).max()
+    smooth = _smooth_logpdf(rest, cov, np.where(size > 0, size, 1.0))
+    density = density + (smooth - constant(smooth))
     return np.where(beside < least * least, density, -np.inf)
+
+
+def _smooth_logpdf(rest: Any, cov: Any, size: Any) -> Any:
+    """The logarithm of the density at ``rest`` from the mean, up to a constant for each rank.
+
+    ``size``: a constant of the size of the covariance, which it gets beside the subspace.
+    """
+    inverse = np.linalg.pinv(cov, rcond=_LEAST, hermitian=True)
+    onto = cov @ inverse  # the projection onto the subspace
+    beside = size * (np.eye(cov.shape[-1]) - onto)
+    determinant = np.linalg.slogdet(onto @ cov @ onto + beside)[1]
+    return -0.5 * (((rest @ inverse) * rest).sum(-1) + determinant)
 
 
 class Dirichlet(VectorDistribution):

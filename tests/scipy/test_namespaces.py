@@ -457,3 +457,24 @@ def test_the_logarithm_of_a_sum_of_exponentials_is_a_scalar(options):
 
     for part in found if isinstance(found, tuple) else (found,):
         assert type(part) is np.float64
+
+
+def test_a_singular_covariance_has_the_derivatives_at_a_constant_rank():
+    """By the pseudoinverse P: -P/2 + P d d^T P/2; both modes agree also at second order."""
+    factor = np.array([[1.0, 0.2], [2.0, 0.1], [0.5, 3.0], [0.3, -1.0]])
+    mean, along = np.array([0.1, -0.4, 1.0, 2.0]), np.array([0.5, 1.0])
+    covariance, rest = factor @ factor.T, factor @ along
+    inverse = np.linalg.pinv(covariance, rcond=1e-9, hermitian=True)
+
+    def density(x, mean, cov):
+        return stats.multivariate_normal.logpdf(x, mean, cov, allow_singular=True)
+
+    def of_factor(factor):
+        return density(mean + factor @ along, mean, factor @ factor.T)
+
+    args = mean + rest, mean, covariance
+    expected = 0.5 * (np.outer(inverse @ rest, inverse @ rest) - inverse)
+    assert_close((-inverse @ rest, inverse @ rest, expected), lt.grad(density, (0, 1, 2))(*args))
+    assert_close(lt.hessian(density, 2)(*args), lt.jacfwd(lt.jacfwd(density, 2), 2)(*args))
+    check_grads(of_factor, (factor,), order=2, rtol=1e-4)
+    assert np.all(lt.grad(density, 2)(mean, mean, np.zeros((4, 4))) == 0.0)
