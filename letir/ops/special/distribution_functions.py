@@ -37,11 +37,12 @@ def _t_by_freedom(df, z):
     """
     is_normal = df == math.inf
     df = where(is_normal, 1.0, df)
-    size = where(abs_(z) < 1e150, abs_(z), 1e150)
+    size = abs_(z)
     square = size * size
-    is_tail, total = square > df, df + square
-    tail = betainc_slope(0.5 * df, 0.5, where(is_tail, df / total, 0.5), by_a=1, by_b=0)
-    middle = betainc_slope(0.5, 0.5 * df, where(is_tail, 0.5, square / total), by_a=0, by_b=1)
+    is_tail = square > df
+    lower, upper = where(is_tail, df / (df + square), 0.5), where(is_tail, 0.0, square)
+    tail = betainc_slope(0.5 * df, 0.5, lower, by_a=1, by_b=0)
+    middle = betainc_slope(0.5, 0.5 * df, upper / (df + upper), by_a=0, by_b=1)
     along_beta = where(is_tail, -tail, middle) * sign(z) / 4
     along_argument = exp(t_logpdf(size, df)) * size * sign(z) / (2 * df)
     return where(is_normal, 0.0, along_beta - along_argument)
