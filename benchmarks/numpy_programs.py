@@ -57,9 +57,11 @@ def ratios(rounds: int, names: tuple[str, ...] = ()) -> list[Ratio]:
 
 def programs() -> list[Program]:
     """The programs of tests/programs that can be recorded."""
-    for path in sorted((ROOT / "tests" / "programs").glob("*.py")):
+    folder = ROOT / "tests" / "programs"
+    for path in sorted(folder.rglob("*.py")):
         if path.stem not in _NOT_PROGRAMS:
-            importlib.import_module(f"tests.programs.{path.stem}")
+            module = ".".join(path.relative_to(folder).with_suffix("").parts)
+            importlib.import_module(f"tests.programs.{module}")
     return [p for p in PROGRAMS if not p.refused]
 
 
