@@ -13,7 +13,7 @@ from operator import attrgetter
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
 from letir.ast import LATE_BOUND
-from letir.ast.bodies import all_bodies
+from letir.ast.bodies import all_bodies, bodies_of
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
@@ -37,6 +37,7 @@ from letir.plan.effect_log import is_guard
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 _NUMBERS_IN_CALLBACKS = 1 << 12  # elements of all results, at most
+_NUMBERS_BESIDE_CALLS = 1 << 14  # elements that other operations compute, at most
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
@@ -222,8 +223,10 @@ def is_faster_in_python(f: Callable, fn: Lambda) -> bool:
     guards = roles.count("guard")
     if guards >= _DECISIONS and _is_mostly_decisions(fn, guards):
         return True
-    is_solver = "solver" in roles and _is_mostly_callbacks(fn)
-    return is_solver and not LATE_BOUND["calls_letir"](f)
+    is_of_scipy = ("solver" in roles and _is_mostly_callbacks(fn)) or (
+        "library" in roles and _is_mostly_calls(fn)
+    )
+    return is_of_scipy and not LATE_BOUND["calls_letir"](f)
 
 
 def _is_mostly_decisions(fn: Lambda, guards: int) -> bool:
@@ -236,13 +239,24 @@ def _is_mostly_decisions(fn: Lambda, guards: int) -> bool:
     return elementwise_size(fn.binds) <= _NUMBERS_EACH * guards
 
 
+def _is_mostly_calls(fn: Lambda) -> bool:
+    """Whether a program with calls of SciPy has too few other operations for a kernel.
+
+    The plan would make the same calls, and call a function again for each attribute of its result.
+    """
+    if any(bind.op.holds_lambdas for bind in fn.binds):
+        return False
+    others = [bind for bind in fn.binds if bind.op.role != "library"]
+    return elementwise_size(others) <= _NUMBERS_BESIDE_CALLS
+
+
 def _is_mostly_callbacks(fn: Lambda) -> bool:
     """Whether a program calls solvers of SciPy with functions of few numbers, and does little else.
 
-    SciPy calls a Python function in less time than the plan of its body.
+    SciPy calls a Python function in less time than the plan of its body; its odeint is faster, too.
     """
     solvers = [bind for bind in fn.binds if bind.op.role == "solver"]
-    programs = [fn, *[body for bind in solvers for body in bind.attrs["bodies"]]]
+    programs = [fn, *[body for bind in solvers for body in bodies_of(bind)]]
     binds = [bind for program in programs for bind in program.binds if bind.op.role != "solver"]
     if any(bind.op.holds_lambdas for bind in binds):
         return False

@@ -29,7 +29,10 @@ from letir.tracing.callers import is_class_of_user
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
 # modules of Python whose functions, also those in Python, only return values or change arguments
-_PURE = ("_bisect", "_heapq", "bisect", "collections", "copy", "heapq", "statistics", "string")
+_PURE = (
+    *("_bisect", "_heapq", "_warnings", "bisect", "collections", "contextlib", "copy", "heapq"),
+    *("statistics", "string", "warnings"),
+)
 # names of functions of Python, NumPy and SciPy that do more than return a value
 _EFFECTS = frozenset(
     [
@@ -38,8 +41,11 @@ _EFFECTS = frozenset(
         *("fromfile", "load", "loadtxt", "memmap", "save", "savetxt", "savez"),
         *("savez_compressed", "set_printoptions", "setbufsize", "seterr", "seterrcall", "tofile"),
         *("io", "loadmat", "rvs", "savemat"),
+        *("redirect_stderr", "redirect_stdout", "warn", "warn_explicit"),
     ]
 )
+# changes of the filters of warnings, which ``catch_warnings`` takes back
+_FILTERS = frozenset(["filterwarnings", "resetwarnings", "simplefilter"])
 # instructions of Python's bytecode that change state outside of a function
 _CHANGES = frozenset(
     opmap[name]
@@ -107,6 +113,9 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
             if has_changes and not (is_init and _fills_own_object(code)):
                 return None
             if not _EFFECTS.isdisjoint(code.co_names):
+                return None
+            is_temporary = "catch_warnings" in code.co_names
+            if not (is_temporary or _FILTERS.isdisjoint(code.co_names)):
                 return None
             space = part.__globals__
             codes.append((code, space, captured))

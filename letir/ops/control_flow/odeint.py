@@ -234,6 +234,7 @@ odeint: Primitive = define(
     jvp=_odeint_jvp,
     batch=LoopOverExamples(lambda: odeint),
     holds_lambdas=True,
+    role="solver",
     source=_odeint_source,
     onnx=never("ONNX has no differential equations"),
 )

@@ -231,6 +231,7 @@ scipy_call: Primitive = define(
     jvp=_scipy_call_jvp,
     batch=LoopOverExamples(lambda: scipy_call),
     memory="may_alias",
+    role="library",
     source=_scipy_call_source,
     **CALL_OF_SCIPY,
 )
