@@ -338,7 +338,7 @@ def general_call(executor: Any) -> Callable:
 
 def call_of_executor(executor: Any) -> Callable:
     """The function that an executor becomes: that of its first quick call, or a general one."""
-    if _runs_python_alone(executor):
+    if runs_python_alone(executor):
         return _direct_call(executor)
     own_call = next((call.own_call for call in (*executor.quick, *executor.as_python)), None)
     if own_call is None:
@@ -347,7 +347,7 @@ def call_of_executor(executor: Any) -> Callable:
     return own_call
 
 
-def _runs_python_alone(executor: Any) -> bool:
+def runs_python_alone(executor: Any) -> bool:
     """Whether all calls run the Python function, whatever the arguments are."""
     f = executor.f
     if not executor.runs_python or executor.quick or executor.object_kinds:

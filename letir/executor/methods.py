@@ -25,7 +25,7 @@ from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import DTypeError, TraceError
 from letir.executor.argument_spec import token_of_static
-from letir.executor.calls import general_call, run_python_function
+from letir.executor.calls import general_call, run_python_function, runs_python_alone
 from letir.executor.calls_without_plan import count_call_without_plan, skips_plan_search
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
@@ -229,6 +229,13 @@ def call_of_objects(executor: Any) -> Callable:
     return call
 
 
+def _add_calls_on_object(on_arrays: Any, method: tuple, args: tuple, kwargs: dict) -> None:
+    """Give the quick calls that take the object's arrays a call that takes the object itself."""
+    for quick in on_arrays.quick:
+        if quick.of_object is None:
+            quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, method, args, kwargs)
+
+
 def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, kwargs: dict) -> Any:
     """The result of a method of ``instance``; arrays that it assigns are stored in the object."""
     if ACTIVE.get() is not None and active_trace() is not None:
@@ -236,6 +243,9 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
     if isinstance(instance, np.ndarray):
         executor.why_python = _not_recorded(instance)
         return run_python_function(executor, (instance, *args), kwargs)
+    if runs_python_alone(on_arrays):  # a search of the object would find no plan
+        next(on_arrays.calls), next(on_arrays.missed)
+        return executor.f(instance, *args, **kwargs)
     places: dict = {}  # containers and objects, by path
     plain, state = _plain_state(instance), None
     if plain is not None:
@@ -253,10 +263,7 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
         if plain is not None:
             on_arrays.states[key] = state
     on_arrays.objects = on_arrays.objects[1], (id(instance), state)
-    for quick in on_arrays.quick:
-        if quick.of_object is None:
-            own = (executor.f, instance), (state, arrays, *args)
-            quick.of_object = LATE_BOUND["object_call"](on_arrays, quick, *own, kwargs)
+    _add_calls_on_object(on_arrays, (executor.f, instance), (state, arrays, *args), kwargs)
     compiles = on_arrays.cache.compiles
     before = _INSTANCE.set(instance)
     try:

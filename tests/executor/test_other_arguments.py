@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ast import LATE_BOUND
+from letir.executor.frequent_calls import python_calls
 from letir.testing import assert_same
 
 X = np.array([1.0, 2.0])
@@ -241,3 +243,35 @@ def test_arguments_that_share_memory_are_written_as_python_writes_them(kinds):
         kind = kinds[n % 2]
         assert_same(write_doubled(wanted, second[kind](wanted)), fast(x, second[kind](x)))
         assert_same(wanted, x)
+
+
+class Tree:
+    def __init__(self, value, left=None, right=None):
+        self.value, self.left, self.right = value, left, right
+
+
+def test_a_recursion_over_objects_makes_few_tests_of_arguments(monkeypatch):
+    made = []
+    of_plans = python_calls.python_kinds
+
+    def counted(executor, args, kwargs):
+        before = executor.as_python
+        kinds = of_plans(executor, args, kwargs)
+        made.append(kinds is not before)
+        return kinds
+
+    monkeypatch.setitem(LATE_BOUND, "python_kinds", counted)
+
+    @lt.jit
+    def values(tree, found):
+        if tree is None:
+            return []
+        values(tree.left, found)
+        found.append(tree.value)
+        values(tree.right, found)
+        return found
+
+    tree = Tree(1, Tree(2, Tree(3), Tree(4)), Tree(5, Tree(6)))
+    for _ in range(200):
+        assert values(tree, []) == [3, 2, 4, 1, 6, 5]
+    assert sum(made) <= 64

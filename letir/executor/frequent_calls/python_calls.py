@@ -24,6 +24,7 @@ from letir.plan.effect_log import is_guard
 from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest_time
 
 _MAX_AS_PYTHON = 4
+_MAX_MADE = 32  # tests of an executor, those of its quick calls included
 _MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
 _MAX_WORK = 1 << 22  # elements that are computed: timing runs the function several times
 
@@ -170,7 +171,13 @@ class PythonKind:
 
 
 def python_kinds(executor: Any, args: tuple, kwargs: dict) -> tuple[PythonKind, ...]:
-    """The kinds for which an executor calls Python, with the kind of these arguments added."""
+    """The kinds for which an executor calls Python, with the kind of these arguments added.
+
+    None is added any more after many: if each call is of another kind, a test gains nothing.
+    """
+    if executor.quick_made >= _MAX_MADE:
+        return executor.as_python
+    executor.quick_made += 1
     try:
         static = executor.marker.static_places(args, kwargs)
         tests = tests_of_kind(args, kwargs, is_brief=False, static=static, takes_objects=True)
