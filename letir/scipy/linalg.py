@@ -1,6 +1,6 @@
 """``scipy.linalg`` for traced values: matrix functions, solvers, special matrices."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -74,13 +74,26 @@ def sqrtm(A: Any) -> Any:
 
     The root of a real matrix may be complex, which a guard records; it is real in abstract traces.
     """
-    a = traced_or_array(A)
+    return PRIMITIVES["sqrtm"](_complex_if_negative(traced_or_array(A)))
+
+
+@drop_in("linalg")
+def logm(A: Any) -> Any:
+    """The principal logarithm of square matrices, equal to SciPy's up to rounding.
+
+    As for ``sqrtm``, a guard records whether that of a real matrix is complex.
+    """
+    return PRIMITIVES["logm"](_complex_if_negative(traced_or_array(A)))
+
+
+def _complex_if_negative(a: Any) -> Any:
+    """A matrix, as a complex one if its square root, and so its logarithm, is complex."""
     value = a.concrete_value() if a.dtype.kind == "f" else None
     if isinstance(value, np.ndarray) and find_in_scipy("linalg", "sqrtm")(value).dtype.kind == "c":
         values = np.linalg.eigvals(a.astype(complex))
         if ((values.imag == 0) & (values.real < 0)).any():  # such eigenvalues make the root complex
             a = a.astype(complex)
-    return PRIMITIVES["sqrtm"](a)
+    return a
 
 
 @drop_in("linalg")
@@ -209,9 +222,3 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant, in double precision."""
     result = np.linalg.det(traced_or_array(a))
     return result.astype(np.complex128 if result.dtype.kind == "c" else np.float64)
-
-
-@drop_in("linalg")
-def logm(A: Any) -> NoReturn:
-    """Raise MissingRule: SciPy's error estimate draws random numbers, so it cannot be recorded."""
-    raise refusal_error("logm", "compute it from the eigenvalues, with numpy.linalg.eigh")

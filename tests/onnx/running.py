@@ -34,6 +34,7 @@ REFUSED = {
     "triangular_schur_form": "there is no Schur form",
     "all_pole_filter": "there is no recursive filter",
     "nextafter": "there is no access to the bits of numbers",
+    "logm": "there is no Schur form",
     "odeint": "there are no differential equations",
     "betainc_slope": "there is no derivative of the incomplete beta function",
     "vector_integral": "there is no adaptive quadrature",

@@ -148,6 +148,8 @@ CALLS = {
     "sinm": (lambda m, a: m.linalg.sinm(a), (A,)),
     "expm": (lambda m, a: m.linalg.expm(a), (A,)),
     "expm stacked": (lambda m, a: m.linalg.expm(a), (np.stack([A, A.T]),)),
+    "logm": (lambda m, a: m.linalg.logm(a), (SPD,)),
+    "logm complex": (lambda m, a: m.linalg.logm(a.astype(complex) * 1j).imag, (SPD,)),
     "sqrtm": (lambda m, a: m.linalg.sqrtm(a), (SPD,)),
     "sqrtm complex": (lambda m, a: m.linalg.sqrtm(a.astype(complex)).real, (SPD,)),
     "solve_triangular": (lambda m, a, b: m.linalg.solve_triangular(a, b), (A, B)),
@@ -328,7 +330,6 @@ def test_a_function_that_is_not_recorded_is_an_error_with_the_reason():
         lambda x: letir.scipy.stats.norm(x).rvs(),
         lambda x: letir.scipy.stats.dirichlet.cov(x[0]),
         lambda x: letir.scipy.stats.norm(x).expect(),
-        letir.scipy.linalg.logm,
         lambda x: letir.scipy.special.polygamma(x, x),
     ):
         with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
@@ -478,3 +479,20 @@ def test_a_singular_covariance_has_the_derivatives_at_a_constant_rank():
     assert_close(lt.hessian(density, 2)(*args), lt.jacfwd(lt.jacfwd(density, 2), 2)(*args))
     check_grads(of_factor, (factor,), order=2, rtol=1e-4)
     assert np.all(lt.grad(density, 2)(mean, mean, np.zeros((4, 4))) == 0.0)
+
+
+def test_logarithms_of_matrices_agree_with_scipy_for_all_sizes_and_scales():
+    rng = np.random.default_rng(5)
+    jordan, turn = np.array([[2.0, 1.0], [0.0, 2.0]]), np.array([[0.0, -1.0], [1.0, 0.0]])
+    general = [rng.normal(size=(n, n)) * 0.2 + np.eye(n) for n in (1, 2, 4)]
+    logm = letir.scipy.linalg.logm
+    program = lt.trace(logm, jordan)
+
+    for a in [jordan, turn, 1e-6 * jordan, *general, 1e5 * general[2]]:
+        again = program if a.shape == (2, 2) else lt.trace(logm, a)
+        assert_close(scipy.linalg.logm(a), again(a), rtol=1e-12, atol=1e-14)
+    check_grads(logm, (general[2],), order=2, rtol=1e-5)
+    check_grads(logm, (np.stack([jordan, turn]),), order=1)
+    assert lt.trace(logm, np.diag([-1.0, 2.0])).ret.args[0].type.dtype == complex
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        program(np.zeros((2, 2)))

@@ -1,13 +1,16 @@
-"""Functions of matrices that NumPy lacks: expm, sqrtm, solve_triangular.
+"""Functions of matrices that NumPy lacks: expm, sqrtm, logm, solve_triangular.
 
 The derivative L(A, E) of an analytic function f at A along E is a block of f at a larger matrix:
 f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]] (Mathias, A chain rule for matrix functions, SIAM
 J. Matrix Anal. Appl., 1996). The transpose of L(A, .) is L(A.T, .).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.record_fields import never
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, ShapeError
 from letir.ops.define.batch_rules import (
@@ -21,6 +24,7 @@ from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.linalg.matmul_einsum import swap_last_axes
+from letir.ops.linalg.matrix_logarithm import logarithms
 from letir.ops.linalg.matrix_parts import require_known_types, square_shape
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
@@ -48,15 +52,17 @@ def _derivative_of(f, a, e):
     return f(concatenate([above, below], axis=-2))[..., :n, n:]
 
 
-def _define_analytic(name: str):
-    """Register an analytic function of square matrices, computed by ``scipy.linalg``."""
+def _define_analytic(name: str, compute: Callable | None = None, **fields):
+    """Register an analytic function of square matrices, computed by ``scipy.linalg``, or by
+    ``compute(xp, a)``.
+    """
 
     def aval(a):
         square_shape(name, a)
         return ArrayType(_lapack_dtype(a), a.shape)
 
     def impl(xp, a):
-        out = by_scipy(xp, "linalg", name)(a)
+        out = compute(xp, a) if compute else by_scipy(xp, "linalg", name)(a)
         if out.dtype.kind == "c" and a.dtype.kind != "c":
             # a GuardError: jit records again, for a complex result
             raise GuardError(
@@ -76,13 +82,15 @@ def _define_analytic(name: str):
         jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
         batch=batch_first(lambda args, mapped: emit_op(name, args)),
         source=source,
-        raises=name == "sqrtm",
+        raises=name != "expm",
+        **fields,
     )
     return record
 
 
 expm = _define_analytic("expm")
 sqrtm = _define_analytic("sqrtm")
+logm = _define_analytic("logm", logarithms, onnx=never("ONNX has no Schur form"))
 
 # ---- triangular systems ----
 
