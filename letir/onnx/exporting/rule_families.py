@@ -43,14 +43,8 @@ _FAMILIES = (
         reduction_nodes,
     ),
     *(shape_nodes, shift_nodes, elementary_programs, series_programs, error_function_programs),
-    *(
-        array_programs,
-        bessel_programs,
-        beta_programs,
-        distribution_programs,
-        gamma_programs,
-        matrix_programs,
-    ),
+    *(array_programs, bessel_programs, beta_programs, distribution_programs, gamma_programs),
+    matrix_programs,
     spectral_programs,
 )
 

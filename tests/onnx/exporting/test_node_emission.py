@@ -81,14 +81,14 @@ def test_most_operations_with_a_derivative_export():
         with pytest.raises(lt.ExportError, match="ONNX"):
             exported(applied_program(PRIMITIVES[name], SAMPLES[name][0])[0])
     assert REFUSED.keys() | signs <= set(names)
-    assert len(REFUSED) + len(signs) <= 0.055 * len(names)
+    assert len(REFUSED) + len(signs) <= 0.056 * len(names)
 
 
 # reasons for which single samples of an operation have no form
 _REASONS = (
     *("complex numbers", "undefined cotangent", "the type of", "NumPy's", "keyed random numbers"),
     *("several nan", "ScatterND", "Python's round", "tens", "that Python raises"),
-    "derivative of the incomplete beta function",
+    "incomplete beta function",
 )
 _OTHER_NUMBERS = {  # operation -> samples whose numbers or derivatives are not determined
     "unique": {6: "in an order of NumPy's choice"},

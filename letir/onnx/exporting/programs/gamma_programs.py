@@ -288,7 +288,7 @@ def _gammaincinv(a, p):
 
 @computes_op("gammainccinv")
 def gammainccinv(a: Any, q: Any) -> Any:
-    """x at which ``gammaincc`` is q."""
+    """The inverse of ``gammaincc`` with respect to its second argument."""
     return _checked_inverse(a, 1 - q, q)
 
 

@@ -121,6 +121,7 @@ SLOPES_OF_BETA = exempt(
     program_second_derivative="it is a derivative itself, and has only one",
 )
 FREEDOMS = [
+    sample_of(np.array([2, 8]), 3, np.array([0.5, 2.25])),
     sample_of(np.array([2.5, 8.0]), 3.0, np.array([0.5, 2.25])),
     sample_of(np.float32(2.5), np.array([3.0, 0.75], FLOAT32), np.float32(0.5)),
 ]
@@ -137,7 +138,10 @@ SAMPLES = {
     **dict.fromkeys(("betainc", "betaincc", "betaincinv", "betainccinv"), BETAS),
     "betainc_slope": SLOPES_OF_BETA,
     **dict.fromkeys(("fdtr", "fdtrc"), FREEDOMS),
-    "fdtri": [sample_of(np.array([2.5, 8.0]), 3.0, np.array([0.5, 0.25]))],
+    "fdtri": [
+        sample_of(np.array([2, 8]), 3, np.array([0.5, 0.25])),
+        sample_of(np.array([2.5, 8.0]), 3.0, np.array([0.5, 0.25])),
+    ],
     **dict.fromkeys(("gdtr", "gdtrc"), FREEDOMS),
     **dict.fromkeys(("chdtr", "chdtrc", "chdtri"), pairs(OTHERS, WITHIN)),
     **dict.fromkeys(("pdtr", "pdtrc"), COUNTS),
