@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
@@ -264,3 +265,13 @@ def _is_mostly_callbacks(fn: Lambda) -> bool:
     if any(type(aval) is not ArrayType or not has_static_shape(aval) for aval in avals):
         return False
     return sum(aval.size for aval in avals) <= _NUMBERS_IN_CALLBACKS
+
+
+def with_limit(executor: Any, request: Any, do: Callable) -> Callable:
+    """``do``, a recording of the user's function, with a limit; see ``record_limited``."""
+    is_method = hasattr(executor.f, "letir_reaches")
+    is_partial = functools.partial in (type(executor.f), type(executor.held))
+    # not the derivative of a function, which Python cannot call in its place
+    if not (executor.is_plain or is_method or is_partial) or request.spec.is_on_device:
+        return do
+    return partial(LATE_BOUND["record_limited"], executor, do)

@@ -41,6 +41,7 @@ from letir.executor.default_pipeline import (
     has_compiler,
     is_faster_in_python,
     optimize_program,
+    with_limit,
 )
 from letir.executor.plan_cache import ActiveRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
@@ -164,16 +165,6 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
                 LATE_BOUND["retry_once_as_python"](executor, *state[1:], error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
-
-
-def with_limit(executor: "Executor", request: PlanRequest, do: Callable) -> Callable:
-    """``do``, a recording of the user's function, with a limit; see ``record_limited``."""
-    is_method = hasattr(executor.f, "letir_reaches")
-    is_partial = functools.partial in (type(executor.f), type(executor.held))
-    # not the derivative of a function, which Python cannot call in its place
-    if not (executor.is_plain or is_method or is_partial) or request.spec.is_on_device:
-        return do
-    return functools.partial(LATE_BOUND["record_limited"], executor, do)
 
 
 def _state_or_search(executor: Any, request: PlanRequest, do: Callable, state: tuple) -> tuple:

@@ -7,6 +7,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import PlanRequest, with_types
+from letir.executor.default_pipeline import with_limit
 from letir.executor.plan_cache import ActiveRecording
 from letir.executor.plan_making import (
     captured_state,
@@ -15,7 +16,6 @@ from letir.executor.plan_making import (
     record_function,
     refuse_changed_state,
     search_roots,
-    with_limit,
 )
 from letir.executor.symbolic_shapes import NoSymbolicProgram, check_agrees, record_for_symbols
 

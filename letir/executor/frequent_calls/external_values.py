@@ -112,10 +112,7 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
             has_changes = bool(_CHANGES.intersection(code.co_code[::2]))
             if has_changes and not (is_init and _fills_own_object(code)):
                 return None
-            if not _EFFECTS.isdisjoint(code.co_names):
-                return None
-            is_temporary = "catch_warnings" in code.co_names
-            if not (is_temporary or _FILTERS.isdisjoint(code.co_names)):
+            if _calls_with_effects(code.co_names):
                 return None
             space = part.__globals__
             codes.append((code, space, captured))
@@ -128,6 +125,12 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     read = [value for code in (codes if uses_scipy else ()) for value in _values_in_code(*code)]
     is_complete = not any(isinstance(value, ModuleType) for value in read)
     return ExternalValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
+
+
+def _calls_with_effects(names: Sequence[str]) -> bool:
+    """Whether a function that names these names may change state outside of it."""
+    is_temporary = "catch_warnings" in names
+    return not (_EFFECTS.isdisjoint(names) and (is_temporary or _FILTERS.isdisjoint(names)))
 
 
 def _function_of(part: Any, executor: Any) -> Any:
