@@ -87,7 +87,11 @@ SAMPLES = {
     "stdtr": [sample_of(np.int64(3), NUMBERS), sample_of(2, 0.5)],
     "stdtrit": [sample_of(np.int64(3), WITHIN), sample_of(2, 0.25)],
     "expm": MATRICES,
-    "logm": exempt(MATRICES, program_derivative="matrices of repeated numbers have none"),
+    "logm": exempt(
+        MATRICES,
+        program_derivative="matrices of repeated numbers have none",
+        source="SciPy's logm, which the source calls, rounds in another way",
+    ),
     "sqrtm": exempt(MATRICES, program_derivative="matrices of repeated numbers have none"),
     "solve_triangular": [
         sample_of(A, B),
