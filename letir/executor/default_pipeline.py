@@ -245,7 +245,7 @@ def _is_mostly_calls(fn: Lambda) -> bool:
 
     The plan would make the same calls, and call a function again for each attribute of its result.
     """
-    if any(bind.op.holds_lambdas for bind in fn.binds):
+    if any(bodies_of(bind) for bind in fn.binds):
         return False
     others = [bind for bind in fn.binds if bind.op.role != "library"]
     return elementwise_size(others) <= _NUMBERS_BESIDE_CALLS

@@ -4,7 +4,7 @@ and functions that a plan would call as Python does.
 
 import numpy as np
 import pytest
-from scipy import integrate, linalg, optimize, spatial
+from scipy import integrate, linalg, optimize, signal, spatial
 
 import letir as lt
 from letir import jit
@@ -39,6 +39,11 @@ def factors(a):
     return linalg.lu_solve(lu, a[0]), linalg.qr(a)[1]
 
 
+def gate(x):
+    z = signal.stft(x, nperseg=8)[2]
+    return signal.istft(np.where(np.abs(z) < np.median(np.abs(z)), 0, z), nperseg=8)[1]
+
+
 def hull_of_many(points):
     return spatial.ConvexHull(np.exp(np.sin(points)) * np.cos(points)).volume
 
@@ -60,6 +65,7 @@ def runs_python(fast):
     [
         *((area, (0.7,)), (root, (2.0,)), (decay, (np.array([1.0, 2.0]), 0.5))),
         *((oscillation, (0.5,)), (hull, (POINTS[:9],)), (factors, (POINTS[:2],))),
+        (gate, (POINTS[:32, 0],)),
     ],
 )
 def test_few_operations_beside_calls_of_scipy_run_as_python_after_the_first_call(f, args):
