@@ -4,7 +4,7 @@ Such a function may be called in place of its plan, as long as these values are 
 """
 
 import dis
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from inspect import CO_OPTIMIZED
 from opcode import opmap, opname
 from types import (
@@ -44,6 +44,8 @@ _EFFECTS = frozenset(
         *("redirect_stderr", "redirect_stdout", "warn", "warn_explicit"),
     ]
 )
+# effects if Python runs the function in each call: NumPy's own setting is then as it is there
+EFFECTS_IN_PYTHON = _EFFECTS - {"seterr"}
 # changes of the filters of warnings, which ``catch_warnings`` takes back
 _FILTERS = frozenset(["filterwarnings", "resetwarnings", "simplefilter"])
 # instructions of Python's bytecode that change state outside of a function
@@ -76,10 +78,13 @@ class ExternalValues:
     uses_scipy: bool
 
 
-def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
+def values_read(
+    f: Any, executor: Any = None, *, effects: Collection[str] = _EFFECTS
+) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
     ``executor``: an executor of ``f``. ``f`` may call it and others that give the same bits.
+    ``effects``: the names of the functions that do more than return a value.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
@@ -97,7 +102,7 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
             continue
         uses_scipy |= _is_of_module(part, "scipy")
         if id(part) in visited or _is_of_library(part):
-            if getattr(part, "__name__", "") in _EFFECTS:
+            if getattr(part, "__name__", "") in effects:
                 return None
             continue
         visited.add(id(part))
@@ -112,7 +117,7 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
             has_changes = bool(_CHANGES.intersection(code.co_code[::2]))
             if has_changes and not (is_init and _fills_own_object(code)):
                 return None
-            if _calls_with_effects(code.co_names):
+            if _calls_with_effects(code.co_names, effects):
                 return None
             space = part.__globals__
             codes.append((code, space, captured))
@@ -127,10 +132,10 @@ def values_read(f: Any, executor: Any = None) -> ExternalValues | None:
     return ExternalValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
 
 
-def _calls_with_effects(names: Sequence[str]) -> bool:
+def _calls_with_effects(names: Sequence[str], effects: Collection[str]) -> bool:
     """Whether a function that names these names may change state outside of it."""
     is_temporary = "catch_warnings" in names
-    return not (_EFFECTS.isdisjoint(names) and (is_temporary or _FILTERS.isdisjoint(names)))
+    return not (set(names).isdisjoint(effects) and (is_temporary or _FILTERS.isdisjoint(names)))
 
 
 def _function_of(part: Any, executor: Any) -> Any:

@@ -18,7 +18,7 @@ from letir.executor.calls import executor_by_reference
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.frequent_calls.argument_tests import NotPlain, tests_of_kind
-from letir.executor.frequent_calls.external_values import ExternalValues
+from letir.executor.frequent_calls.external_values import EFFECTS_IN_PYTHON, ExternalValues
 from letir.passes.pipeline import registered_passes
 from letir.plan.effect_log import is_guard
 from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest_time
@@ -53,7 +53,9 @@ def call_of_python(
     numbers = isinstance(of_plan, GeneratedCall) and of_plan.gives_numbers and not compiled.changed
     if not raises and not numbers and not _may_be_timed(compiled):
         return None
-    outside = LATE_BOUND["values_read"](executor.f)
+    # a plan that raises is never run; any other sets NumPy's error state once
+    more = {"effects": EFFECTS_IN_PYTHON} if raises else {}
+    outside = LATE_BOUND["values_read"](executor.f, **more)
     if outside is None:
         return None  # its plan keeps the values that it read, and does not repeat its effects
     try:

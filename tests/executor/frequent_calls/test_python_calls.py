@@ -165,6 +165,23 @@ def test_filters_of_warnings_that_are_taken_back_are_no_effect():
     assert values_read(outspoken) is None
 
 
+def strict_logarithm(x):
+    old = np.seterr(all="raise")
+    try:
+        return np.log(x)
+    except FloatingPointError:
+        return np.log(np.abs(x) + 1.0)
+    finally:
+        np.seterr(**old)
+
+
+def test_a_setting_of_numpy_is_an_effect_unless_the_plan_raises():
+    before = np.geterr()
+    assert is_python(strict_logarithm, np.zeros(3))
+    assert values_read(strict_logarithm) is None
+    assert np.geterr() == before
+
+
 def test_numbers_at_which_the_plan_leaves_its_function_are_timed():
     assert is_python(lambda x, y: (x + y) * 2.0 + x, np.inf, 1.0)
     assert is_python(lambda n, m: n * m - n, 2**40, 2**20)
