@@ -101,8 +101,9 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
     may_be_python = not (key.has_names or request.spec.is_on_device)
-    is_python = may_be_python and (computes_nothing(fn) or is_faster_in_python(executor.f, fn))
-    executor.runs_python |= is_python and executor.is_plain and computes_nothing(fn)
+    is_empty = may_be_python and computes_nothing(fn)
+    is_python = is_empty or (may_be_python and is_faster_in_python(executor.f, fn))
+    executor.runs_python |= is_empty and executor.is_plain
     compiled = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
         compiled.generators = lifted

@@ -19,7 +19,7 @@ from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.executor.kernels.arena import new_array
 from letir.executor.kernels.matrix_calls import body_of_one
-from letir.executor.kernels.threaded_calls import places_of, run_in_chunks
+from letir.executor.kernels.threaded_calls import chunk_count, places_of, run_in_chunks
 from letir.kernels.convolutions.convolution_kernels import (
     convolution_kernel,
     signature,
@@ -36,7 +36,6 @@ _MIN_THREAD_WORK = 1 << 24  # the fewest multiplications for which threads pay
 _MAX_WINDOW = 64  # elements of a window, whose code is repeated for each of them
 _MIN_USE = 0.4  # the least part of the elements of vectors that are results
 _MAX_PARTS = 8  # of the channels for which threads compute weights
-_CHUNKS = 4  # for each thread, so that the others take over from a thread that is held up
 _LINE = 64  # bytes of a line of the cache, to which large vectors are aligned
 
 
@@ -130,31 +129,29 @@ def _call_of_transposed(
     axes = zip(_last_two(w), _last_two(x), attrs.stride, attrs.dilation, attrs.low, strict=True)
     parts = {}
     for rows, columns in product(*[_phases(*axis) for axis in axes]):
-        window, places, low = zip(rows[1:], columns[1:], strict=True)
+        phase, first, window, places, low = zip(rows, columns, strict=True)
         if not all(window):
             return None  # no element of the window is added to these rows or columns
         layout = WindowLayout(_last_two(y), window, places, low, (1, 1), attrs.dilation)
         own = Convolution(layout, dtype, y[0], attrs.groups, w[0] // attrs.groups, w[1])
+        if attrs.stride == (1, 1):
+            return ResultCall(own, x, is_reversed=True)
         shape = (y[0], attrs.groups * w[1], *places)
-        parts[rows[0], columns[0]] = ResultCall(own, shape, is_reversed=True)
-    if attrs.stride == (1, 1):
-        (part,) = parts.values()
-        part.shape = x
-        return part
+        parts[phase] = first, ResultCall(own, shape, is_reversed=True)
     return InterleavedCall(parts, attrs.stride, x)
 
 
 def _phases(window: int, size: int, stride: int, dilation: int, low: int) -> list[tuple]:
     """The convolutions along an axis that give every ``stride``th element of a transposed one.
 
-    For each remainder by the stride: (the first element of the window that is used, the number of
-    elements used, the number of results, the padding before the axis).
+    For each remainder by the stride: (the first result, the first element of the window that is
+    used, the number of elements used, the number of results, the padding before the axis).
     """
     result = []
     for phase in range(min(stride, size)):
         whole, first = divmod(phase + low, stride)
         used, places = -(-(window - first) // stride), -(-(size - phase) // stride)
-        result.append((first, max(used, 0), places, (used - 1) * dilation - whole))
+        result.append((phase, first, max(used, 0), places, (used - 1) * dilation - whole))
     return result
 
 
@@ -169,7 +166,7 @@ _CALLS: dict[str, Callable] = {
 def _is_faster(convolution: Convolution) -> bool:
     """Whether a kernel is faster than a product of matrices of windows."""
     vectors, columns = host_vectors(), convolution.layout.places[1]
-    lanes = vectors.lanes * 8 // convolution.dtype.itemsize
+    lanes = vectors.lanes_of(convolution.dtype)
     is_wide = vectors.has_fma and columns >= _MIN_USE * lanes * -(-columns // lanes)
     is_large = convolution.products >= _MIN_WORK
     return is_wide and is_large and convolution.layout.elements <= _MAX_WINDOW
@@ -228,7 +225,8 @@ class ConvolutionCall:
         if threads == 1:
             self.ufunc(x, other, out=out)
         else:
-            places = places_of(x.shape[axis], min(x.shape[axis], _CHUNKS * threads))
+            length, products = x.shape[axis], self.convolution.products
+            places = places_of(length, chunk_count(length, products, threads))
             run_in_chunks(self.ufunc, (x, other), (out,), (axis, None, axis), places, threads)
         return out
 
@@ -274,45 +272,45 @@ class InterleavedCall:
     """The call of a transposed convolution with a ``stride``, of which ``parts`` compute every
     stride-th row and column, by elements of the window that are as far apart.
 
-    ``parts``: by the first elements of the window that they use.
+    ``parts``: {first row and column: (the first elements of the window that are used, the call)}.
     """
 
     new_array: Callable = staticmethod(np.empty)  # makes the array of the result
 
     def __init__(
-        self, parts: dict[tuple[int, int], ResultCall], stride: tuple[int, int], shape: tuple
+        self, parts: dict[tuple, tuple[tuple, ResultCall]], stride: tuple[int, int], shape: tuple
     ):
         self.parts, self.stride, self.shape = parts, stride, shape
+        self.calls = [call for _, call in parts.values()]
 
     @property
     def convolutions(self) -> list[Convolution]:
         """The convolutions that kernels compute."""
-        return [part.convolution for part in self.parts.values()]
+        return [call.convolution for call in self.calls]
 
     @property
     def ufunc(self) -> Any:
         """The kernel of the first part."""
-        return next(iter(self.parts.values())).ufunc
+        return self.calls[0].ufunc
 
     def begin(self) -> None:
         """Let other threads compile the kernels."""
-        for part in self.parts.values():
-            part.new_array = new_array  # for a temporary
-            part.begin()
+        for call in self.calls:
+            call.new_array = new_array  # for a temporary
+            call.begin()
 
     def finish(self) -> None:
         """Wait for the machine code."""
-        for part in self.parts.values():
-            part.finish()
+        for call in self.calls:
+            call.finish()
 
     def __call__(self, y: np.ndarray, w: np.ndarray) -> np.ndarray:
         rows, columns = self.stride
         result = self.new_array(self.shape, y.dtype)
         x = result.reshape(*self.shape[:2], *_last_two(self.shape))
         windows = w.reshape(*w.shape[:2], *_last_two(w.shape))
-        for number, ((i, j), part) in enumerate(self.parts.items()):
-            row, column = divmod(number, min(columns, x.shape[3]))
-            x[:, :, row::rows, column::columns] = part(y, windows[:, :, i::rows, j::columns])
+        for (row, column), ((i, j), call) in self.parts.items():
+            x[:, :, row::rows, column::columns] = call(y, windows[:, :, i::rows, j::columns])
         return result
 
 

@@ -40,12 +40,7 @@ def choose_block(vectors: Vectors, dtype: np.dtype, channels: int, rows: int) ->
     # registers also hold a vector of each row, and a weight
     most = min(_MAX_CHANNELS, (vectors.registers - 1) // own - 1, channels)
     dividing = [n for n in range(most, most // 2, -1) if channels % n == 0]
-    return Block(dividing[0] if dividing else most, own, _lanes_of(vectors, dtype))
-
-
-def _lanes_of(vectors: Vectors, dtype: np.dtype) -> int:
-    """The elements of a vector."""
-    return vectors.lanes * 8 // dtype.itemsize
+    return Block(dividing[0] if dividing else most, own, vectors.lanes_of(dtype))
 
 
 def convolution_kernel(convolution: Convolution, vectors: Vectors) -> Kernel:
@@ -92,7 +87,7 @@ def weight_kernel(convolution: Convolution, parts: int, vectors: Vectors) -> Ker
     n_inputs = channels * convolution.examples * layout.size
     n_results = convolution.examples * outputs * convolution.places
     arrays = _arrays(convolution.dtype, n_inputs, n_results, channels * outputs * elements)
-    writer = _Weights(convolution, _lanes_of(vectors, convolution.dtype), Builder(), *arrays)
+    writer = _Weights(convolution, vectors.lanes_of(convolution.dtype), Builder(), *arrays)
     b, steps = writer.b, writer.b.extent("n")
     with b.loop(steps, is_parallel=False) as part:
         # the cotangents of a group of outputs stay in the cache for all channels

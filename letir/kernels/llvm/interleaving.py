@@ -7,6 +7,7 @@ body, each of whose instructions needs the one before it, most of the cycles wou
 
 import math
 
+import numpy as np
 from attrs import frozen
 
 from letir.kernels.loop_language import FunctionCall, Let, Loop, Scalar
@@ -29,6 +30,10 @@ class Vectors:
     registers: int = 16
     lanes: int = 4
     has_fma: bool = True
+
+    def lanes_of(self, dtype: np.dtype) -> int:
+        """The elements of this dtype in a vector."""
+        return self.lanes * 8 // dtype.itemsize
 
 
 COMMON = Vectors()  # of most x86 processors

@@ -82,7 +82,7 @@ class _HostModule(VectorLoops):
             self.lines.append(f'{head} {pointers}, section "llvm.metadata"')
 
     def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
-        lanes = self.vectors.lanes * 8 // run[0].result.dtype.itemsize
+        lanes = self.vectors.lanes_of(run[0].result.dtype)
         if group is not None or self.lanes > 1 or len(run) == 1:
             return super().calls(run, group)
         for n in range(0, len(run), lanes):

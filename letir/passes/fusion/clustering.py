@@ -55,13 +55,14 @@ def work_of(body: Lambda) -> float:
 
 
 def work_alone(bind: Bind) -> float:
-    """The elements of an elementwise operation that NumPy computes one at a time; 0 for others.
+    """The elements of an elementwise operation that NumPy computes one at a time; 0 for others, and
+    if kernels have no form of it.
 
     NumPy computes most elementary functions of float64 so, but on processors with AVX-512 only some
     of them.
     """
     op = bind.op
-    if not op.elementwise or op.cost in ("free", "cheap"):
+    if not op.elementwise or op.scalar is None or op.cost in ("free", "cheap"):
         return 0
     types = [x.type for x in (*bind.binders, *bind.locals())]
     chars = {aval.dtype.char if type(aval) is ArrayType else "" for aval in types}

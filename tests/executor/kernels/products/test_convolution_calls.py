@@ -158,11 +158,8 @@ def test_an_overflow_is_reported_at_the_line_of_the_convolution():
         found = run(large, WEIGHTS * 1e10)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(convolved(large, WEIGHTS * 1e10), found)
-    assert {str(w.message) for w in caught} <= {
-        "overflow encountered in matmul",
-        "invalid value encountered in matmul",
-    }
-    assert {w.filename for w in caught} <= {__file__}
+    assert "overflow encountered in matmul" in {str(w.message) for w in caught}
+    assert {w.filename for w in caught} == {__file__}
 
 
 def test_special_values_spread_as_far_as_in_numpy():
