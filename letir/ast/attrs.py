@@ -24,6 +24,11 @@ else:
     as_tuple = tuple
 
 
+# bound once: attributes of the module are slow during a recording
+_NDARRAY, _SCALAR, _BYTE = np.ndarray, np.generic, np.uint8
+_ARRAY, _CONTIGUOUS = np.array, np.ascontiguousarray
+
+
 @define(eq=False)
 class _ArrayToken:
     """A hashable token of an array, equal if dtype, shape and bits are; it refers to the array."""
@@ -49,8 +54,8 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     # flattened first: a 0-d array has no view of another itemsize
-    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-    return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+    a, b = _CONTIGUOUS(a), _CONTIGUOUS(b)
+    return bool((a.reshape(-1).view(_BYTE) == b.reshape(-1).view(_BYTE)).all())
 
 
 def freeze(array: Any) -> Any:
@@ -60,16 +65,16 @@ def freeze(array: Any) -> Any:
     memory is returned unchanged.
     """
     dtype = number_dtype(array.dtype)
-    if isinstance(array, np.generic):
+    if isinstance(array, _SCALAR):
         return array
     if (
-        type(array) is np.ndarray
+        type(array) is _NDARRAY
         and not array.flags.writeable
         and array.flags.owndata  # the base of a read-only view may still be written to
         and dtype is array.dtype
     ):
         return array
-    frozen = np.array(array, dtype=dtype, order="K", copy=True, ndmin=0)
+    frozen = _ARRAY(array, dtype=dtype, order="K", copy=True, ndmin=0)
     frozen.flags.writeable = False
     return frozen
 

@@ -23,6 +23,8 @@ from letir.errors import (
 )
 
 _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
+_DTYPE = np.dtype  # bound once: attributes of the module are slow during a recording
+_NATIVE = {dtype: dtype for dtype in map(np.dtype, "qQ?bhilBHILefdFD")}  # the last of equal ones
 
 
 class UndefType:
@@ -167,6 +169,8 @@ def _refuse_sizes(shape: tuple) -> None:
 
 def number_dtype(dtype: Any) -> np.dtype:
     """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
+    if isinstance(dtype, _DTYPE) and dtype in _NATIVE:
+        return _NATIVE[dtype]
     # longdouble is refused: its bits differ from machine to machine
     try:
         is_class = isinstance(dtype, type(np.dtype))  # such as np.dtypes.Int32DType

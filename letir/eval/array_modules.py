@@ -15,7 +15,8 @@ from letir.ast.terms import Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError, mark_unrecorded_code
 
-_ARRAYS = (np.ndarray, np.generic)
+NDARRAY, _SCALAR = np.ndarray, np.generic  # attributes of the module are slow during a recording
+_ARRAYS = (NDARRAY, _SCALAR)
 # classes of arrays and numbers that are neither traced nor another module's
 ARRAY_CLASSES = frozenset(
     [np.ndarray, *PYTHON_NUMBERS, *[np.dtype(code).type for code in "?bhilqBHILQefdFD"]]
@@ -216,7 +217,7 @@ def type_of(value: Any) -> ArrayType:
         return weak
     kind = type(value)
     # exactly: subclasses may be refused below
-    if kind is np.ndarray or issubclass(kind, np.generic):
+    if kind is NDARRAY or issubclass(kind, _SCALAR):
         key = value.dtype, value.shape
         result = _types.get(key)
         if result is None:

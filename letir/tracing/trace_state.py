@@ -27,7 +27,7 @@ from letir.ast.sizes.size_reads import SIZE_READS
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, LetirError, notify_watchers
-from letir.eval.array_modules import device_array_class, is_array, value_on_host
+from letir.eval.array_modules import NDARRAY, device_array_class, is_array, value_on_host
 from letir.eval.evaluator import compute
 from letir.eval.float_warnings import (
     ERROR_STATE,
@@ -330,7 +330,7 @@ class Trace(ChangesArguments, LetBuilder):
         frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
         local = self.bind_constant(frozen)
-        if isinstance(array, np.ndarray):
+        if isinstance(array, NDARRAY):
             self._frozen[key] = (weakref.ref(array), frozen, local)
         return frozen, local
 
@@ -340,7 +340,7 @@ class Trace(ChangesArguments, LetBuilder):
         if result is not None and result[0]() is array and same_bits(result[1], array):
             return result[1]
         frozen = freeze(value_on_host(array))
-        if isinstance(array, np.ndarray):
+        if isinstance(array, NDARRAY):
             self._copies[id(array)] = (weakref.ref(array), frozen)
         return frozen
 

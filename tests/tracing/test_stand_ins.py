@@ -19,6 +19,8 @@ import letir.numpy as lnp
 from letir.ast import LATE_BOUND
 from letir.errors import TraceError
 from letir.testing import assert_same
+from letir.tracing import stand_ins
+from letir.tracing.source_locations import is_letir_file
 from tests.each_sample import in_one_test
 
 T, U = 2.0, 5.0
@@ -859,3 +861,42 @@ def test_an_installed_module_without_numpy_converts_traced_numbers(tmp_path, mon
         assert "float" not in vars(sys.modules["hazard_without_numpy"])
     finally:
         del sys.modules["hazard_without_numpy"]
+
+
+def test_recording_an_array_constant_reads_no_attribute_of_numpy(monkeypatch):
+    """Such a read is slow while the module has another class, and loops make it many times."""
+    read = []
+
+    def noticing(get):
+        def noted(module, name):
+            read.append((name, is_letir_file(sys._getframe(1).f_code.co_filename)))
+            return get(module, name)
+
+        return noted
+
+    weights = np.arange(6.0).reshape(2, 3)
+    loss = lt.grad(lambda x: np.tanh(weights @ x).sum())
+    expected = loss(np.ones(3)), loss(np.ones(3))  # the first calls load and look up more
+    for library in stand_ins._libraries:
+        kind = library.recording
+        monkeypatch.setattr(kind, "__getattribute__", noticing(kind.__getattribute__))
+
+    assert_same(loss(np.ones(3)), expected[1])
+    assert read == [("tanh", False)]
+
+
+def raised(module, x, factor=2.0):
+    return module.power(x, factor)
+
+
+def drawing(rng, x):
+    return rng.normal() * x
+
+
+def test_functions_that_do_not_draw_are_known_through_partial_functions():
+    reaches = LATE_BOUND["reaches_draws"]
+
+    assert not reaches(functools.partial(raised, np, factor=3.0))
+    assert reaches(functools.partial(raised, np.random))
+    assert reaches(functools.partial(drawing, np.random.default_rng(0)))
+    assert reaches(functools.partial(raised, np, factor=[np.random.default_rng(0)]))

@@ -35,10 +35,9 @@ _MAX_PARTS = 10_000  # of a larger object, no changes are noticed
 def settling_owner(call: Callable, f: Callable, new: Trace) -> Callable:
     """``call(f, new, args, kwargs)``, which leaves no traced values in the object of ``f``."""
     owner: Any = f.__self__ if type(f) is MethodType else f
-    is_watched = new.parent is None and new.draws != LIFT_STATES and is_changeable(owner)
-    if not is_watched or not is_users_class(type(owner)):
+    if new.parent is not None or new.draws == LIFT_STATES or not is_users_class(type(owner)):
         return call
-    if not _is_small(owner):
+    if not (is_changeable(owner) and _is_small(owner)):
         return call
 
     def settled(f: Callable, new: Trace, args: tuple, kwargs: dict) -> Any:

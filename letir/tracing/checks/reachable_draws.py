@@ -46,9 +46,14 @@ def reaches_draws(f: Callable) -> bool:
     while todo:
         function = todo.pop()
         kind = type(function)
+        if kind is ModuleType and function.__name__ in ("numpy.random", "random"):
+            return True  # as in npr.power(x), which names no unusual function
         if kind in _WITHOUT_DRAWS or id(function) in visited:
             continue
         visited.add(id(function))
+        if kind is functools.partial:
+            todo += [function.func, *function.args, *function.keywords.values()]
+            continue
         if kind is MethodType:
             function = function.__func__
         if type(function) is not FunctionType or len(visited) > _MAX_FUNCTIONS:
