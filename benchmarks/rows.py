@@ -114,7 +114,7 @@ _FIGURES = (
     ),
     Row(
         "small",
-        "`grad(f)(x)` of twelve small functions, recorded anew in every call",
+        "`grad(f)(x)` of twelve small functions, without `jit`",
         "1.5 x autograd",
         small_functions.small_gradients,
         {"autograd": small_functions.compared_with_autograd},

@@ -1,6 +1,6 @@
-"""Gradients of small functions in eager mode: ``grad(f)(x)``, where calling costs more than NumPy.
+"""Gradients of small functions without ``jit``: ``grad(f)(x)``, where calling costs more than NumPy.
 
-Each function is recorded again in every call, by letir as by autograd, and none is compiled.
+autograd records a function again in every call; letir stops when another recording cannot differ.
 """
 
 import itertools

@@ -284,6 +284,7 @@ _LATE_BOUND = {
     "executor.frequent_calls.external_values": (
         *("calls_letir", "is_faster_in_scipy", "values_read"),
     ),
+    "executor.frequent_calls.repeated_calls": ("outside_state", "repeated_call"),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("guarded_attribute", "stack_traced"),
     "tracing.scipy_stand_ins": (

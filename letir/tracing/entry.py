@@ -211,7 +211,8 @@ def _guarded_result(f: Callable, new: Trace, call: Any, leaves: list, given: tup
         LATE_BOUND["learn_function_of_lists"](new, f)
     if new.reads_errors or snapshot is not None:
         result = LATE_BOUND["with_stores"](new, snapshot, result, given)
-    result = with_result_guards(new, result)
+    if type(result) is not Tracer:  # the usual case needs none
+        result = with_result_guards(new, result)
     if new.failed is not None:  # raised too late for the user's handlers
         raise RecordAgain(EAGER)
     return result
@@ -339,8 +340,6 @@ def with_result_guards(new: Trace, result: Any) -> Any:
 
     Before ``Trace.write_back``, because a guard that fails must find the arguments unchanged.
     """
-    if type(result) is Tracer:
-        return result
     noted = vars(new)
     if "has_keys" in noted:
         result = LATE_BOUND["with_known_keys"](result)

@@ -36,7 +36,7 @@ from letir.transforms.program_call import (
     tree_of_arguments,
     tree_of_results,
 )
-from letir.transforms.repeated_programs import transformed_run
+from letir.transforms.repeated_programs import repeated_function, transformed_run
 
 _is_inlined = attrgetter("op.inlined")
 
@@ -174,9 +174,13 @@ def _gradient_transform(
     @functools.wraps(f)
     def gradient(*args, **kwargs):
         try:
+            repeated = repeated_function(f, options)
+            if repeated.calls and (results := repeated.results(args, kwargs)) is not None:
+                return results
             with paused_gc():
+                keep = repeated.keeper(args, kwargs)
                 call = record_call(f, args, kwargs)
-                run, tree = transformed_run(call, options, program)
+                run, tree = transformed_run(call, options, program, keep)
             return tree.unflatten(copy_shared_results(run()))
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error)

@@ -4,13 +4,17 @@ A call such as ``grad(f)(x)`` records ``f`` again, because its path may depend o
 same binds were recorded before, the transformed program is the same, and so is its plan.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import NO_ATTRS, Attrs, number_token
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
@@ -22,13 +26,18 @@ from letir.errors import LetirError
 from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_unchecked
 from letir.plan.plan import Plan
+from letir.tracing.trace_state import ACTIVE
 from letir.transforms.program_call import ProgramCall, tree_of_results
 
 _MAX_BINDS = 1 << 12  # binds of a program whose plan is kept
 _MAX_BINDS_OF_ALL = 1 << 16  # binds of all programs whose plans are kept
 _MAX_ARRAY_SIZE = 64  # elements of an array that is kept with a plan
 
+_RUNS_BEFORE = 3  # of a function, before it is tested whether it must be recorded again
+_MAX_ATTEMPTS = 6
+
 _plans: dict[tuple | None, "RepeatedProgram"] = BoundedCache(1 << 9)
+_functions: dict[tuple, "RepeatedFunction"] = BoundedCache(1 << 9)  # by (id of f, options)
 _seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been met
 
 
@@ -45,14 +54,79 @@ class RepeatedProgram:
     sources: tuple
 
 
+class RepeatedFunction:
+    """A function ``f`` of which a transform takes the gradient again and again.
+
+    ``calls``: the kinds of calls that need no recording, see ``executor.frequent_calls``.
+    """
+
+    __slots__ = ("__weakref__", "attempts", "calls", "of", "runs")
+
+    def __init__(self, of: Callable) -> None:
+        self.of = of  # gives f while f exists
+        self.calls: tuple[Any, ...] = ()
+        self.runs = self.attempts = 0
+
+    def results(self, args: tuple, kwargs: dict) -> Any:
+        """The results of a call that needs no recording; None for others, and under a debugger."""
+        if ACTIVE.get() is not None or sys.gettrace() is not None:
+            return None
+        for call in self.calls:
+            results = call.results(args, kwargs)
+            if results is not None:
+                return results
+        return None
+
+    def keeper(self, args: tuple, kwargs: dict) -> Callable | None:
+        """The function that adds calls like this one to ``calls`` after it has been recorded.
+
+        None in most calls: to find out what ``f`` reads takes longer than a recording.
+        """
+        self.runs += 1
+        if self.runs <= _RUNS_BEFORE << self.attempts or self.attempts == _MAX_ATTEMPTS:
+            return None
+        self.attempts += 1
+        outside = LATE_BOUND["outside_state"](self.of()) if ACTIVE.get() is None else None
+        return None if outside is None else partial(self._keep, outside, args, kwargs)
+
+    def _keep(self, outside: Any, args: tuple, kwargs: dict, *recorded: Any) -> None:
+        call = LATE_BOUND["repeated_call"](outside, args, kwargs, *recorded)
+        self.calls += () if call is None else (call,)
+
+
+_RECORDED_ALWAYS = RepeatedFunction(lambda: None)
+_RECORDED_ALWAYS.attempts = _MAX_ATTEMPTS
+
+
+def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
+    """What is known of the calls of ``f`` under a transform with these ``options``."""
+    key = id(f), options
+    found = _functions.get(key)
+    if found is not None and found.of() is f:
+        return found
+    if options is None or type(f) not in (FunctionType, partial):
+        return _RECORDED_ALWAYS
+    _functions[key] = result = RepeatedFunction(ref(f, partial(_forget, _functions, key)))
+    return result
+
+
+def _forget(functions: dict, key: tuple, _: Any) -> None:
+    """Drop a function that is gone. At the end of the process, globals may be gone before it."""
+    functions.pop(key, None)
+
+
 def transformed_run(
-    call: ProgramCall, options: tuple | None, transform: Callable[[ProgramCall], Lambda]
+    call: ProgramCall,
+    options: tuple | None,
+    transform: Callable[[ProgramCall], Lambda],
+    keep: Callable | None = None,
 ) -> tuple[Callable[[], tuple], Tree]:
     """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).
 
     ``options``: the options of the transform, None if its programs are not kept. The plan of a
     program is made when the same program is recorded for the second time: a function that takes
-    another path in every call would fill the memory with unused plans.
+    another path in every call would fill the memory with unused plans. ``keep`` is called with
+    (call, the ``RepeatedProgram``, constants) if the program has been met before.
     """
     fn, leaves = call.fn, call.leaves
     key: tuple | None = None
@@ -76,6 +150,8 @@ def transformed_run(
             transformed = transform(call)
             tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
             return partial(run_unchecked, transformed, leaves), tree
+    if keep is not None:
+        keep(call, program, constants)
     return partial(program.plan.run, [*leaves, *constants]), program.tree
 
 

@@ -28,6 +28,7 @@ FUNCTIONS = [
 def _no_plans(monkeypatch):
     monkeypatch.setattr(repeated_programs, "_plans", {})
     monkeypatch.setattr(repeated_programs, "_seen", {})
+    monkeypatch.setattr(repeated_programs, "_functions", {})
 
 
 def bits(result) -> list:

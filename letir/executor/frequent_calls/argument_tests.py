@@ -203,11 +203,14 @@ class TestWriter:
         variable = f"v{len(self.tests)}"
         self.add(value, variable, f"({variable} := {text})")
 
-    def add_outside_value(self, holder: Any, name: str | None, value: Any) -> None:
+    def add_outside_value(self, holder: Any, name: str | int | None, value: Any) -> None:
         """Add the test that a global, or a captured variable (no ``name``), still has its value."""
+        self.tests.append(f"{self.outside_text(holder, name)} is {self.name(value)}")
+
+    def outside_text(self, holder: Any, name: str | int | None) -> str:
+        """The expression for the value of a global, or of a captured variable (no ``name``)."""
         text = self.name(holder)
-        text = f"{text}.cell_contents" if name is None else f"{text}[{name!r}]"
-        self.tests.append(f"{text} is {self.name(value)}")
+        return f"{text}.cell_contents" if name is None else f"{text}[{name!r}]"
 
     def add_leaf(self, value: Any, text: str) -> None:
         """Add a leaf of the plan."""

@@ -4,6 +4,7 @@ Such a function may be called in place of its plan, as long as these values are 
 """
 
 import dis
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from inspect import CO_OPTIMIZED
 from opcode import opmap, opname
@@ -34,7 +35,7 @@ _PURE = (
     *("statistics", "string", "warnings"),
 )
 # names of functions of Python, NumPy and SciPy that do more than return a value
-_EFFECTS = frozenset(
+EFFECTS = frozenset(
     [
         *("__import__", "breakpoint", "delattr", "eval", "exec", "globals", "input", "open"),
         *("print", "setattr", "vars"),
@@ -45,7 +46,7 @@ _EFFECTS = frozenset(
     ]
 )
 # effects if Python runs the function in each call: NumPy's own setting is then as it is there
-EFFECTS_IN_PYTHON = _EFFECTS - {"seterr"}
+EFFECTS_IN_PYTHON = EFFECTS - {"seterr"}
 # changes of the filters of warnings, which ``catch_warnings`` takes back
 _FILTERS = frozenset(["filterwarnings", "resetwarnings", "simplefilter"])
 # instructions of Python's bytecode that change state outside of a function
@@ -62,78 +63,100 @@ _GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances th
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 
+Place = tuple[Any, str | int | None, Any]  # (namespace, name, value), or (cell, None, value)
+
+
 @frozen(eq=False)
 class ExternalValues:
     """The values that a function without effects reads from outside.
 
     ``places``: (namespace, name, value) of each global number or text, and (cell, None, value) of
-    each captured one. ``read``: the ids of the functions that it reads from modules, if it uses
-    SciPy. ``is_complete``: whether ``read`` has all of them; it may not, if the function assigns a
-    module to a variable or passes it on.
+    each captured one; also (tuple, position, value) of an argument of ``functools.partial``.
+    ``others``: the same for functions, classes and modules. ``read``: the ids of the functions that
+    it reads from modules, if it uses SciPy. ``is_complete``: whether ``read`` has all of them; it
+    may not, if the function assigns a module to a variable or passes it on.
     """
 
-    places: tuple[tuple[Any, str | None, Any], ...]
+    places: tuple[Place, ...]
+    others: tuple[Place, ...]
     read: frozenset[int]
     is_complete: bool
     uses_scipy: bool
 
 
 def values_read(
-    f: Any, executor: Any = None, *, effects: Collection[str] = _EFFECTS
+    f: Any,
+    executor: Any = None,
+    *,
+    effects: Collection[str] = EFFECTS,
+    takes_arrays: bool = False,
 ) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
     ``executor``: an executor of ``f``. ``f`` may call it and others that give the same bits.
-    ``effects``: the names of the functions that do more than return a value.
+    ``effects``: the names of the functions that do more than return a value. ``takes_arrays``:
+    arrays are among the places, too.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
     are refused, because they would record in every call.
     """
-    todo: list[tuple[Any, str | None, Any]] = [({}, None, f)]
+    todo: list[Place] = [({}, None, f)]
     visited: set[int] = set()
     codes: list[tuple[CodeType, dict, dict]] = []
-    places: list[tuple[Any, str | None, Any]] = []
+    places, others = list[Place](), list[Place]()
     uses_scipy = False
     for place in todo:  # each function appends what it reads
         part = _function_of(place[-1], executor)
-        if _is_constant(part):
+        if is_constant(part) or (takes_arrays and type(part) is np.ndarray):
             places.append(place)
             continue
+        others.append(place)
         uses_scipy |= _is_of_module(part, "scipy")
         if id(part) in visited or _is_of_library(part):
             if getattr(part, "__name__", "") in effects:
                 return None
             continue
         visited.add(id(part))
-        if _is_plain_class(part):
-            todo += [(_OF_CLASS, None, function) for function in _functions_of_class(part)]
+        if type(part) is functools.partial or _is_plain_class(part):
+            todo += _places_in(part)
             continue
         if type(part) is not FunctionType or _is_of_module(part, "letir"):
             return None
         captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
-        for code in _codes_of(part.__code__):
-            is_init = place[0] is _OF_CLASS and code.co_name == "__init__"
-            has_changes = bool(_CHANGES.intersection(code.co_code[::2]))
-            if has_changes and not (is_init and _fills_own_object(code)):
+        space = part.__globals__
+        for code in codes_of(part.__code__):
+            if _has_effects(code, effects, is_method=place[0] is _OF_CLASS):
                 return None
-            if _calls_with_effects(code.co_names, effects):
-                return None
-            space = part.__globals__
             codes.append((code, space, captured))
-            names = _names_of_globals(code)
+            names = names_of_globals(code)
             todo += [(space, name, space[name]) for name in names if name in space]
         try:
             todo += [(cell, None, cell.cell_contents) for cell in part.__closure__ or ()]
         except ValueError:  # a cell that is still empty
             return None
-    read = [value for code in (codes if uses_scipy else ()) for value in _values_in_code(*code)]
+    read = [value for code in codes if uses_scipy for value in _values_in_code(*code)]
     is_complete = not any(isinstance(value, ModuleType) for value in read)
-    return ExternalValues(tuple(places), frozenset(map(id, read)), is_complete, uses_scipy)
+    ids = frozenset(map(id, read))
+    return ExternalValues(tuple(places), tuple(others[1:]), ids, is_complete, uses_scipy)
 
 
-def _calls_with_effects(names: Sequence[str], effects: Collection[str]) -> bool:
-    """Whether a function that names these names may change state outside of it."""
+def _places_in(part: Any) -> list[Place]:
+    """What a partial function calls and passes on, and the functions of a class."""
+    if type(part) is not functools.partial:
+        return [(_OF_CLASS, None, function) for function in _functions_of_class(part)]
+    keywords = [(part.keywords, name, value) for name, value in part.keywords.items()]
+    positional = [(part.args, i, value) for i, value in enumerate(part.args)]
+    return [((part.func,), 0, part.func), *positional, *keywords]
+
+
+def _has_effects(code: CodeType, effects: Collection[str], is_method: bool) -> bool:
+    """Whether code may change state outside; an ``__init__`` may fill its own object."""
+    names = code.co_names
+    if not _CHANGES.isdisjoint(code.co_code[::2]) and not (
+        is_method and code.co_name == "__init__" and _fills_own_object(code)
+    ):
+        return True
     is_temporary = "catch_warnings" in names
     return not (set(names).isdisjoint(effects) and (is_temporary or _FILTERS.isdisjoint(names)))
 
@@ -170,7 +193,7 @@ def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) 
     return result
 
 
-def _names_of_globals(code: CodeType) -> list[str]:
+def names_of_globals(code: CodeType) -> list[str]:
     """The names in a code object that may be names of globals, not of attributes."""
     if not code.co_flags & CO_OPTIMIZED:  # the body of a class
         return list(code.co_names)
@@ -237,14 +260,14 @@ def _functions_of_class(kind: type) -> list[FunctionType]:
     return [f for f in functions if not f.__module__.startswith(("collections", "namedtuple_"))]
 
 
-def _is_constant(value: Any) -> bool:
+def is_constant(value: Any) -> bool:
     """Whether a value is a number, a string or a generator of NumPy, or a tuple of these."""
     if type(value) is tuple:
-        return all(map(_is_constant, value))
+        return all(map(is_constant, value))
     return type(value) in _CONSTANTS or type(value) in _GENERATORS
 
 
-def _codes_of(code: CodeType) -> list[CodeType]:
+def codes_of(code: CodeType) -> list[CodeType]:
     """A code object, and the code objects of all functions defined in it."""
     result = [code]
     for inner_code in result:
@@ -309,7 +332,7 @@ def calls_letir(f: Any) -> bool:
             continue
         visited.add(id(part))
         if type(part) is FunctionType:
-            names = [name for code in _codes_of(part.__code__) for name in code.co_names]
+            names = [name for code in codes_of(part.__code__) for name in code.co_names]
             if "letir" in names:  # which it imports
                 return True
             todo += [part.__globals__[name] for name in names if name in part.__globals__]

@@ -7,7 +7,9 @@ functions, of arrays' methods, and of numbers and arrays do not draw.
 
 import builtins
 import functools
+import itertools
 import math
+import operator
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -31,8 +33,9 @@ _WITHOUT_DRAWS = frozenset(
 
 @functools.cache
 def _harmless_names() -> frozenset[str]:
-    """The names of NumPy's functions, of builtins, and of the attributes of arrays."""
+    """The names of functions of NumPy and Python, and of the attributes of arrays."""
     spaces: tuple = (np, np.linalg, np.fft, np.ndarray, np.generic, math, builtins, list, dict, str)
+    spaces += (functools, itertools, operator)
     return frozenset([name for space in spaces for name in dir(space)]) - {"gamma", "random"}
 
 
