@@ -1,10 +1,13 @@
 """``row_kernel``: the kernel of a group with reductions, and the lowering for few columns."""
 
+from functools import partial
+
 from attrs import define, evolve, field
 
 from letir.ast.terms import Arg, Lambda
 from letir.kernels.loop_language import Operand
 from letir.kernels.reduction_forms import Parts
+from letir.kernels.row_blocks import RowBlocks, sections_of
 from letir.kernels.row_groups import IN_MEMORY, RowLowering
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses, Space
@@ -14,12 +17,23 @@ from letir.kernels.scalar_lowering import NoKernel
 _MAX_UNROLLED = 8  # columns that are computed without a loop
 
 
-def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
-    """The kernel of a group with reductions, from its body; None if NumPy has to compute it."""
+def row_kernel(
+    body: Lambda, space: Space, is_exact: bool = False, in_blocks: bool = True
+) -> RowKernel | None:
+    """The kernel of a group with reductions, from its body; None if NumPy has to compute it.
+
+    ``in_blocks``: it may take several rows together, see ``row_blocks``.
+    """
     try:
         passes = RowPasses(products_as_sums(body), space, is_exact)
-        lowering = _FewColumns if space.columns <= _MAX_UNROLLED else RowLowering
-        return lowering(is_exact, passes=passes).kernel()
+        if space.columns <= _MAX_UNROLLED:
+            return _FewColumns(is_exact, passes=passes).kernel()
+        sections = sections_of(passes) if in_blocks else None
+        if sections is None:
+            return RowLowering(is_exact, passes=passes).kernel()
+        result = RowBlocks(is_exact, passes=passes, sections=sections).kernel()
+        by_rows = partial(row_kernel, body, space, is_exact, in_blocks=False)
+        return evolve(result, without_blocks=by_rows)
     except (NoKernel, TypeError):
         return None
 

@@ -42,6 +42,8 @@ def run_kernel(kernel: Kernel, *arrays: np.ndarray, **extents: int) -> None:
 def interpret(kernel: Kernel, arrays: Sequence[np.ndarray], extents: dict[str, int]) -> None:
     """Run a kernel, with floating-point errors handled as in ``np.errstate``."""
     by_name = dict(zip([a.name for a in kernel.arrays], arrays, strict=True))
+    for buffer in kernel.buffers:
+        by_name[buffer.name] = np.empty(tuple(map(int, buffer.extents)), buffer.dtype)
     values: dict[Any, Any] = {extent: np.int64(extents[extent.name]) for extent in kernel.extents}
     most = max([1, *[extents[extent.name] for extent in kernel.extents]])
     _Run(by_name, values, most).run(kernel.body)

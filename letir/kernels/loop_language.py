@@ -186,6 +186,7 @@ class Kernel:
     ``takes_contiguous``: whether all arrays must be contiguous along the last extent. ``columns``:
     the length of the last extent if rows must follow each other without gaps as well, else 0.
     ``is_flat``: each array has two axes, and must be contiguous along the second one, its own.
+    ``buffers``: small arrays of the kernel itself, with one axis of a known length, such as "8".
 
     >>> from letir.kernels.loop_builder import Builder
     >>> b = Builder()
@@ -210,6 +211,7 @@ class Kernel:
     takes_contiguous: bool = False
     columns: int = 0
     is_flat: bool = False
+    buffers: tuple[Array, ...] = ()
     functions: tuple[Function, ...] = field(init=False)  # that the statements call
 
     @functions.default
@@ -223,6 +225,7 @@ class Kernel:
 
     def __str__(self):
         lines = [*map(str, self.functions), f"kernel {self.name}({_join_texts(self.arrays)}) {{"]
+        lines += [f"  buffer {buffer}" for buffer in self.buffers]
         _write_lines(self.body, "  ", lines)
         return "\n".join([*lines, "}"])
 

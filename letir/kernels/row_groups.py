@@ -17,7 +17,7 @@ from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses
 from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, expect_known
 
-_Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
+Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
 MAX_SHORT_ROW = 64  # columns of a row whose length is part of the kernel
 _BLOCK = 8  # a block of a sum has 2 ** 8 elements
 IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
@@ -28,7 +28,7 @@ class RowLowering(ScalarLowering):
     """The lowering of one group with reductions."""
 
     passes: RowPasses = field(kw_only=True)
-    inputs: dict[_Input, Array] = field(factory=dict)
+    inputs: dict[Input, Array] = field(factory=dict)
     outputs: list[Array] = field(factory=list)
     stores: dict[Arg, Array] = field(factory=dict)  # full value -> the array that holds it
     scratch: list[Array] = field(factory=list)
@@ -36,7 +36,7 @@ class RowLowering(ScalarLowering):
     result: tuple[int, ...] = ()  # the shape of the value that is being computed
     m: Operand = field(init=False)  # the number of rows
     n: Operand = field(init=False)  # the number of columns
-    loaded: dict[_Input, Operand] = field(factory=dict)
+    loaded: dict[Input, Operand] = field(factory=dict)
 
     keeps_in_memory = True  # values for later passes
 
@@ -72,6 +72,7 @@ class RowLowering(ScalarLowering):
                 lengths,
                 b.statements(),
                 takes_contiguous=True,
+                buffers=self.buffers(),
             ),
             self.passes.space,
             tuple([(params[arg], kind, shape) for arg, kind, shape in self.inputs]),
@@ -80,6 +81,10 @@ class RowLowering(ScalarLowering):
             tuple([names[0].get(value, "") for value in results]),
             tuple([names[1].get(value, "") for value in results if self.passes.is_single]),
         )
+
+    def buffers(self) -> tuple[Array, ...]:
+        """The small arrays of the kernel itself."""
+        return ()
 
     def reduction_names(self, kinds: tuple[str, ...]) -> dict[Arg, str]:
         """The reductions whose results have one of these kinds, by result."""
@@ -123,7 +128,7 @@ class RowLowering(ScalarLowering):
     def extents_of(self, kind: str) -> tuple[str, ...]:
         return ("o", *self.passes.space.axes_of(kind))
 
-    def input_of(self, value: Arg, result: tuple[int, ...]) -> _Input:
+    def input_of(self, value: Arg, result: tuple[int, ...]) -> Input:
         space, shape = self.passes.space, value.type.shape
         if result == space.shape:
             return value, *space.place_of(shape)
@@ -186,22 +191,30 @@ class RowLowering(ScalarLowering):
         self.start_totals(columns)
         first = [reduction.accumulator.first(b) for reduction in totals]
         # totals of columns are carried from row to row in memory
-        rows = b.loop(self.m, *_flatten_parts(first), is_parallel=is_parallel)
-        with rows:
-            rows.next(*_flatten_parts(self.row(rows.index, _split_like(rows.carried, first))))
+        ended = self.emit_rows(first, is_parallel)
         for reduction in columns:
             self.finish_total(reduction, self.m)
-        for reduction, parts in zip(totals, _split_like(rows.results, first), strict=True):
+        for reduction, parts in zip(totals, ended, strict=True):
             total = reduction.accumulator.value(b, parts)
             count = self.m if reduction.operand_kind == "row" else b.let("mul", self.m, self.n)
             self.scalars[reduction.bind.binders[0]] = reduction.form.divided(b, total, count)
         self.store_results("single")
 
-    def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
-        """Write the passes over one row; takes and returns the totals over all rows so far."""
-        b = self.builder
+    def emit_rows(self, first: list[Parts], is_parallel: bool) -> list[Parts]:
+        """Write the loop over rows; the results are the totals over all of them."""
+        rows = self.builder.loop(self.m, *flatten_parts(first), is_parallel=is_parallel)
+        with rows:
+            rows.next(*flatten_parts(self.row(rows.index, split_like(rows.carried, first))))
+        return split_like(rows.results, first)
+
+    def enter_row(self, index: Operand) -> None:
+        """Begin with the row at this index."""
         self.place["row"] = (*self.place["single"], index)
         self.place["shared row"] = (*self.place["shared single"], index)
+
+    def row(self, index: Operand, carried: list[Parts]) -> list[Parts]:
+        """Write the passes over one row; takes and returns the totals over all rows so far."""
+        self.enter_row(index)
         self.load_inputs("row")
         self.load_inputs("shared row")
         for stage in range(max(self.passes.stages.values(), default=0) + 1):
@@ -212,10 +225,15 @@ class RowLowering(ScalarLowering):
             self.emit_pass(stage)
         self.store_results("row")
         totals = [reduction for reduction in self.passes.reductions if reduction.kind == "single"]
-        result = []
+        return self.with_row(totals, carried)
+
+    def with_row(self, totals: list[Reduction], carried: list[Parts]) -> list[Parts]:
+        """The totals of all elements, with those of the current row added."""
+        b, result = self.builder, []
         for reduction, parts in zip(totals, carried, strict=True):
             if reduction.operand_kind == "row":
                 dtype = reduction.bind.binders[0].type.dtype
+                self.result = reduction.source.type.shape
                 element = reduction.form.element(b, self.value(reduction.source), dtype)
             else:
                 element = reduction.accumulator.value(b, reduction.partial)
@@ -254,20 +272,20 @@ class RowLowering(ScalarLowering):
             return [kind.of_block(b, own) for kind, own in zip(kinds, ended, strict=True)]
         bits, most = b.number(_BLOCK, "i8"), b.number(1 << _BLOCK, "i8")
         count = b.let("shr", b.add(self.n, b.number((1 << _BLOCK) - 1, "i8")), bits)
-        loop = b.loop(count, *_flatten_parts(first))
+        loop = b.loop(count, *flatten_parts(first))
         with loop:
             start = b.let("shl", loop.index, bits)
             remaining = b.sub(self.n, start)
             size = b.select(b.let("lt", remaining, most), remaining, most)
-            parts = _split_like(loop.carried, first)
+            parts = split_like(loop.carried, first)
             begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
             ended = self.emit_elements(stage, now, begun, (start, size))
             merged = [
                 kind.with_block(b, own, block)
                 for kind, own, block in zip(kinds, parts, ended, strict=True)
             ]
-            loop.next(*_flatten_parts(merged))
-        return _split_like(loop.results, first)
+            loop.next(*flatten_parts(merged))
+        return split_like(loop.results, first)
 
     def emit_elements(
         self,
@@ -278,12 +296,12 @@ class RowLowering(ScalarLowering):
     ) -> list[Parts]:
         """Write the innermost loop, over a row or over a ``block`` (its start and its size)."""
         b = self.builder
-        loop = b.loop(block[1] if block else self.n, *_flatten_parts(begun))
+        loop = b.loop(block[1] if block else self.n, *flatten_parts(begun))
         with loop:
             index = b.add(block[0], loop.index) if block else loop.index
             self.enter_column(index)
             self.compute(stage)
-            parts = iter(_split_like(loop.carried, begun))
+            parts = iter(split_like(loop.carried, begun))
             following: list[Operand] = []
             for reduction in now:
                 dtype = reduction.bind.binders[0].type.dtype
@@ -294,7 +312,7 @@ class RowLowering(ScalarLowering):
                 else:
                     following += reduction.accumulator.step(b, next(parts), element)
             loop.next(*following)
-        return _split_like(loop.results, begun)
+        return split_like(loop.results, begun)
 
     def enter_column(self, index: Operand) -> None:
         """Begin with the element of a row at this index."""
@@ -363,12 +381,12 @@ class RowLowering(ScalarLowering):
         return self.stores[reduction.bind.binders[0]]
 
 
-def _flatten_parts(parts: list[Parts]) -> Parts:
+def flatten_parts(parts: list[Parts]) -> Parts:
     """The parts of all groups in one tuple."""
     return tuple([x for own in parts for x in own])
 
 
-def _split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
+def split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
     """``flat`` split into parts that are as long as the parts of ``like``."""
     result, at = [], 0
     for parts in like:

@@ -19,6 +19,7 @@ from letir.executor.kernels.threaded_calls import uses_threads
 from letir.kernels.device.ptx import ptx_text
 from letir.kernels.llvm.machine_code import MachineCode, code_of
 from letir.kernels.machine_costs import machine_costs
+from letir.kernels.row_interface import RowKernel
 from letir.kernels.threads import get_num_threads
 from letir.plan.plan import Plan
 
@@ -32,7 +33,7 @@ class PlanKernel:
 
     ``body``: the group as a program, which NumPy computes if the kernel cannot. ``code``: the
     machine code, and the texts from which it was made. ``uses_threads``: whether calls may run in
-    threads.
+    threads. ``rows``: how the kernel is called if it has reductions.
 
     >>> import numpy as np
     >>> from letir import compile, trace
@@ -53,6 +54,7 @@ class PlanKernel:
     body: Lambda
     code: MachineCode
     uses_threads: bool = False
+    rows: RowKernel | None = None
 
     @property
     def threads(self) -> int:
@@ -114,7 +116,7 @@ class PlanKernel:
     @property
     def ptx(self) -> str:
         """The PTX assembly for NVIDIA's GPUs, for contiguous arrays without broadcast axes."""
-        return ptx_text(self.code.kernel)
+        return ptx_text(self.rows.by_rows.kernel if self.rows else self.code.kernel)
 
     def __str__(self):
         names = [bind.op.name for bind in self.binds]
@@ -138,7 +140,9 @@ def plan_kernels(plan: Plan) -> tuple[PlanKernel, ...]:
 def _kernel_of(bind: Bind) -> PlanKernel:
     """The kernel that a bind calls."""
     impl: Any = bind.op.impl
-    return PlanKernel(impl.body, code_of(_ufunc_of(impl.call)), uses_threads(impl.call))
+    lowered = getattr(impl.call, "lowered", None)
+    rows = lowered if isinstance(lowered, RowKernel) else None
+    return PlanKernel(impl.body, code_of(_ufunc_of(impl.call)), uses_threads(impl.call), rows)
 
 
 def _ufunc_of(call: Callable) -> np.ufunc:

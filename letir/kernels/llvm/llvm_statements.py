@@ -63,7 +63,8 @@ def vector_type(dtype: np.dtype, lanes: int) -> str:
     return text if lanes == 1 else f"<{lanes} x {text}>"
 
 
-def _memory_type(dtype: np.dtype) -> str:
+def memory_type(dtype: np.dtype) -> str:
+    """LLVM's type of an element of an array."""
     return "i8" if dtype.kind == "b" else type_text(dtype)
 
 
@@ -227,7 +228,7 @@ class StatementText:
             access += f", !invariant.load {self.note('!{}')}"
         # NumPy passes arrays to inner loops that are aligned for their dtype
         align = dtype.itemsize
-        result = self.value(f"load {_memory_type(dtype)}, ptr {place}, align {align}{access}")
+        result = self.value(f"load {memory_type(dtype)}, ptr {place}, align {align}{access}")
         return self.value(f"icmp ne i8 {result}, 0") if dtype.kind == "b" else result
 
     def store(self, statement: Store, bases: dict, group: str | None) -> None:
@@ -237,7 +238,7 @@ class StatementText:
             value = self.value(f"zext i1 {value} to i8")
         place = self.part_address(statement, bases)
         access = f", !llvm.access.group {group}" if group else ""
-        aval = _memory_type(dtype)
+        aval = memory_type(dtype)
         self.emit(f"store {aval} {value}, ptr {place}, align {dtype.itemsize}{access}")
 
     def loop(self, loop: Loop, bases: dict) -> None:

@@ -9,7 +9,12 @@ import numpy as np
 from attrs import define, field
 
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
-from letir.kernels.llvm.llvm_statements import function_name, type_text, vector_type
+from letir.kernels.llvm.llvm_statements import (
+    function_name,
+    memory_type,
+    type_text,
+    vector_type,
+)
 from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.loop_language import (
     Array,
@@ -50,7 +55,8 @@ class _HostModule(VectorLoops):
         self.lines += [head, "entry:"]
         for n, extent in enumerate(kernel.extents):
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
-        bases = [self.entry_of("%args", n, "ptr") for n in range(len(kernel.arrays))]
+        bases = {array: self.entry_of("%args", n, "ptr") for n, array in enumerate(kernel.arrays)}
+        bases |= {buffer: self.buffer(buffer) for buffer in kernel.buffers}
         self.load_strides()
         self.load_zeros()
         for number, strides in enumerate(self.layouts()):
@@ -60,7 +66,7 @@ class _HostModule(VectorLoops):
                 self.open(f"layout{number}")
             general, self.is_general = self.strides, strides is None
             self.strides = {**general, **(strides or {})}
-            self.body(kernel.body, dict(zip(kernel.arrays, bases, strict=True)), None)
+            self.body(kernel.body, bases, None)
             self.strides = general
             self.emit("ret void")
             if strides is not None and not kernel.takes_contiguous:
@@ -118,6 +124,12 @@ class _HostModule(VectorLoops):
     def entry_of(self, table: str, n: int, kind: str) -> str:
         place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")
         return self.value(f"load {kind}, ptr {place}")
+
+    def buffer(self, buffer: Array) -> str:
+        """The address of a small array on the stack."""
+        (length,), kind = buffer.extents, memory_type(buffer.dtype)
+        self.strides[buffer, 0] = str(buffer.dtype.itemsize)
+        return self.value(f"alloca [{length} x {kind}], align 64")
 
     # ---- hidden numbers ----
 

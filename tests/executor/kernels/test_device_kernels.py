@@ -60,6 +60,12 @@ def normalised(x, row, s):
     return (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + s) * row
 
 
+def functions_of_rows(x, row, s):
+    """Functions of rows, which a processor computes for eight rows together."""
+    t = np.log1p((x * x).sum(axis=1))
+    return x * np.exp(-t)[:, None], t * s, np.sqrt(t).sum()
+
+
 def chain(x, row, s):
     y = row[:2]
     for _ in range(30):
@@ -78,6 +84,7 @@ def gradient(x, row, s):
 POINTS = np.linspace(0.1, 2, 128).reshape(32, 4)
 INTEGERS = (X * 100).astype("i4")
 FUNCTIONS = [several, broadcast, integers, softmax, reductions, normalised, chain, loss, gradient]
+FUNCTIONS.append(functions_of_rows)
 LAYOUTS = {
     "rows": X,
     "columns": np.asfortranarray(X),

@@ -24,6 +24,10 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
+def scaled_rows(x):
+    return x * np.log((x * x).sum(axis=-1, keepdims=True))
+
+
 def rotated(y):
     for _ in range(30):
         y = y + 0.1 * np.array([y[1], -y[0]])
@@ -41,6 +45,7 @@ def in_a_body(x):
 SAMPLES = {
     "elementwise": (inverse, X),
     "rows": (softmax, X),
+    "blocks of rows": (scaled_rows, X),
     "unrolled": (rotated, np.ones(2)),
     "loop": (repeated, np.ones(2)),
     "body": (in_a_body, X),
