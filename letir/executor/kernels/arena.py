@@ -130,12 +130,18 @@ def give_back() -> None:
 
 def let_kernels_reuse_memory(fn: Lambda) -> None:
     """Let the kernels of a program write large results that are only temporary into blocks."""
-    results = _possible_results(fn)
+    results = _possible_results(fn) | _updated(fn)
     for bind in fn.binds:
         call = getattr(bind.op.impl, "call", None)
         large = [binder for binder in bind.binders if _bytes_of(binder) >= _MIN_BYTES]
         if large and hasattr(call, "new_array") and results.isdisjoint(large):
             call.new_array = new_array
+
+
+def _updated(fn: Lambda) -> set:
+    """The values that updates may write in place: not in a block, which the plan does not own."""
+    written = [bind.args[0] for bind in fn.binds if bind.op.update is not None]
+    return {arg for arg in written if type(arg) is Local}
 
 
 def _bytes_of(binder: Local) -> int:

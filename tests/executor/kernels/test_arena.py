@@ -93,6 +93,25 @@ def test_a_small_result_next_to_a_large_temporary_owns_its_memory():
         assert y.base is None
 
 
+def test_a_temporary_that_is_updated_in_place_owns_its_memory():
+    """In a block of the arena it would be copied before the update."""
+    places = np.arange(400)
+
+    def f(x, y):
+        z = np.exp(x) * y + 1.0
+        np.add.at(z, (places, places), 1.0)
+        return z
+
+    call = lt.jit(f)
+    kept = [call(X, Y) for _ in range(3)]
+    call(Y, X)
+
+    assert [b.op.name for b in call.debug_state().plans[0].plan.binds].count("index_add") == 1
+    assert 0 == arena.bytes_in_arena()
+    for found in kept:
+        assert np.allclose(f(X, Y), found, rtol=1e-12)
+
+
 def test_small_temporaries_are_not_kept():
     lt.jit(layer)(X[:300, :300].copy(), Y[:300, :300].copy())
 
