@@ -1,7 +1,5 @@
 """``row_kernel``: the kernel of a group with reductions, and the lowering for few columns."""
 
-from functools import partial
-
 from attrs import define, evolve, field
 
 from letir.ast.terms import Arg, Lambda
@@ -17,25 +15,30 @@ from letir.kernels.scalar_lowering import NoKernel
 _MAX_UNROLLED = 8  # columns that are computed without a loop
 
 
-def row_kernel(
-    body: Lambda, space: Space, is_exact: bool = False, in_blocks: bool = True
-) -> RowKernel | None:
-    """The kernel of a group with reductions, from its body; None if NumPy has to compute it.
-
-    ``in_blocks``: it may take several rows together, see ``row_blocks``.
-    """
+def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel | None:
+    """The kernel of a group with reductions, from its body; None if NumPy has to compute it."""
     try:
         passes = RowPasses(products_as_sums(body), space, is_exact)
         if space.columns <= _MAX_UNROLLED:
             return _FewColumns(is_exact, passes=passes).kernel()
-        sections = sections_of(passes) if in_blocks else None
+        sections = sections_of(passes)
         if sections is None:
-            return RowLowering(is_exact, passes=passes).kernel()
-        result = RowBlocks(is_exact, passes=passes, sections=sections).kernel()
-        by_rows = partial(row_kernel, body, space, is_exact, in_blocks=False)
-        return evolve(result, without_blocks=by_rows)
+            lowering = RowLowering(is_exact, passes=passes)
+        else:
+            lowering = RowBlocks(is_exact, passes=passes, sections=sections)
+        result = lowering.kernel()
     except (NoKernel, TypeError):
         return None
+    if sections is None and passes.pass_with_prefetch(lowering.rows_ahead) < 0:
+        return result
+    return evolve(result, on_device=lambda: _RowByRow(is_exact, passes=passes).kernel())
+
+
+@define(eq=False)
+class _RowByRow(RowLowering):
+    """The lowering for a device, which computes many rows side by side."""
+
+    rows_ahead = 0
 
 
 @define(eq=False)

@@ -15,6 +15,7 @@ from letir.kernels.loop_language import (
     Loop,
     Number,
     Operand,
+    Prefetch,
     Scalar,
     Statement,
     Store,
@@ -161,6 +162,10 @@ class Builder:
         if value.dtype != _element_dtype(array, part):
             raise TypeError(f"a {value.dtype} is not stored into {array}")
         self.bodies[-1].append(Store(array, indices, value, part))
+
+    def prefetch(self, array: Array, indices: tuple[Operand, ...]) -> None:
+        """Let the processor read an element, which may be outside of the array, into its cache."""
+        self.bodies[-1].append(Prefetch(array, indices))
 
     def loop(self, extent: Operand, *first: Operand, **options: Any) -> "_OpenLoop":
         """A context manager for a ``Loop`` with these ``options``, such as ``is_parallel``.

@@ -104,6 +104,18 @@ class Store:
 
 
 @frozen(eq=False)
+class Prefetch:
+    """Let the processor read ``array[indices]`` into its cache; the place may be outside."""
+
+    array: Array
+    indices: tuple[Operand, ...]
+    part: str = ""
+
+    def __str__(self):
+        return f"prefetch {_place_text(self)}"
+
+
+@frozen(eq=False)
 class Loop:
     """Run ``body`` for each ``index`` from 0 up to, but not including, ``extent``.
 
@@ -176,7 +188,7 @@ class FunctionCall:
         return f"{self.result}: {_dtype_name(self.result.dtype)} = {call}"
 
 
-Statement = Let | Load | Store | Loop | While | FunctionCall
+Statement = Let | Load | Store | Prefetch | Loop | While | FunctionCall
 
 
 @frozen(eq=False)
@@ -253,7 +265,7 @@ def _dtype_name(dtype: np.dtype) -> str:
     return str(dtype)
 
 
-def _place_text(access: Load | Store) -> str:
+def _place_text(access: Load | Store | Prefetch) -> str:
     part = access.part and f".{access.part}"
     return f"{access.array.name}[{_join_texts(access.indices)}]{part}"
 

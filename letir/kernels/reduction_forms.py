@@ -18,6 +18,20 @@ PARTS = "parts"  # the form of an operation whose decomposition contains the red
 Parts = tuple[Operand, ...]
 
 
+def flatten_parts(parts: list[Parts]) -> Parts:
+    """The parts of all groups in one tuple."""
+    return tuple([x for own in parts for x in own])
+
+
+def split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
+    """``flat`` split into parts that are as long as the parts of ``like``."""
+    result, at = [], 0
+    for parts in like:
+        result.append(tuple(flat[at : at + len(parts)]))
+        at += len(parts)
+    return result
+
+
 @frozen
 class ReductionForm:
     """A reduction whose accumulators have the dtype of the result.

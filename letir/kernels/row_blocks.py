@@ -11,9 +11,9 @@ from attrs import define, field
 
 from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.loop_language import Array, Operand
-from letir.kernels.reduction_forms import Parts
-from letir.kernels.row_groups import Input, RowLowering, flatten_parts, split_like
-from letir.kernels.row_passes import Reduction, RowPasses
+from letir.kernels.reduction_forms import Parts, flatten_parts, split_like
+from letir.kernels.row_groups import Input, RowLowering
+from letir.kernels.row_passes import Reduction, RowPasses, is_dear
 
 BLOCK_ROWS = 8  # rows of a block: a vector of float64, or a few
 _MAX_COLUMNS = 1 << 8  # of longer rows, the functions of rows are a small part of the work
@@ -44,16 +44,12 @@ def sections_of(passes: RowPasses) -> list[Section] | None:
     result = [Section()]
     for stage in range(max([*passes.stages.values(), *stages.values()]) + 1):
         binds = [bind for bind, own in stages.items() if own == stage]
-        if any(map(_is_dear, binds)):
+        if any(map(is_dear, binds)):
             result.append(Section(binds, [stage]))
         else:
             result[-1].stages.append(stage)
             result[-1].alone[stage] = binds
     return result if len(result) > 1 and not _keeps_rows(passes, result) else None
-
-
-def _is_dear(bind: Bind) -> bool:
-    return bind.op.cost not in ("free", "cheap")
 
 
 def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
@@ -71,7 +67,7 @@ def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
         if is_full or bind.binders[0] in needed:
             needed.update(map(passes.source, bind.args))
             early += [bind] * (not is_full)
-    together = max([stages[bind] for bind in early if _is_dear(bind)], default=-1)
+    together = max([stages[bind] for bind in early if is_dear(bind)], default=-1)
     return {
         bind: stage if bind in early else together if stage <= together else end
         for bind, stage in stages.items()
@@ -104,6 +100,7 @@ class RowBlocks(RowLowering):
     of the current block, and the number of its rows.
     """
 
+    rows_ahead = BLOCK_ROWS
     sections: list[Section] = field(kw_only=True)
     rooms: dict[Arg | Input, Array] = field(factory=dict)
     block: tuple[Operand, Operand] = field(init=False)

@@ -12,7 +12,7 @@ from attrs import define, field
 from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.elementwise_groups import kernel_name
 from letir.kernels.loop_language import Array, Kernel, Operand
-from letir.kernels.reduction_forms import Parts
+from letir.kernels.reduction_forms import Parts, flatten_parts, split_like
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses
 from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, expect_known
@@ -39,6 +39,7 @@ class RowLowering(ScalarLowering):
     loaded: dict[Input, Operand] = field(factory=dict)
 
     keeps_in_memory = True  # values for later passes
+    rows_ahead = 1  # from a row to the one that is read ahead of its turn; 0 for none
 
     def kernel(self) -> RowKernel:
         """The kernel."""
@@ -279,6 +280,7 @@ class RowLowering(ScalarLowering):
             size = b.select(b.let("lt", remaining, most), remaining, most)
             parts = split_like(loop.carried, first)
             begun = [kind.block(b, own) for kind, own in zip(kinds, parts, strict=True)]
+            self.prefetch(stage, start, size)
             ended = self.emit_elements(stage, now, begun, (start, size))
             merged = [
                 kind.with_block(b, own, block)
@@ -296,6 +298,8 @@ class RowLowering(ScalarLowering):
     ) -> list[Parts]:
         """Write the innermost loop, over a row or over a ``block`` (its start and its size)."""
         b = self.builder
+        if not block:
+            self.prefetch(stage, b.number(0, "i8"), self.n)
         loop = b.loop(block[1] if block else self.n, *flatten_parts(begun))
         with loop:
             index = b.add(block[0], loop.index) if block else loop.index
@@ -313,6 +317,21 @@ class RowLowering(ScalarLowering):
                     following += reduction.accumulator.step(b, next(parts), element)
             loop.next(*following)
         return split_like(loop.results, begun)
+
+    def prefetch(self, stage: int, start: Operand, size: Operand) -> None:
+        """Let the processor read these columns of a later row, while it computes this pass."""
+        if self.passes.pass_with_prefetch(self.rows_ahead) != stage:
+            return
+        b, (*outer, row) = self.builder, self.place["row"]
+        arrays = [array for (_, kind, _), array in self.inputs.items() if kind == "full"]
+        line = 64 // max([array.dtype.itemsize for array in arrays], default=1)  # of the cache
+        bits = b.number(line.bit_length() - 1, "i8")
+        later = b.add(row, b.number(self.rows_ahead, "i8"))
+        lines = b.let("shr", b.add(size, b.number(line - 1, "i8")), bits)
+        with b.loop(lines, is_parallel=False) as index:
+            column = b.add(start, b.let("shl", index, bits))
+            for array in arrays:
+                b.prefetch(array, (*outer, later, column))
 
     def enter_column(self, index: Operand) -> None:
         """Begin with the element of a row at this index."""
@@ -379,17 +398,3 @@ class RowLowering(ScalarLowering):
 
     def total_of(self, reduction: Reduction) -> Array:
         return self.stores[reduction.bind.binders[0]]
-
-
-def flatten_parts(parts: list[Parts]) -> Parts:
-    """The parts of all groups in one tuple."""
-    return tuple([x for own in parts for x in own])
-
-
-def split_like(flat: Parts, like: list[Parts]) -> list[Parts]:
-    """``flat`` split into parts that are as long as the parts of ``like``."""
-    result, at = [], 0
-    for parts in like:
-        result.append(tuple(flat[at : at + len(parts)]))
-        at += len(parts)
-    return result

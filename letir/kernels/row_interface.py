@@ -18,7 +18,8 @@ class RowKernel:
     each column. ``results``: the kinds of the results. ``combines``: for each result the reduction
     over rows, or along the stack, that computes it, or "". ``row_combines``: the same for
     reductions within the only row; empty if another value depends on such a reduction.
-    ``without_blocks``: makes the kernel that takes one row at a time, None if this one does.
+    ``on_device``: the lowering that makes the kernel for a device, whose rows are computed side by
+    side; None if that is this kernel.
     """
 
     kernel: Kernel
@@ -28,14 +29,12 @@ class RowKernel:
     results: tuple[str, ...]
     combines: tuple[str, ...]
     row_combines: tuple[str, ...]
-    without_blocks: Callable[[], "RowKernel | None"] | None = None
+    on_device: Callable[[], "RowKernel"] | None = None
 
     @property
-    def by_rows(self) -> "RowKernel":
-        """The kernel that takes one row at a time, whose rows a device computes side by side."""
-        result = self.without_blocks() if self.without_blocks else self
-        assert result is not None, "a group that blocks can compute has this kernel too"
-        return result
+    def for_device(self) -> "RowKernel":
+        """The kernel for a device."""
+        return self.on_device() if self.on_device else self
 
     def shape_of(self, kind: str) -> tuple[int, ...]:
         """The shape of an array of this kind."""

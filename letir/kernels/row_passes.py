@@ -19,7 +19,15 @@ from letir.kernels.loop_builder import Builder
 from letir.kernels.reduction_forms import REDUCTIONS, Accumulator, Parts, ReductionForm
 from letir.kernels.scalar_lowering import NoKernel, expect_known
 
+_MANY = 1 << 18  # elements of a matrix that does not stay in the processor's cache
+_MIN_AHEAD = 128  # elements from a row to the one that is read ahead
+_MIN_ROW, _MAX_ROW = 65, 1 << 13  # elements of a row for which another one is read ahead
 _CHEAP = 6  # instructions that take less time together than a store and a load
+
+
+def is_dear(bind: Bind) -> bool:
+    """Whether a bind takes many instructions for an element."""
+    return bind.op.cost not in ("free", "cheap")
 
 
 @frozen
@@ -253,6 +261,23 @@ class RowPasses:
                 self.computed[value], self.kept[value] = {first}, passes - {first}
             for arg in bind.args:
                 needed.setdefault(self.source(arg), set()).update(self.computed[value])
+
+    def pass_with_prefetch(self, rows_ahead: int) -> int:
+        """The pass in which the processor should read a later row ahead of its turn; -1 for none.
+
+        The first pass waits for memory, the second one reads from the cache. A pass that only
+        writes a full value has no time to spare.
+        """
+        space, results = self.space, {self.source(arg) for arg in self.body.ret.args}
+        ahead = rows_ahead * space.columns
+        is_long = _MIN_ROW <= space.columns <= _MAX_ROW and ahead >= _MIN_AHEAD
+        reduced = [r.stage for r in self.reductions if r.operand_kind == "full"]
+        loops = sorted({*reduced, *[stage for own in self.computed.values() for stage in own]})
+        if not is_long or math.prod(space.shape) < _MANY or space.rows < 2 or len(loops) < 2:
+            return -1
+        binds = [b for b in self.elementwise if loops[1] in self.computed.get(b.binders[0], ())]
+        is_free = any(map(is_dear, binds)) or results.isdisjoint([b.binders[0] for b in binds])
+        return loops[1] if is_free else -1
 
     def costs(self) -> dict[Arg, int]:
         """The approximate number of instructions that compute each full value from arrays."""

@@ -61,9 +61,9 @@ def operands(rows: int, columns: int, dtype: str = "f8") -> tuple[np.ndarray, ..
 
 
 def kernel_of(f, *args, in_blocks: bool = True) -> RowKernel:
-    found = row_kernel(lt.trace(f, *args), Space(args[0].shape, 0, 1), in_blocks=in_blocks)
+    found = row_kernel(lt.trace(f, *args), Space(args[0].shape, 0, 1))
     assert found is not None
-    return found
+    return found if in_blocks else found.for_device
 
 
 def results_of(found: RowKernel, args: tuple) -> tuple:
@@ -134,7 +134,7 @@ def test_rows_with_cheap_values_are_not_taken_in_blocks():
     found = kernel_of(lambda x: x / x.sum(axis=1, keepdims=True), operands(40, 30)[0])
 
     assert () == found.kernel.buffers
-    assert found.by_rows is found
+    assert found.for_device is found
 
 
 def test_a_buffer_of_a_whole_row_is_not_read_in_a_later_section():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.kernels import row_passes
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.interpreter import run_kernel
 from letir.kernels.row_passes import Space
@@ -62,3 +63,49 @@ def test_the_interpreter_computes_rows_columns_and_totals(n):
     assert "(m,n),(n)->(m),(n),()" == found.signature
     for expected, y in zip(f(x, row), results, strict=True):
         assert np.allclose(expected, y[0], atol=1e-13)
+
+
+def log_of_sums(x):
+    top = x.max(axis=1, keepdims=True)
+    return np.log(np.exp(x - top).sum(axis=1)) + top[:, 0]
+
+
+def correlated(x):
+    """A second pass that only adds to totals of columns."""
+    return (x * x.sum(axis=1, keepdims=True)).sum(axis=0)
+
+
+@pytest.mark.parametrize("f", [log_of_sums, correlated])
+def test_the_second_pass_over_a_row_reads_the_next_row_ahead(f):
+    found = kernel_of(f, np.ones((400, 1000)))
+    text = str(found.kernel)
+
+    first, second = text.index("x0[%"), text.rindex("x0[%")
+    assert 1 == text.count("prefetch x0[")
+    assert first < text.index("prefetch x0[") < second
+    assert "prefetch" not in str(found.for_device.kernel)
+
+
+@pytest.mark.parametrize("shape", [(100, 1000), (40, 10_000), (4000, 80)])
+def test_small_matrices_and_rows_of_other_lengths_are_not_read_ahead(shape):
+    assert "prefetch" not in str(kernel_of(correlated, np.ones(shape)).kernel)
+
+
+def test_a_pass_that_only_writes_does_not_read_ahead():
+    found = kernel_of(lambda x: x / x.sum(axis=1, keepdims=True), np.ones((400, 1000)))
+
+    assert "prefetch" not in str(found.kernel)
+
+
+@pytest.mark.parametrize("f", [log_of_sums, correlated])
+def test_reading_ahead_beyond_the_last_row_changes_nothing(f, monkeypatch):
+    monkeypatch.setattr(row_passes, "_MANY", 1)
+    x = np.random.default_rng(0).normal(size=(3, 300))
+    found, results = kernel_of(f, x), []
+    for kernel in (found.kernel, found.for_device.kernel):
+        results.append(np.zeros((1, *found.shape_of(*found.results))))
+        run_kernel(kernel, x[None], results[-1], o=1, m=3, n=300)
+
+    assert "prefetch" in str(found.kernel)
+    assert np.array_equal(*results)
+    assert np.allclose(f(x), results[0][0], rtol=1e-12)

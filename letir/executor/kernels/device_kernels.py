@@ -43,7 +43,7 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
         return ElementwiseCall(call.kernel)
     if isinstance(call, RowCall):
         of_rows = StackCall if call.lowered.space.is_stacked else RowsCall
-        return of_rows(call.lowered.by_rows, call.shapes)
+        return of_rows(call.lowered.for_device, call.shapes)
     ufunc = call.ufunc if isinstance(call, ThreadedCall) else call
     if not isinstance(ufunc, np.ufunc) and not hasattr(ufunc, "code"):  # of an InterpretedCall
         return None

@@ -116,7 +116,7 @@ class PlanKernel:
     @property
     def ptx(self) -> str:
         """The PTX assembly for NVIDIA's GPUs, for contiguous arrays without broadcast axes."""
-        return ptx_text(self.rows.by_rows.kernel if self.rows else self.code.kernel)
+        return ptx_text(self.rows.for_device.kernel if self.rows else self.code.kernel)
 
     def __str__(self):
         names = [bind.op.name for bind in self.binds]

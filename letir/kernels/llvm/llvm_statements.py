@@ -16,6 +16,7 @@ from letir.kernels.loop_language import (
     Loop,
     Number,
     Operand,
+    Prefetch,
     Statement,
     Store,
     While,
@@ -167,6 +168,8 @@ class StatementText:
                 self.names[statement.result] = self.load(statement, bases, group)
             elif type(statement) is Store:
                 self.store(statement, bases, group)
+            elif type(statement) is Prefetch:
+                self.prefetch(statement, bases)
             elif type(statement) is FunctionCall:
                 self.calls(run, group)
             elif type(statement) is Loop:
@@ -240,6 +243,11 @@ class StatementText:
         access = f", !llvm.access.group {group}" if group else ""
         aval = memory_type(dtype)
         self.emit(f"store {aval} {value}, ptr {place}, align {dtype.itemsize}{access}")
+
+    def prefetch(self, statement: Prefetch, bases: dict) -> None:
+        place, name = self.address(statement.array, statement.indices, bases), "llvm.prefetch.p0"
+        self.declared[name] = f"declare void @{name}(ptr, i32, i32, i32)"
+        self.emit(f"call void @{name}(ptr {place}, i32 0, i32 3, i32 1)")  # reads, all levels
 
     def loop(self, loop: Loop, bases: dict) -> None:
         """A loop that tests before the first step, because an extent may be 0."""
