@@ -13,7 +13,9 @@ from attrs import frozen
 from letir.kernels.loop_language import FunctionCall, Let, Loop, Scalar
 
 _CYCLES = {"add": 4, "sub": 4, "mul": 4, "fma": 4, "convert": 4, "div": 13, "sqrt": 20}  # of floats
-_RATE = 2.5  # vector instructions that a processor completes in a cycle if none has to wait
+_RATE = 4  # vector instructions that a fast processor completes in a cycle if none has to wait
+_FEW = 4  # vectors; more of them save time only if ...
+_USUAL_RATE = 2.5  # ... a usual processor would wait too, because registers become scarce
 _MIN_INSTRUCTIONS = 16  # instructions: in shorter loops the processor looks far enough ahead
 _MAX_INSTRUCTIONS = 2048  # instructions in a step, because LLVM's time grows with them
 _REUSE = 3  # values for each register: constants are in memory, and values are computed late
@@ -46,7 +48,8 @@ def interleave_count(loop: Loop, vectors: Vectors) -> int:
     ]
     if len(lets) < _MIN_INSTRUCTIONS:
         return 1
-    waits = _critical_path(loop) * _RATE / len(lets)
+    idle = _critical_path(loop) / len(lets)  # cycles for each instruction of one vector
+    waits = max(min(_FEW, idle * _RATE), idle * _USUAL_RATE)
     fits = _REUSE * vectors.registers / max(1, _most_live(loop))
     most = min(waits, fits, _MAX_INSTRUCTIONS / len(lets), _MAX_VECTORS)
     return 1 << max(0, math.floor(math.log2(most)))
