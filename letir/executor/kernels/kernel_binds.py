@@ -45,7 +45,7 @@ from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_forms import is_worth_a_kernel
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
-from letir.passes.fusion.cluster_fits import Split, joins_as_full_value
+from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.plan.plan import plan_of
@@ -151,7 +151,7 @@ def _with_recomputation(
             return bind.binders[0].type.shape == group.binders[0].type.shape
         space = row.space
         split = Split(space.lead, space.split, space.is_stacked)
-        return joins_as_full_value(bind, space.shape, split, copied)
+        return joins_group(bind, space.shape, split, copied)
 
     return recompute_residuals(fn, is_kernel, fits)
 

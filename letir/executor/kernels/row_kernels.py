@@ -23,9 +23,10 @@ from letir.kernels.row_products import is_product
 from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.kernels.threads import threads_of_call
 from letir.ops.elementwise.fused import fused
+from letir.passes.dead_code_elimination import dead_code
 from letir.passes.fusion.early_gathers import with_early_gathers
 from letir.passes.fusion.fusing import fused_level
-from letir.passes.fusion.reduction_parts import with_parts, with_products
+from letir.passes.fusion.reduction_parts import with_numbers, with_parts, with_products
 from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 from letir.passes.fusion.row_clusters import RowCluster, row_clusters
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
@@ -53,7 +54,9 @@ def with_row_groups(
         return fn, groups
     flat = without_groups(fn)
     # derivatives contain broadcasts of operands that the operations would broadcast anyway
-    flat = remove_implicit_expands(flat)
+    numbered = with_numbers(flat)
+    shorter = remove_implicit_expands(numbered)
+    flat = shorter if numbered is flat else dead_code(shorter)
     flat = with_early_gathers(flat if is_exact else with_products(with_parts(flat)))
     may_join = partial(_may_join, is_exact=is_exact)
     counts = () if on_device else _counts_of_stored_masks(flat, may_join)

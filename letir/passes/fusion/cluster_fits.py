@@ -42,15 +42,25 @@ def least_split(shape: Shape, splits: int) -> Split:
     return Split(lead, rows, bool(is_stacked))
 
 
-def joins_as_full_value(bind: Bind, shape: Shape, split: Split, inside: set) -> bool:
-    """Whether a group with this split may compute an elementwise bind at all places of the matrix.
+def joins_group(bind: Bind, shape: Shape, split: Split, inside: set) -> bool:
+    """Whether a group with this split may compute an elementwise bind at all places of the matrix,
+    or for all its rows.
 
-    ``inside``: values that the group computes.
+    ``inside``: values that the group computes, all of the same kind.
     """
     bits = sum([bit for bit, other in _splits_of(shape) if other == split])
-    kinds: dict[Arg, str] = {arg: "full" for arg in bind.args if arg in inside}
-    kind, splits = fit_into_cluster(bind, shape, bits, kinds)
-    return kind == "full" and bool(splits)
+    is_full = bind.binders[0].type.shape == shape
+    kinds: dict[Arg, str] = {
+        arg: "full" if is_full else "row" for arg in bind.args if arg in inside
+    }
+    if is_full:
+        return bool(fit_into_cluster(bind, shape, bits, kinds)[1])
+    # full values may read a vector with an element for each row of a square matrix as columns
+    part = bind.binders[0].type.shape
+    pairs = zip(_pad_shape(part, shape), shape, strict=False)
+    if all(n in (1, end) for n, end in pairs) and not bits & _row_splits(part, shape):
+        return False
+    return split.rows < len(shape) and bool(_row_value(bind, shape, bits, kinds)[1])
 
 
 def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:
@@ -85,7 +95,7 @@ def fit_into_cluster(
         for arg in bind.args:
             splits &= _full_use(arg, shape, inside)
         return "full", splits
-    return _row_value(bind, shape, splits, inside)
+    return _row_value(bind, shape, splits, inside) if inside else _NOWHERE
 
 
 def _full_use(arg: Arg, shape: Shape, inside: dict[Arg, str]) -> int:
@@ -149,8 +159,6 @@ def _row_value(bind: Bind, shape: Shape, splits: int, inside: dict[Arg, str]) ->
     splits &= _splits_where(shape, lambda s: _without_ones(shape[: s.rows]) == own)
     if not own and getattr(bind.op.impl, "ufunc", None) is None:
         splits &= ~1  # a ufunc gives a scalar, other functions a 0-d array
-    if not inside:
-        return _NOWHERE
     for arg in bind.args:
         if type(arg) is not Local:
             continue

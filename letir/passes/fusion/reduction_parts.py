@@ -1,16 +1,18 @@
 """Rewrites before clustering, so that more reductions fit into kernels.
 
 ``with_parts`` decomposes composite reductions, such as variances, into sums and elementwise binds;
-``with_products`` turns sums of equal numbers into products.
+``with_products`` turns sums of equal numbers into products; ``with_numbers`` computes with numbers
+before they are copied.
 """
 
-from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.kernels.reduction_forms import PARTS, is_sum
 from letir.kernels.row_passes import reduction_form
 from letir.ops.define.records import decomposition
 from letir.ops.elementwise.ufuncs import mul
-from letir.ops.shape.shape_and_creation import full
+from letir.ops.shape.shape_and_creation import broadcast_to, full
 from letir.passes.cse import common_subexpressions
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.decomposition import CompositeParts
@@ -59,12 +61,53 @@ def with_products(fn: Lambda) -> Lambda:
     copied: dict[Arg, Local] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        is_view = bind.op.memory == "view" and len(bind.args) == 1
-        if is_view and type(bind.args[0]) is Local and _is_number(bind.args[0].type):
-            copied[bind.binders[0]] = bind.args[0]
+        if _is_copy_of_number(bind):
+            copied[bind.binders[0]] = bind.args[0]  # type: ignore[assignment]
         number = copied.get(bind.args[0]) if is_sum(bind.op) else None
         binds += [bind] if number is None else _product_binds(bind, number)
     return fn if not copied else fn.with_binds(binds)
+
+
+def with_numbers(fn: Lambda) -> Lambda:
+    """``fn`` in which cheap operations on copies of numbers compute the number before it is copied.
+
+    Such operations occur in gradients of means, whose derivative is the same at each element. Only
+    results that elementwise operations and reductions read: the copies are a view.
+    """
+    copied: dict[Arg, Arg] = {}
+    others = [bind for bind in fn.binds if not (bind.op.elementwise or bind.op.reduction)]
+    kept = {*fn.ret.locals()}.union(*[bind.locals() for bind in others])
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        numbers = tuple([copied.get(arg) if type(arg) is Local else arg for arg in bind.args])
+        is_moved = copied and None not in numbers and kept.isdisjoint(bind.binders)
+        if _is_copy_of_number(bind):
+            copied[bind.binders[0]] = bind.args[0]
+        elif is_moved and _is_cheap_array(bind):
+            (binder,) = bind.binders
+            copied[binder] = number = Local(binder.type.with_shape(()))
+            binds.append(bind.replace(binders=(number,), args=numbers))
+            attrs = broadcast_to.complete({"shape": binder.type.shape})
+            binds.append(Bind((binder,), broadcast_to, (number,), attrs, bind.source))
+            continue
+        binds.append(bind)
+    return fn if len(binds) == len(fn.binds) else fn.with_binds(binds)
+
+
+def _is_cheap_array(bind: Bind) -> bool:
+    """Whether a bind is elementwise, cheap and correctly rounded, and its result is an array."""
+    op, avals = bind.op, [binder.type for binder in bind.binders]
+    if not (op.elementwise and op.exact and op.cost == "cheap") or op.effect or op.random:
+        return False
+    aval = avals[0] if len(avals) == 1 else None
+    is_known = aval is not None and aval is not NO_TYPE and has_static_shape(aval)
+    return is_known and bool(aval.shape) and not aval.weak
+
+
+def _is_copy_of_number(bind: Bind) -> bool:
+    """Whether the result of a bind is a view that repeats one floating-point number."""
+    is_view = bind.op.memory == "view" and len(bind.args) == 1
+    return is_view and type(bind.args[0]) is Local and _is_number(bind.args[0].type)
 
 
 def _is_number(aval: ArrayType | None) -> bool:

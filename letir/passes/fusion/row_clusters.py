@@ -110,7 +110,8 @@ class _Search:
     For each value ``owners`` has the cluster that computes it, and ``kinds`` its kind there:
     "full", "row", "column", "total" (of all elements), or "spread" (a row's value, broadcast).
     ``levels`` are the levels of values outside of clusters. ``readers``: the last cluster that
-    reads a value, with the ``clock`` at that time, which counts binds outside of clusters.
+    reads a value, with the ``clock`` at that time, which counts binds outside of clusters that
+    compute arrays.
     ``copies``: result -> bind, for binds outside of clusters that broadcast one number.
     """
 
@@ -239,7 +240,7 @@ class _Search:
             self.levels[binder] = level
             if _is_copy_of_number(bind):
                 self.copies[binder] = bind
-        if bind.op.memory != "view":
+        if bind.op.memory != "view" and bind.op.role != "constant" and not _is_of_numbers(bind):
             self.clock += 1
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
             self.segment += 1
@@ -316,6 +317,14 @@ def _is_copy_of_number(bind: Bind) -> bool:
         return False
     aval = bind.args[0].type
     return aval.size == 1 and not aval.weak and bind.binders[0].type.size > 1
+
+
+def _is_of_numbers(bind: Bind) -> bool:
+    """Whether all results of a bind have a single element."""
+    avals = [binder.type for binder in bind.binders]
+    return bool(avals) and all(
+        aval is not None and aval is not NO_TYPE and aval.size == 1 for aval in avals
+    )
 
 
 def _is_known(bind: Bind) -> bool:

@@ -70,6 +70,29 @@ def test_value_and_gradient_read_the_matrix_once(f):
     assert_near(*both(g, W, X, Y), 1e-12)
 
 
+def test_values_of_rows_from_operands_are_computed_in_the_same_kernel():
+    """The products of the targets with the derivative of the mean need no arrays."""
+    g, x, y = lt.value_and_grad(likelihood), np.tile(X, (3, 1)), np.tile(Y, 3)
+    plan = lt.compile(lt.trace(g, W, x, y)).plan
+    made = [binder.type.shape for bind in plan.binds for binder in bind.binders]
+
+    assert [] == [shape for shape in made if shape == y.shape]
+    assert_near(*both(g, W, x, y), 1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_vector_for_the_columns_of_a_square_matrix_is_no_value_of_rows(axis):
+    x, y = RNG.normal(size=(520, 520)), RNG.normal(size=520)
+
+    def f(x, y):
+        scale = np.expand_dims(y * 3.0, axis)
+        total = np.exp(x).sum()
+        return (x * scale * total).sum(axis=1)
+
+    assert_near(*both(f, x, y), 1e-11)
+    assert np.allclose(f(x, y), lt.jit(f)(x, y), rtol=1e-9)
+
+
 def test_a_single_product_stays_with_blas():
     assert [] == product_kernels(least_squares, W, X, Y)
 
