@@ -21,6 +21,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:chain was compiled:RuntimeWarning"),
 ]
 
+_FOREVER = 1200  # seconds
+
 
 def chain(x, n):
     for i in range(50):
@@ -32,7 +34,9 @@ def child_status(call):
     """The exit status of a forked child that makes a call: 0 if it returns True."""
     pid = os.fork()
     if pid == 0:
-        faulthandler.dump_traceback_later(40, exit=True)  # if it waits for a thread of its parent
+        # a child that waits for a thread of its parent would wait forever; other children end by
+        # themselves, on a busy machine after minutes
+        faulthandler.dump_traceback_later(_FOREVER, exit=True)
         status = 1
         try:
             status = 0 if call() else 2
@@ -113,7 +117,7 @@ def test_decorated_functions_of_main_work_in_other_processes(method, tmp_path):
     )
 
     run = subprocess.run(  # noqa: PLW1510
-        [sys.executable, script], capture_output=True, text=True, timeout=120
+        [sys.executable, script], capture_output=True, text=True, timeout=_FOREVER
     )
 
     assert run.stdout == "[np.float64(0.0)] [array([1., 1.])]\n", run.stderr
@@ -156,7 +160,7 @@ def test_processes_of_joblib_run_decorated_functions_of_a_script(tmp_path):
     script.write_text(PARALLEL)
 
     run = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=_FOREVER, check=False
     )
 
     assert "" == run.stderr

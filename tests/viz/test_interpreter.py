@@ -63,7 +63,7 @@ def outcomes(cases: list[dict]) -> list[list]:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=1200,
         )
         return json.loads(done.stdout)
     script = script_text(INTERPRETER, f"{RUN}\nwindow.outcomes = {text}.map(outcome);")

@@ -85,7 +85,7 @@ def test_gradients_of_several_results_of_one_node_are_accumulated():
 
 def test_independent_nodes_run_concurrently():
     """[E3] Two hooks wait for each other, which would never end on one thread."""
-    barrier = threading.Barrier(2, timeout=30)
+    barrier = threading.Barrier(2, timeout=1200)
     (x,) = variables(np.ones(3))
     a, b = np.exp(x), np.sin(x)
 

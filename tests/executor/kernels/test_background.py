@@ -153,7 +153,7 @@ def outcome(code: str) -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=1200,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -181,7 +181,7 @@ def test_a_process_forks_while_kernels_compile_in_threads():
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=1200,
     )
 
     assert (0, "") == (done.returncode, done.stdout + done.stderr)
