@@ -9,7 +9,9 @@ from functools import reduce
 
 import numpy as np
 
+from letir.ast.bodies import bodies_of
 from letir.ast.liveness import may_raise
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Local
 from letir.onnx.exporting.node_graph import Graph, Unexportable, shows_errors
 
@@ -45,8 +47,10 @@ def raises_nothing(g: Graph, bind: Bind) -> str | None:
     condition = _conditions.get(name)
     if condition is not None:
         return condition(g, bind)
-    if not (bind.op.raises and may_raise(bind)):
+    if not may_raise(bind):
         return None
+    if not bind.op.raises:
+        return _bodies_raise_nothing(g, bind)
     if shows_errors(name):
         return _holds_nowhere(g, _is_not_finite(g, g.operand(bind.binders[0])))
     raise Unexportable(ERRORS)
@@ -55,18 +59,41 @@ def raises_nothing(g: Graph, bind: Bind) -> str | None:
 @_raises_unless("index", "index_set", "index_add", "take", "take_along_axis", "embedding")
 @_raises_unless("reshape", "ufunc_at")
 def _is_computed(g: Graph, bind: Bind) -> str | None:
-    """A condition that always holds, for a result that nothing reads.
+    """A condition that always holds, for results that no output of the model depends on.
 
-    Runtimes drop unused nodes, but the nodes of ``bind`` fail only if they are run.
+    Runtimes drop unused nodes, but the nodes of ``bind`` fail only if they are run. Raises
+    Unexportable for a result without elements, which has no nodes.
     """
     result = bind.binders[0]
-    if result not in g.unread or not may_raise(bind):
+    if not may_raise(bind):
+        return None
+    if is_static_shape(result.type.shape) and 0 in result.type.shape:
+        raise Unexportable(ERRORS)
+    if not g.unread.issuperset(bind.binders):
         return None
     value = g.operand(result)
     differs = g("Not", g("Equal", value, value))
     if result.type.dtype.kind == "f":  # nan is not equal to itself
         differs = g("And", differs, g("Not", g("IsNaN", value)))
     return _holds_nowhere(g, differs)
+
+
+def _bodies_raise_nothing(g: Graph, bind: Bind) -> str | None:
+    """The condition of a loop, or of another operation whose bodies may raise.
+
+    Raises Unexportable unless the nodes of the bodies fail by themselves.
+    """
+    pending = [*bodies_of(bind)]
+    if not pending:
+        return None
+    while pending:
+        for inner in pending.pop().binds:
+            condition = _conditions.get(inner.op.name)
+            if condition is not _is_computed and may_raise(inner):
+                if condition is not None or inner.op.raises:
+                    raise Unexportable(ERRORS)
+                pending += bodies_of(inner)
+    return _is_computed(g, bind)
 
 
 @_raises_unless("python_operator")

@@ -5,9 +5,8 @@ that the record names, the body that is certain to run, the program of exportabl
 decomposition, the value of an operation on constants.
 """
 
-import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,6 +52,7 @@ class Emission:
     failures: list[tuple[Bind, str]] = field(factory=list)
     uses_domain: bool = False  # whether a node belongs to the custom domain
     is_inside: bool = False  # whether these are the parts of one bind of the user's program
+    is_unread: bool = False  # whether these are the parts of a bind whose results nothing needs
 
     def body(self, g: Graph, fn: Lambda, operands: Sequence) -> list[str]:
         """Append the binds of ``fn``; the names of its results.
@@ -61,16 +61,15 @@ class Emission:
         """
         for param, operand in zip(fn.params, operands, strict=True):
             g.values[param] = operand if type(operand) is str else g.operand(operand)
-        computing = [bind.op.role != "guard_computed" for bind in fn.binds]
-        if not all(computing):
-            g.unread.update(_unread_binders(fn, computing))
+        g.unread.update(_unread_binders(fn, () if self.is_unread else fn.ret.locals()))
         for bind in fn.binds:
             self.bind(g, bind)
         return [g.operand(arg) for arg in fn.ret.args]
 
     def bind(self, g: Graph, bind: Bind) -> None:
         """Append the nodes of a bind, and enter the names of its results."""
-        outer, is_inside = g.bind, self.is_inside
+        outer, is_inside, is_unread = g.bind, self.is_inside, self.is_unread
+        self.is_unread |= bool(bind.binders) and g.unread.issuperset(bind.binders)
         if not is_inside:
             g.bind = bind
             caution = caution_of(bind.op.name)
@@ -79,7 +78,7 @@ class Emission:
         try:
             results = self.results(g, bind)
         except Unexportable as reason:
-            g.bind, self.is_inside = outer, is_inside
+            g.bind, self.is_inside, self.is_unread = outer, is_inside, is_unread
             if is_inside:
                 raise
             self.failures.append((bind, str(reason)))
@@ -89,7 +88,7 @@ class Emission:
         for binder, name in zip(bind.binders, results, strict=True):
             g.values[binder] = name
             g.makers[binder] = bind
-        g.bind = outer
+        g.bind, self.is_unread = outer, is_unread
 
     def results(self, g: Graph, bind: Bind) -> Sequence[str]:
         """The names of the results of a bind, after its nodes were appended."""
@@ -222,12 +221,14 @@ class Emission:
         return [g.array(x, aval.dtype) for x, aval in zip(results, avals, strict=True)]
 
 
-def _unread_binders(fn: Lambda, computing: Sequence[bool]) -> set[Local]:
-    """The values of ``computing`` binds that no result and no bind reads."""
-    unread = {binder for bind in fn.binds for binder in bind.binders}
-    for bind in itertools.compress(fn.binds, computing):
-        unread.difference_update(bind.locals())
-    return unread.difference(fn.ret.locals())
+def _unread_binders(fn: Lambda, results: Iterable[Local]) -> Iterator[Local]:
+    """The binders of a program on which none of these results depends."""
+    needed = set(results)
+    for bind in reversed(fn.binds):
+        if needed.isdisjoint(bind.binders):
+            yield from bind.binders
+        else:
+            needed.update(bind.locals())
 
 
 def _checked_names(bind: Bind, result: Any) -> Any:

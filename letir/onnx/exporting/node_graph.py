@@ -161,7 +161,7 @@ class Graph:
     constants: dict[str, np.ndarray] = field(factory=dict)  # the constant arrays, by name
     inputs: list[tuple[Local, str]] = field(factory=list)
     makers: dict[Local, Bind] = field(factory=dict)  # the bind that made a value
-    unread: set[Local] = field(factory=set)  # values that only guards of errors read
+    unread: set[Local] = field(factory=set)  # values on which no result depends
     parent: "Graph | None" = None
     bind: Bind | None = None  # the bind whose nodes are being appended
     # (name of a condition, its bind, what holds then) of guards

@@ -68,12 +68,30 @@ def test_a_model_fails_where_arithmetic_inside_try_raises(f):
     assert_same_outcomes(lt.trace(f, *rows[0]), rows)
 
 
+def added_twice(x, i):
+    """A loop that reads elements."""
+    return lt.fori_loop(0, 2, lambda _, total: total + x[i], x)
+
+
+def in_a_region(x, i):
+    """A read for which NumPy has another error state."""
+    with np.errstate(all="ignore"):
+        return np.log(x[i])
+
+
 READS = [
     lambda x, i: attempt(lambda: x[i]),
     lambda x, i: attempt(lambda: np.take(x, i)),
     lambda x, i: attempt(lambda: np.take_along_axis(x, i, 0)),
     lambda x, i: (attempt(lambda: x[i]), x * 2)[1],  # the element is not used
     lambda x, i: (attempt(lambda: i[i]), x * 2)[1],
+    # what is computed from the element is not used
+    lambda x, i: (attempt(lambda: np.sin(x[i]).sum()), x * 2)[1],
+    lambda x, i: (attempt(lambda: x[i] > 0), x * 2)[1],
+    lambda x, i: (print(attempt(lambda: x[i])), x * 2)[1],
+    lambda x, i: (attempt(lambda: added_twice(x, i)), x * 2)[1],
+    lambda x, i: attempt(lambda: added_twice(x, i)),
+    lambda x, i: (attempt(lambda: in_a_region(x, i)), x * 2)[1],
 ]
 
 
@@ -91,6 +109,33 @@ def test_errors_that_no_value_shows_are_refused():
 
     with pytest.raises(lt.ExportError, match="depends on an error"):
         exported(f, args=(np.ones(3), 0.5))
+
+
+def test_reads_without_elements_are_refused_because_models_do_not_run_them():
+    def f(x, i):
+        attempt(lambda: np.zeros((3, 0))[i])
+        return x
+
+    with pytest.raises(lt.ExportError, match="depends on an error"):
+        exported(f, args=(np.ones(3), np.array([0, 2])))
+
+
+def test_python_arithmetic_in_a_loop_inside_try_is_refused():
+    def f(x, n):
+        attempt(lambda: lt.fori_loop(0, 2, lambda k, total: total + x * (7 % (n + k)), x))
+        return x
+
+    with pytest.raises(lt.ExportError, match="depends on an error"):
+        exported(f, args=(np.ones(3), 2))
+
+
+def test_a_read_inside_try_in_the_body_of_an_unused_loop_is_refused():
+    def f(x, i):
+        lt.fori_loop(0, 2, lambda _, total: total + attempt(lambda: x[i]), x)
+        return x * 2
+
+    with pytest.raises(lt.ExportError, match="an error that Python catches inside a loop"):
+        exported(f, args=(np.ones(3), np.array([0, 2, 1])))
 
 
 CHOICES = [
