@@ -153,8 +153,10 @@ def is_complex_product(name, x):
 _NATIVE = "no copy is made: in a trace the dtype is native already"
 _ORDER = "guards of memory order, and keys of jit, do not tell broadcast arrays from spaced ones"
 _PRODUCTS = "products of complex scalars are computed, and warn, as those of arrays"
+_POWERS = "powers of floating-point scalars are rounded as those of arrays"
 KNOWN = {
     ("np.select", "largest scalar"): _PRODUCTS,
+    **{("2 ** (x % 7)", layout): _POWERS for layout in ("0-d", "scalar")},
     **{(f"np.{name}_like", "broadcast"): _ORDER for name in ("zeros", "ones", "full")},
     ("np.array of a list", "broadcast"): _ORDER,
     ("np.asarray('f2')", "the other byte order"): _NATIVE,
