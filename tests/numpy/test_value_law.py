@@ -159,6 +159,7 @@ KNOWN = {
     **{("2 ** (x % 7)", layout): _POWERS for layout in ("0-d", "scalar")},
     **{(f"np.{name}_like", "broadcast"): _ORDER for name in ("zeros", "ones", "full")},
     ("np.array of a list", "broadcast"): _ORDER,
+    ("np.polyval", "broadcast"): _ORDER,
     ("np.asarray('f2')", "the other byte order"): _NATIVE,
     ("np.float32(x)", "the other byte order"): _NATIVE,
     ("np.int64(x)", "the other byte order"): _NATIVE,

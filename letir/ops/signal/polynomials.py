@@ -22,13 +22,16 @@ from letir.ops.reductions.reductions import sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.concatenate_stack_split import stack
 from letir.ops.shape.reshape_and_ravel import reshape
-from letir.ops.shape.shape_and_creation import Sizes, zeros_like
+from letir.ops.shape.shape_and_creation import Sizes, zeros, zeros_like
 
 # ---- values ----
 
 
 def _polyval_decompose(p, x) -> Value:
-    """Horner's scheme, from the highest power down; as in NumPy, it begins with 0 * x."""
+    """Horner's scheme, from the highest power down; as in NumPy, it begins with 0 * x.
+
+    The first zero has no axes, so that the result has the memory order of ``x``.
+    """
     if not p.shape:
         raise ShapeError(
             "polyval: the coefficients must be an array, found a number\n"
@@ -37,7 +40,8 @@ def _polyval_decompose(p, x) -> Value:
     dtype = array_dtype(p.type, type_of_operand(x))
     if not p.shape[0]:
         return zeros_like(x)
-    result = zeros_like(x)
+    attrs = zeros.complete({"shape": (), "dtype": float if x.type is None else x.dtype})
+    result = x.emitter.apply(zeros, (), attrs)
     for i in range(p.shape[0]):
         result = result * x + p[i]
     return cast(result, dtype)

@@ -103,3 +103,9 @@ def test_polynomials_of_special_numbers_are_those_of_numpy():
                 expected = np.polyval(p, operand)
                 assert_same(expected, lt.trace(lambda x, p=p: np.polyval(p, x), operand)(operand))
                 assert_same(expected, lt.jit(np.polyval)(np.asarray(p), operand))
+
+
+def test_values_have_the_memory_order_of_the_points():
+    x = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+    for f in (lt.trace(lambda x: np.polyval([1.0, 2.0], x), x), lt.jit(lambda x: np.polyval(P, x))):
+        assert x.strides == f(x).strides
