@@ -52,6 +52,7 @@ Most operations have the name and the meaning of the NumPy function that records
 | `quotient` | `x / y`, but 0 where both are 0, for derivatives of roots |
 | `ufunc_reduce`, `ufunc_accumulate`, `ufunc_reduceat`, `ufunc_at` | methods of NumPy's ufuncs without an operation of their own |
 | `guard`, `guard_raised`, `guard_computed`, `guard_order` | raise `GuardError` unless a value, an exception or a memory order is as it was recorded ([guards](guards.md)) |
+| `guard_separate` | raises an error if one of the first `written` operands shares memory with another operand ([writing in place](in_place.md#arguments)) |
 | `write_back` | writes a value into the caller's array ([writing in place](in_place.md#arguments)) |
 | `print`, `errstate` | a `letir.debug.print`, and operations inside `with np.errstate(...)` |
 | `stop_gradient`, `barrier` | the operand itself: derivatives stop there, or passes do not merge what is computed from it |

@@ -254,6 +254,9 @@ _LATE_BOUND = {
     ),
     "tracing.called_programs": ("replay_each",),
     "tracing.static_leaves": (*("refuse_ambiguous_options", "with_static", "with_static_leaves"),),
+    "tracing.mutation.overlapping_arguments": (
+        *("inlined_effect", "refuse_captured", "require_separate"),
+    ),
     "tracing.mutation.structured_buffers": ("structured_buffer", "structured_rows"),
     "tracing.mutation.adopted_arrays": ("adopt_item_write", "adopt_result_array"),
     "tracing.mutation.operator_results": (

@@ -7,7 +7,6 @@ another one: the reference count of CPython proves sole ownership.
 """
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.source import source_line
-from letir.ast.terms import Lambda, Local
-from letir.errors import ShapeError, TraceError
+from letir.ast.terms import Lambda
+from letir.errors import ShapeError
 from letir.eval.array_modules import is_lazy
+from letir.ops.effects.writes_to_arguments import overlap_error, overlapping_pair
 
 
 def _references_to_first(operands: list) -> int:
@@ -103,20 +103,9 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
         name = fn.params[i].name or f"argument {i}"
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             raise _read_only(fn, i, name)
-        check_apart(fn.params, leaves, i)
-
-
-def check_apart(params: Sequence[Local], leaves: Sequence, i: int) -> None:
-    """Raise TraceError if argument ``i``, which is written to, overlaps another argument."""
-    for j, other in enumerate(leaves):
-        if j != i and _may_overlap(leaves[i], other):
-            error = TraceError(
-                f"{params[i].name or f'argument {i}'}, which the program changes, shares memory "
-                f"with {params[j].name or f'argument {j}'}\n"
-                "  it was recorded for arrays that share no memory: pass a copy of one of them"
-            )
-            error.letir_runs_python = True  # type: ignore[attr-defined]
-            raise error
+    pair = overlapping_pair(leaves, changed)
+    if pair is not None:
+        raise overlap_error(*[fn.params[i].name or f"argument {i}" for i in pair])
 
 
 def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:
@@ -129,12 +118,6 @@ def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:
         "\n"
         f"  the program writes into this argument: pass a copy, {name}.copy()"
     )
-
-
-def _may_overlap(array, other) -> bool:
-    """Whether two arguments may share memory."""
-    both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
-    return bool(array.size) and (array is other or (both and np.may_share_memory(array, other)))
 
 
 def own_results(f: Lambda, results: tuple) -> tuple:

@@ -19,6 +19,7 @@ OPERATIONS = {  # module: the operations that it defines
     "effects.errstate": "errstate",
     "effects.printing": "print",
     "effects.raised_errors": "guard_computed guard_raised",
+    "effects.separate_arguments": "guard_separate",
     "effects.writes_to_arguments": "complex_of guard_order write_back",
     "elementwise.casting": "barrier cast copy stop_gradient weaken",
     "elementwise.clip": "clip",

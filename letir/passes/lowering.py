@@ -3,10 +3,12 @@
 import operator
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
-from letir.ops.effects.writes_to_arguments import changed_params
+from letir.ops.effects.writes_to_arguments import changed_params, separate_arguments
 from letir.ops.elementwise.casting import copy
 from letir.visitors.substitution import substitute
 
@@ -19,7 +21,8 @@ def without_writes(fn: Lambda) -> Lambda:
     values.
 
     Transforms start from this form: a derivative is taken with respect to the initial values, and
-    changes no argument.
+    changes no argument. If there are other arguments, a ``guard_separate`` refuses calls in which
+    they share memory with those that the program wrote into.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = write_back(%0, %1); %3 = neg(%2); return %3 }")
@@ -30,15 +33,22 @@ def without_writes(fn: Lambda) -> Lambda:
     """
     if fn.out_tree is not None and fn.out_tree.stores:
         fn = LATE_BOUND["without_stores"](fn)
-    if not changed_params(fn):
+    changed = changed_params(fn)
+    if not changed:
         return fn
     values: dict[Local, Arg] = {}
     for bind in fn.binds:
         if bind.op.role == "write_back":
             new = bind.args[1]
             values[bind.binders[0]] = values.get(new, new) if type(new) is Local else new
-    result = fn.with_binds([bind for bind in fn.binds if bind.op.role != "write_back"])
-    return substitute(result, values)
+    binds = [bind for bind in fn.binds if bind.op.role != "write_back"]
+    result = substitute(fn.with_binds(binds), values)
+    test = separate_arguments(fn.params, changed)
+    if test is None:
+        return result
+    return result.with_binds(
+        [Bind((), PRIMITIVES["guard_separate"], test[0], Attrs(test[1])), *result.binds]
+    )
 
 
 def lower_for_derivatives(fn: Lambda) -> Lambda:

@@ -180,7 +180,7 @@ def record(
             is_plain = not statics and spec.num_nodes == len(leaves) + 3
             result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
-                new.write_back()
+                new.write_back(inputs)
             else:
                 new.discard_writes(inputs)
             is_flat = is_plain and spec.num_leaves == len(args)

@@ -73,6 +73,7 @@ REFUSE_DRAWS, DRAW_AT_ONCE, LIFT_STATES = "refused", "at once", "lifted"
 SETTING_FILES.add(__file__)
 # the number of binds at which a limit of the next recording is tested
 TESTED_LENGTH: ContextVar[float] = ContextVar("letir_tested_length", default=math.inf)
+_OF_ARGUMENTS = ("write_back", "guard_separate")  # roles of operations
 NOT_COMPUTED = object()  # result of ``compute_known`` for operations that must be recorded
 
 
@@ -181,10 +182,8 @@ class Trace(ChangesArguments, LetBuilder):
 
     def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
         """``apply`` for new operand types, several results, or results that are views."""
-        if op.role == "write_back":  # an inlined program changes its argument: do it now
-            if not isinstance(operands[0], Value):
-                raise LATE_BOUND["lost_change_error"]()
-            return operands[0].written_back(operands[1])
+        if op.role in _OF_ARGUMENTS:  # of an inlined program, whose arguments are known now
+            return LATE_BOUND["inlined_effect"](self, op, operands, attrs)
         try:
             binders = self.emit(op, args, attrs)
         except LetirError as error:

@@ -52,9 +52,9 @@ def _write_back(g: Graph, bind: Bind) -> str:
     return g.operand(bind.args[1])
 
 
-@exports_op("print", "guard_order")
+@exports_op("print", "guard_order", "guard_separate")
 def _without_nodes(g: Graph, bind: Bind) -> tuple:
-    """No nodes: models have neither prints nor memory orders."""
+    """No nodes: models have neither prints, nor memory orders, nor arrays that overlap."""
     return ()
 
 

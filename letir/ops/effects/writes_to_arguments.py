@@ -3,10 +3,11 @@
 ``write_back`` writes new contents into an array of the caller. ``guard_order`` checks the memory
 order of an argument, which decides whether a reshape is a view. ``complex_of`` joins real and
 imaginary parts. All other writes are recorded as ``index_set`` and ``index_add``, which return new
-values. See docs/in_place.md.
+values. ``overlapping_pair`` tells which arguments share memory. See docs/in_place.md.
 """
 
 import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,14 @@ import numpy as np
 from letir.ast.record_fields import never
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import GuardError, ShapeError
+from letir.errors import GuardError, ShapeError, TraceError
 from letir.ops.as_numpy import argument_writes
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
+
+_MAX_WORK: Any = 1_000  # of the exact test, beyond which two arrays count as overlapping
+_MAX_PAIRS = 64  # pairs of arrays that are tested one by one
 
 # ---- writes to arguments ----
 
@@ -104,6 +108,95 @@ guard_order = define(
     source=argument_writes.guard_order,
     guards=True,
 )
+
+# ---- shared memory ----
+
+
+def overlapping_pair(arrays: Sequence, written: Iterable[int]) -> tuple[int, int] | None:
+    """(i, j) of two arrays that share memory, i among the positions ``written``; None if none do.
+
+    The ranges of their addresses are compared first, then exactly the elements. Objects that are
+    not arrays share no memory. O(n log n) for n arrays that lie apart.
+    """
+    first = [i for i in written if has_memory(arrays[i])]
+    others = [j for j, array in enumerate(arrays) if has_memory(array)]
+    if len(first) * len(others) > _MAX_PAIRS:
+        return _overlapping_of_many(arrays, first, others)
+    for i in first:
+        for j in others:
+            if j != i and share_memory(arrays[i], arrays[j]):
+                return i, j
+    return None
+
+
+def share_memory(array: Any, other: Any) -> bool:
+    """Whether two arrays have an element in common; True if that takes too long to find out."""
+    if array is other:
+        return True
+    if not (isinstance(array, np.ndarray) and isinstance(other, np.ndarray)):
+        return False
+    if not np.may_share_memory(array, other):
+        return False
+    try:
+        return np.shares_memory(array, other, _MAX_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def has_memory(array: Any) -> bool:
+    """Whether a value is an array with elements; scalars have no memory of their own."""
+    return hasattr(array, "flags") and not isinstance(array, np.generic) and array.size > 0
+
+
+def _overlapping_of_many(
+    arrays: Sequence, first: list[int], others: list[int]
+) -> tuple[int, int] | None:
+    """``overlapping_pair`` of many arrays, whose ranges of addresses are sorted."""
+    written, by_id = set(first), dict[int, int]()
+    ranges = []
+    for j in others:
+        array = arrays[j]
+        if (same := by_id.setdefault(id(array), j)) != j and not written.isdisjoint((same, j)):
+            return (same, j) if same in written else (j, same)
+        if isinstance(array, np.ndarray):
+            ranges.append((*np.lib.array_utils.byte_bounds(array), j))
+    ranges.sort()
+    active: list[tuple[int, int]] = []  # (end, position) of ranges that the next one may meet
+    for begin, end, j in ranges:
+        active = [(last, i) for last, i in active if last > begin]
+        for _, i in active:
+            is_written = i in written or j in written
+            if is_written and share_memory(arrays[i], arrays[j]):
+                return (i, j) if i in written else (j, i)
+        active.append((end, j))
+    return None
+
+
+def overlap_error(name: str, other: str) -> TraceError:
+    """The error for an argument that a program writes to, and one that shares its memory."""
+    error = TraceError(
+        f"{name}, which the program changes, shares memory with {other}\n"
+        "  it was recorded for arrays that share no memory: pass a copy of one of them"
+    )
+    error.letir_runs_python = True  # type: ignore[attr-defined]
+    return error
+
+
+def separate_arguments(arguments: Sequence[Any], written: Iterable[int]) -> tuple | None:
+    """(operands, attributes) of the test that arguments at the positions ``written`` share memory
+    with no other one; None if there is no other array.
+
+    ``arguments``: parameters with their types. Python numbers have no memory.
+    """
+    first = list(dict.fromkeys(written))
+    arrays = [i for i, x in enumerate(arguments) if x.type is None or not x.type.weak]
+    order = [*first, *[i for i in arrays if i not in {*first}]]
+    if len(order) < 2 or not first:
+        return None
+    operands = tuple([arguments[i] for i in order])
+    names = tuple([x.name or f"argument {i}" for x, i in zip(operands, order, strict=True)])
+    return operands, {"written": len(first), "names": names}
+
 
 # ---- complex numbers ----
 

@@ -1,13 +1,13 @@
 """``ChangesArguments``: the arguments of a trace, their memory order, and in-place changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
-from letir.eval.memory_checks import check_apart
 from letir.tracing.mutation.memory_order import given_order
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class ChangesArguments:
     emit: Callable[..., tuple[Local, ...]]  # the builder's method
     params: list[Local]
     python_bools: set
+    _frozen: dict[int, tuple]
 
     def __init__(self):
         super().__init__()
@@ -49,8 +50,14 @@ class ChangesArguments:
         if value.arg in self.arguments:
             self.changed[value.arg] = value
 
-    def write_back(self) -> None:
-        """Record that the caller's arrays get their final values."""
+    def write_back(self, inputs: Sequence = ()) -> None:
+        """Record that the caller's arrays, ``inputs``, get their final values.
+
+        Raises TraceError if an argument that the function changes shares memory with an array from
+        outside that it reads.
+        """
+        if self.changed:
+            LATE_BOUND["refuse_captured"](self, inputs, self.written_places(inputs))
         for param, value in tuple(self.changed.items()):
             # not by apply: only runs of the program write into arrays
             binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
@@ -59,15 +66,25 @@ class ChangesArguments:
     def discard_writes(self, inputs: Sequence) -> None:
         """End a recording whose program does not change the arguments ``inputs``.
 
-        Raises TraceError if an argument that the function changes shares memory with another one,
-        which would have changed too.
+        Raises TraceError if an argument that the function changes shares memory with another value
+        that it reads, which would have changed too.
         """
-        for param in self.changed:
-            i = self.params.index(param)
-            is_there_twice = sum(other is inputs[i] for other in inputs) > 1
-            if type(inputs[i]) is np.ndarray or is_there_twice:
-                check_apart(self.params, inputs, i)
+        if self.changed:
+            written = self.written_places(inputs)
+            LATE_BOUND["refuse_captured"](self, inputs, written)
+            LATE_BOUND["require_separate"](self, inputs, written)
         self.python_bools.clear()  # loops carry NumPy's booleans
+
+    def written_places(self, inputs: Sequence) -> list[int]:
+        """The positions of the ``inputs`` that the function changes.
+
+        States of random generators that it captures are further parameters.
+        """
+        return [i for i, param in enumerate(self.params[: len(inputs)]) if param in self.changed]
+
+    def captured_arrays(self) -> Iterable[tuple]:
+        """(weak reference, copy, local) of each array from outside that the function has read."""
+        return self._frozen.values()
 
     def forget_changes(self) -> None:
         """Drop all traced values at the end of the trace."""
