@@ -22,7 +22,7 @@ from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
 
 _MAX_WORK: Any = 1_000  # of the exact test, beyond which two arrays count as overlapping
-_MAX_PAIRS = 64  # pairs of arrays that are tested one by one
+_MAX_IN_PAIRS = 32  # written arrays that are compared with each other array, one by one
 
 # ---- writes to arguments ----
 
@@ -120,11 +120,17 @@ def overlapping_pair(arrays: Sequence, written: Iterable[int]) -> tuple[int, int
     """
     first = [i for i in written if has_memory(arrays[i])]
     others = [j for j, array in enumerate(arrays) if has_memory(array)]
-    if len(first) * len(others) > _MAX_PAIRS:
+    if len(first) > _MAX_IN_PAIRS:
         return _overlapping_of_many(arrays, first, others)
     for i in first:
+        array, may_share = arrays[i], np.may_share_memory
+        is_numpy = isinstance(array, np.ndarray)
         for j in others:
-            if j != i and share_memory(arrays[i], arrays[j]):
+            other = arrays[j]
+            # not a function of Python for each pair, which would take several times as long
+            if is_numpy and isinstance(other, np.ndarray) and not may_share(array, other):
+                continue
+            if j != i and share_memory(array, other):
                 return i, j
     return None
 
