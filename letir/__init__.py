@@ -164,7 +164,7 @@ _LATE_BOUND = {
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
         *("executor_state", "size_words", "spec_difference"),
-        *("retry_as_python", "retry_once_as_python", "replay_and_compare_state"),
+        *("retry_raising", "retry_refused"),
         *("warn_of_compiles", "warn_of_python"),
     ),
     "executor.kernels.batch_kernels": ("with_batch_kernels",),
@@ -266,15 +266,12 @@ _LATE_BOUND = {
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
     "executor.external_state.changes": (
-        *(
-            "call_as_python",
-            "retry_once_as_python",
-            "generator_position",
-            "refuse_changes",
-            "refuse_changes_of",
-            "restore_state",
-        ),
-        "require_same_state",
+        *("call_as_python", "generator_position", "refuse_changes", "refuse_changes_of"),
+        *("require_same_state", "restore_state"),
+    ),
+    "executor.external_state.effects": (
+        *("note_call_of_user", "note_log", "note_open", "note_output"),
+        *("run_with_effects", "warn_in_place"),
     ),
     "executor.external_state.library_objects": ("values_of_library_object",),
     "executor.external_state.earlier_changes": ("call_noting_changes",),

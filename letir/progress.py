@@ -140,7 +140,7 @@ class Display:
             if stage is None or not is_watched() or _is_debugging(stage.thread):
                 self._close()
             elif now - stage.begun >= DELAY:
-                self.line = self.line or _new_line(sys.stderr)
+                self.line = self.line or _new_line(getattr(sys.stderr, "original", sys.stderr))
                 self.line.draw(stage, now - stage.begun)
 
     def _close(self) -> None:

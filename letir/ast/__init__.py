@@ -95,17 +95,19 @@ def is_watched() -> bool:
 
     False with ``LETIR_PROGRESS=0`` in the environment.
     """
-    if os.environ.get("LETIR_PROGRESS") == "0" or sys.stderr is None:
+    stream = getattr(sys.stderr, "original", sys.stderr)  # of a stand-in during a recording
+    if os.environ.get("LETIR_PROGRESS") == "0" or stream is None:
         return False
     try:
-        return is_notebook() or sys.stderr.isatty()
+        return is_notebook() or stream.isatty()
     except ValueError:  # closed
         return False
 
 
 def is_notebook() -> bool:
     """Whether stderr is shown in a notebook."""
-    return type(sys.stderr).__module__.startswith("ipykernel")
+    stream = getattr(sys.stderr, "original", sys.stderr)
+    return type(stream).__module__.startswith("ipykernel")
 
 
 WATCHED = is_watched()

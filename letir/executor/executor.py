@@ -63,7 +63,7 @@ class Executor(Generic[P, R]):
     held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
     has_warned = False  # whether it has warned that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
-    ended_recording = ""  # why a recording has ended early, see ``record_limited``
+    ended_recording = effect = ""  # why recordings ended, see ``record_limited``, ``effects``
     if TYPE_CHECKING:
 
         def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...

@@ -222,7 +222,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     entry, compiled, _ = f.run_first_fitting(PlanRequest(next(f.calls), spec, leaves, marked))
     if compiled is None and f.raised_recording:
         run_python_function(f, positional, kwargs)
-    if compiled is None and (f.why_python or f.ended_recording):
+    if compiled is None and (f.why_python or f.ended_recording or f.effect):
         return _explain_python(f, spec)
     if entry.runs_python or (compiled is None and f.changed_state):
         plain = Executor(f.f, f.options)
@@ -250,7 +250,7 @@ def _explain_python(f: Executor, arguments: Any) -> Explanation:
         optimized=empty,
         passes=(),
         binds=(),
-        why_python=f.why_python or f.ended_recording,
+        why_python=f.why_python or f.ended_recording or f.effect,
     )
 
 

@@ -1,17 +1,27 @@
-"""``PlanCache``: plans by spec, with one compile per key under any number of threads.
+"""``PlanCache``: plans by spec, with one compile per key under any number of threads; and
+``ActiveRecording``, the recordings for these plans, which end at an effect outside.
 
 No lock is held during a compile. A thread that needs a key which another thread compiles waits for
 it; other keys are not blocked. A failed compile is not cached, and all waiters get a copy of its
 error [semantics.md F2].
 """
 
+import builtins
 import copy
+import io
+import logging
+import sys
 import threading
+import time
+import warnings
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from attrs import define, field
 
+from letir.ast import LATE_BOUND
 from letir.ast.process_state import TemporaryChange, new_lock, renew_after_fork
 
 
@@ -208,20 +218,52 @@ class Pause:
             self.held.release()
 
 
-class ActiveRecording(TemporaryChange):
-    """A recording for an executor, which is in ``active_recordings`` while it is under way."""
+class EndOfRecording(BaseException):
+    """Ends a recorded function that has an effect outside of it, such as a print.
 
-    __slots__ = ("is_first",)
+    Not an Exception: the function may catch those.
+    """
+
+
+class ActiveRecording(TemporaryChange):
+    """A recording for an executor, which is in ``active_recordings`` while it is under way.
+
+    ``state``: what has to be restored, if it ends at an effect outside of the function: (objects,
+    their contents); None if it goes on. ``effect``: the effect at which it has ended.
+    """
+
+    __slots__ = ("effect", "is_first", "outer", "state")
     latest: "ActiveRecording | None" = None  # the one that began last
 
     def make(self) -> "ActiveRecording":
+        self.effect, self.state, self.outer = "", None, _WATCHED.get()
         with Pause():
             self.is_first, ActiveRecording.latest = not active_recordings, self
             active_recordings.add(self)
+        _WATCHED.set(self)
+        with _streams_lock:
+            for stream in _STREAMS:
+                current = getattr(sys, stream.name)
+                if current is not stream and current is not None:
+                    stream.original = current
+                    setattr(sys, stream.name, stream)
+            for owner, name, original, stand_in in _FUNCTIONS:
+                if getattr(owner, name) is original:
+                    setattr(owner, name, stand_in)
         return self
 
     def undo(self) -> None:
-        active_recordings.discard(self)
+        _WATCHED.set(self.outer)
+        with _streams_lock:
+            active_recordings.discard(self)
+            if active_recordings:
+                return
+            for stream in _STREAMS:
+                if getattr(sys, stream.name) is stream:
+                    setattr(sys, stream.name, stream.original)
+            for owner, name, original, stand_in in _FUNCTIONS:
+                if getattr(owner, name) is stand_in:
+                    setattr(owner, name, original)
 
     def is_alone(self) -> bool:
         """Whether no other recording has been under way since this one began."""
@@ -229,3 +271,63 @@ class ActiveRecording(TemporaryChange):
 
 
 active_recordings: set[ActiveRecording] = set()
+
+# ---- effects outside of a recorded function ----
+
+# in other threads, and in letir's own output, there is none
+_WATCHED: ContextVar[ActiveRecording | None] = ContextVar("letir_watched", default=None)
+_streams_lock = new_lock()
+_CLOCKS = ["monotonic", "perf_counter", "process_time", "thread_time", "time"]
+_CLOCKS += ["monotonic_ns", "perf_counter_ns", "process_time_ns", "thread_time_ns", "time_ns"]
+
+
+class _Stream:
+    """A stand-in for ``sys.stdout`` or ``sys.stderr``: text that is written ends a recording."""
+
+    name: str
+    original: Any
+
+    def write(self, text: str) -> Any:
+        """Write to the original stream."""
+        recording = _WATCHED.get()
+        if recording is not None and recording.state is not None:
+            LATE_BOUND["note_output"](recording, f"writes to sys.{self.name}", sys._getframe(1))
+        return self.original.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+
+def _call_watched(note: str, original: Callable, *args: Any, **kwargs: Any) -> Any:
+    """A call of a function that has an effect: ``LATE_BOUND[note]`` decides whether it ends a
+    recording.
+    """
+    recording = _WATCHED.get()
+    if recording is None or recording.state is None:
+        if original is WARN:
+            return LATE_BOUND["warn_in_place"](2, *args, **kwargs)
+        return original(*args, **kwargs)
+    return LATE_BOUND[note](recording, original, args, kwargs, sys._getframe(1))
+
+
+_handle, WARN = logging.Logger.handle, warnings.warn
+
+
+def _handle_watched(logger: logging.Logger, record: logging.LogRecord) -> None:
+    return _call_watched("note_log", _handle, logger, record)
+
+
+_STREAMS = (_Stream(), _Stream())
+_STREAMS[0].name, _STREAMS[1].name = "stdout", "stderr"
+# (where it is, name, function, stand-in)
+_FUNCTIONS: list = [(logging.Logger, "handle", _handle, _handle_watched)]
+for _note, _owner, _names in (
+    ("note_open", builtins, ["open"]),
+    ("note_open", io, ["open"]),
+    ("note_call_of_user", builtins, ["input"]),
+    ("note_call_of_user", time, [*_CLOCKS, "sleep"]),
+    ("note_call_of_user", warnings, ["warn"]),
+):
+    for _name in _names:
+        _function = getattr(_owner, _name)
+        _FUNCTIONS.append((_owner, _name, _function, partial(_call_watched, _note, _function)))

@@ -26,7 +26,6 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
-from letir.eval.array_modules import array_module
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, names_in_code
 from letir.executor.calls import (
@@ -43,7 +42,7 @@ from letir.executor.default_pipeline import (
     optimize_program,
     with_limit,
 )
-from letir.executor.plan_cache import ActiveRecording
+from letir.executor.plan_cache import ActiveRecording, EndOfRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -124,55 +123,42 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
 
 def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     """(program, captured generators, whether it took a value of an iterator outside of it, whether
-    it made a generator that it keeps).
-
-    Raises an error, after which the Python function is to be called, if the program depends on
-    state that the function changes.
+    it made a generator that it keeps). Raises an error, after which the Python function is to be
+    called, if the program depends on state that the function changes, or has effects outside.
     """
     do = with_limit(executor, request, functools.partial(_recording, executor.f, request.marked))
     max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
+    searched = do, (is_all, holders, before)
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
         if iterators and executor.iterators is None:
             LATE_BOUND["watch_iterators"](executor, iterators)
         with ActiveRecording() as recording:
+            if is_all and executor.watches_state and not request.spec.is_on_device:
+                recording.state = holders, before
             first, has_taken = (
                 LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
             )
+            if recording.effect:  # the function has caught the end of its recording
+                raise EndOfRecording
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
                 refuse_changed_state(executor, request, recording, (holders, before, first.fn))
+    except EndOfRecording:
+        LATE_BOUND["run_with_effects"](executor, recording.effect, holders, before)
     except MustRunAsPython as error:
         executor.runs_python |= not hasattr(error, "letir_is_python_kind")
         LATE_BOUND["restore_state"](holders, before)
         raise
     except LetirError as error:
-        is_outside = hasattr(error, "letir_changes_outside") and not isinstance(executor.f, type)
-        if executor.watches_state and is_outside:
-            state = _state_or_search(executor, request, do, (is_all, holders, before))
-            if state[0]:
-                LATE_BOUND["call_as_python"](executor, *state[1:], error)
-        if executor.changed_state:  # Python has called it and left values that cannot be recorded
-            LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
-        if is_all and executor.watches_state and array_module(request.leaves) is np:
-            LATE_BOUND["retry_as_python"](executor, holders, before, error)
+        LATE_BOUND["retry_refused"](executor, request, searched, error)
         raise
     except Exception as error:
-        if executor.watches_state and not hasattr(error, "letir_runs_python"):
-            state = _state_or_search(executor, request, do, (is_all, holders, before))
-            if state[0]:
-                LATE_BOUND["retry_once_as_python"](executor, *state[1:], error)
+        LATE_BOUND["retry_raising"](executor, request, searched, error)
         raise
     return first.fn, first.lifted, has_taken, first.is_first
-
-
-def _state_or_search(executor: Any, request: PlanRequest, do: Callable, state: tuple) -> tuple:
-    """``state``, or if not all objects are known, the state after a search for more of them."""
-    if state[0]:
-        return state
-    return LATE_BOUND["replay_and_compare_state"](do, search_roots(executor, request))
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:

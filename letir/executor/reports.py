@@ -8,11 +8,11 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from opcode import opmap
 from typing import Any
 
+import numpy as np
 import optree
 from attrs import frozen
 
@@ -20,6 +20,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
+from letir.eval.array_modules import array_module
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
 from letir.executor.external_state.changes import (
@@ -28,8 +29,13 @@ from letir.executor.external_state.changes import (
     is_restorable,
     restore_state,
 )
-from letir.executor.plan_cache import ActiveRecording
-from letir.executor.plan_making import captured_state, contents_of, is_unchanged
+from letir.executor.plan_cache import ActiveRecording, EndOfRecording
+from letir.executor.plan_making import (
+    captured_state,
+    contents_of,
+    is_unchanged,
+    search_roots,
+)
 from letir.plan.plan import Plan, plan_of
 from letir.tracing.tracer import Tracer
 
@@ -129,7 +135,7 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) 
     )
 
 
-def retry_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+def _retry_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after the recording has raised ``error``.
 
     If the function raises no error, a library cannot compute with traced values, and
@@ -154,7 +160,7 @@ def retry_once_as_python(executor: Any, holders: list, before: list, error: Exce
             restore_state(holders, before, generators=True)
             raise ReadsOwnChanges
     elif code.co_filename.startswith(_PACKAGE):
-        retry_as_python(executor, holders, before, error)
+        _retry_as_python(executor, holders, before, error)
     elif all(map(is_restorable, holders, before)):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
@@ -166,7 +172,7 @@ def _holds_traced(error: Exception) -> bool:
     return any(isinstance(x, Tracer) for x in flatten((error.args, list(vars(error).values())))[0])
 
 
-def retry_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+def _retry_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
     """Make ``executor`` call its function, after letir has raised ``error`` in its recording.
 
     If the function raises an error too, ``run_python_function`` raises letir's ``error``, which is
@@ -179,18 +185,49 @@ def retry_as_python(executor: Any, holders: list, before: list, error: Exception
         raise ReadsOwnChanges
 
 
-def replay_and_compare_state(do: Callable, roots: list) -> tuple[bool, list, list]:
+def retry_refused(executor: Any, request: Any, searched: tuple, error: Exception) -> None:
+    """Make ``executor`` call its function, if letir's ``error`` in its recording allows that.
+
+    ``searched``: a function that makes the recording again, and the state found before, as in
+    ``_state_or_search``.
+    """
+    is_outside = hasattr(error, "letir_changes_outside") and not isinstance(executor.f, type)
+    is_all, holders, before = searched[1]
+    if executor.watches_state and is_outside:
+        state = _state_or_search(searched, search_roots(executor, request))
+        if state[0]:
+            LATE_BOUND["call_as_python"](executor, *state[1:], error)
+    if executor.changed_state:  # Python has called it and left values that cannot be recorded
+        LATE_BOUND["refuse_changes"](executor, request.marked, holders, before, None)
+    if is_all and executor.watches_state and array_module(request.leaves) is np:
+        _retry_as_python(executor, holders, before, error)
+
+
+def retry_raising(executor: Any, request: Any, searched: tuple, error: Exception) -> None:
+    """``retry_refused`` for an ``error`` that is not letir's."""
+    if executor.watches_state and not hasattr(error, "letir_runs_python"):
+        state = _state_or_search(searched, search_roots(executor, request))
+        if state[0]:
+            _retry_once_as_python(executor, state[1], state[2], error)
+
+
+def _state_or_search(searched: tuple, roots: list) -> tuple:
     """(whether a recording that raises leaves all objects unchanged, these objects, their
     contents).
 
-    ``do`` makes the recording again. The objects are those that its function reaches; to search so
-    many of them before every recording would take too long.
+    ``searched``: a function that makes the recording again, and the result if all objects were
+    known before. The objects are those that its function reaches; to search so many of them before
+    every recording would take too long.
     """
+    do, state = searched
+    if state[0]:
+        return state
     iterators, holders, is_all = captured_state(roots, _MAX_OBJECTS)
     before = [contents_of(holder) for holder in holders]
     if iterators or not is_all:
         return False, holders, before
-    with suppress(Exception), ActiveRecording():
+    with suppress(Exception, EndOfRecording), ActiveRecording() as recording:
+        recording.state = holders, before
         do()
     is_kept = all(map(is_unchanged, holders, before))
     if not is_kept:
@@ -335,8 +372,7 @@ LATE_BOUND.update(
     size_words=size_words,
     spec_difference=spec_difference,
     warn_of_compiles=warn_of_compiles,
-    retry_as_python=retry_as_python,
-    retry_once_as_python=retry_once_as_python,
-    replay_and_compare_state=replay_and_compare_state,
+    retry_raising=retry_raising,
+    retry_refused=retry_refused,
     warn_of_python=warn_of_python,
 )

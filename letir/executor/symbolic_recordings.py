@@ -8,7 +8,7 @@ from letir.ast.terms import Lambda
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import PlanRequest, with_types
 from letir.executor.default_pipeline import with_limit
-from letir.executor.plan_cache import ActiveRecording
+from letir.executor.plan_cache import ActiveRecording, EndOfRecording
 from letir.executor.plan_making import (
     captured_state,
     contents_of,
@@ -38,6 +38,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     before = kept = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:
+            recording.state = (holders, before) if executor.watches_state else None
             do = functools.partial(record_function, executor.f, request.marked)
             fixed, _ = with_limit(executor, request, do)()
             refuse_changed_state(executor, request, recording, (holders, before, fixed))
@@ -47,6 +48,8 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
         )
         check_agrees(fn, fixed, request.leaves)
         kept = now
+    except EndOfRecording:
+        raise NoSymbolicProgram(recording.effect) from None
     except Exception as error:
         if hasattr(error, "letir_drops_plans") or isinstance(error, NoSymbolicProgram):
             raise

@@ -145,11 +145,10 @@ def test_arrays_in_args_are_not_blamed_for_an_error_of_a_library(library):
 
 def test_a_function_that_raises_each_time_is_not_recorded_each_time():
     """It writes into its argument before it raises, so that Python has to call it as well."""
-    calls = 0
+    recorded = bytearray(1)  # which no search for state finds: no plan counts the calls
 
     def program(x, limit):
-        nonlocal calls
-        calls += 1
+        recorded[0] += lt.is_tracing()
         x[0] += 1.0
         if x[0] > limit:
             raise ValueError("too large")
@@ -161,7 +160,7 @@ def test_a_function_that_raises_each_time_is_not_recorded_each_time():
             fast(x, 0.0)
 
     assert x[0] == 101.0
-    assert calls < 115
+    assert 0 < recorded[0] < 15
     x[0] = 1.0
     for n in range(2, 102):  # a later call is recorded, and its plan remains
         assert_same(np.float64(n + 2.0), fast(x, 1000.0))

@@ -57,10 +57,10 @@ class Flaky:
     def __init__(self):
         # jit would notice changed containers, and run the function as Python
         self.recorded, self.failed = (c_int * (SPECS + 1))(), (c_int * (SPECS + 1))()
-        self.lock = threading.Lock()
+        self.lock, self.slow = threading.Lock(), threading.Event()
 
     def __call__(self, x, n):
-        time.sleep(0.0005)  # so that other threads come while it is recorded
+        self.slow.wait(0.0005)  # so that other threads come while it is recorded
         with self.lock:
             if n % 5 == 0 and self.failed[n] < 3:
                 self.failed[n] += 1

@@ -131,7 +131,7 @@ def test_functions_that_compute_nothing_run_as_python_after_their_first_call(f, 
 
     for x in (np.ones(2), np.ones(3), -np.ones(2), -np.ones(4), np.zeros(4)):
         assert outcome(f, x) == outcome(fast, x)
-    assert fast.counters["compiles"] == 1
+    assert fast.counters["compiles"] == (f is not show)
 
 
 SETTINGS = {"safe": True}

@@ -94,17 +94,17 @@ def refuse_changes(
     in one of them.
 
     The executor then calls the function as Python, for this call; after a second such recording,
-    for all calls. ``fn`` is the program that was recorded for the arguments ``marked``. The program
-    depends on the holders if recording the function again gives another one, or if it reads a
-    number that the function changes. An array among them matters in any case: a plan would not
-    write into it. The holders then get back what they held ``before``; otherwise they keep what
-    they hold now. Raises ``OtherPlansRead`` if there are other plans, which were recorded before
-    the function changed these holders for the first time.
+    for all calls. It also calls a function that changes the holders each time, such as a counter.
+    ``fn`` is the program recorded for the arguments ``marked``. The program depends on the holders
+    if recording the function again gives another one, or if it reads a number that the function
+    changes. An array among them matters in any case: a plan would not write into it. The holders
+    then get back what they held ``before``; otherwise they keep what they hold now. Raises
+    ``OtherPlansRead`` if other plans were recorded before the function first changed the holders.
     """
     now = [contents_of(holder) for holder in holders]
-    matters = True
+    matters, repeats = True, False
     try:
-        matters = _depends_on_changes(executor, marked, (holders, before, now), fn)
+        matters, repeats = _depends_on_changes(executor, marked, (holders, before, now), fn)
         _put_back(holders, now)
         if executor.earlier_changes and not matters and fn is not None:
             matters = _depends_on_earlier(executor, marked, fn)
@@ -119,6 +119,8 @@ def refuse_changes(
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise ReadStateChanged
+    if repeats:
+        LATE_BOUND["run_with_effects"](executor, "it counts its calls outside", holders, before)
     new = new_changes(executor.earlier_changes, holders, before, now)
     executor.earlier_changes = [*executor.earlier_changes, *new]
     if new and any(entry.plans for entry in list(executor.cache.entries.values())):
@@ -129,27 +131,25 @@ def refuse_changes(
 
 def _depends_on_changes(
     executor: Any, marked: tuple[tuple, dict], state: tuple, fn: Lambda | None
-) -> bool:
-    """Whether the program ``fn`` depends on what its recording has changed.
-
-    ``state``: the objects that hold state, what they held before the recording, and hold now.
+) -> tuple[bool, bool]:
+    """(whether the program ``fn`` depends on what its recording has changed, whether a second one
+    changes it again). ``state``: the objects, what they held before the recording, and hold now.
     """
     holders, before, now = state
     if all(map(is_unchanged, holders, before)):
-        return False
+        return False, False
     matters = (
         _keeps_new_objects(now, before)
         or _writes_into_arrays(holders, before)
         or record_function(executor.f, marked)[0] != fn
     )
-    if executor.changed_state:  # the first call may only have filled a cache
-        matters |= not all(map(is_unchanged, holders, now))
+    repeats = not all(map(is_unchanged, holders, now))  # else it has filled a cache
     restore_state(holders, now)
     matters = matters or _depends_on_numbers(executor.f, marked, holders, before)
     if not matters and fn is not None:
         restore_state(holders, now)
         matters = _depends_on_members(executor.f, marked, holders, before, fn)
-    return matters
+    return matters, repeats
 
 
 def _depends_on_earlier(executor: Any, marked: tuple[tuple, dict], fn: Lambda) -> bool:

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import io
 import itertools
 from collections.abc import Callable, Iterator
 from types import GeneratorType
@@ -76,6 +77,8 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
     """The position of an iterator: objects, some of which differ after its next value."""
     if isinstance(iterator, itertools.count):
         return [repr(iterator)]
+    if isinstance(iterator, io.IOBase):  # a file, which the function may write
+        return [_position_in_file(iterator)]
     if hasattr(iterator, "n_children_spawned"):  # the numbers of its children's seeds
         return [iterator.n_children_spawned]
     if isinstance(iterator, GeneratorType):
@@ -91,6 +94,14 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
         inner = [part for part in parts if isinstance(part, Iterator)]
         state += [item for part in inner for item in _iterator_position(part, depth + 1)]
     return state
+
+
+def _position_in_file(file: io.IOBase) -> int:
+    """The position in an open file; a number that never differs if it has none."""
+    try:
+        return file.tell()
+    except (OSError, ValueError):  # it cannot be positioned, or is closed
+        return 0
 
 
 LATE_BOUND.update(

@@ -730,10 +730,12 @@ def test_numbers_that_functions_without_effects_read_are_found(f, expected):
     assert expected == (found and [value for *_, value in found.places])
 
 
-def test_effects_of_a_function_of_numbers_happen_once(capsys):
-    warmed(printed, 1.5)
+def test_a_function_of_numbers_that_prints_has_no_quick_call(capsys):
+    fast = lt.jit(printed)
 
-    assert 1 == len(capsys.readouterr().out.splitlines())  # while it was recorded
+    assert [fast(1.5) for _ in range(20)] == [3.0] * 20
+    assert not fast.quick
+    assert len(capsys.readouterr().out.splitlines()) == 20
 
 
 def test_a_changed_global_counts_as_it_was_recorded(monkeypatch):
