@@ -215,3 +215,14 @@ def restore_abandoned_state() -> None:
 
 
 LATE_BOUND.update(in_warning_state=partial(in_state, LOUD), run_error_region=_run_region)
+
+
+def is_float_error(error: Exception) -> bool:
+    """Whether an exception of a kernel is due to a floating-point error, under any errstate.
+
+    Under ``errstate(all="warn")`` NumPy would warn in the module that calls the kernel, whose
+    ``__warningregistry__`` is not a dict: ``warnings.warn`` raises this TypeError instead.
+    """
+    if isinstance(error, TypeError):
+        return error.args == ("'registry' must be a dict or None",)
+    return True

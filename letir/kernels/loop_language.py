@@ -197,7 +197,7 @@ class Kernel:
 
     ``takes_contiguous``: whether all arrays must be contiguous along the last extent. ``columns``:
     the length of the last extent if rows must follow each other without gaps as well, else 0.
-    ``is_flat``: each array has two axes, and must be contiguous along the second one, its own.
+    ``is_flat``: each array must be contiguous along its last axis, whose extent is its own.
     ``buffers``: small arrays of the kernel itself, with one axis of a known length, such as "8".
 
     >>> from letir.kernels.loop_builder import Builder

@@ -90,6 +90,12 @@ def kernel_ufunc(bind: Bind) -> np.ufunc | None:
     return getattr(bind.op.impl, "kernel_ufunc", None)
 
 
+def is_kernel(bind: Bind) -> bool:
+    """Whether a bind calls a kernel that plans may call directly; its results are new arrays."""
+    facts: Any = bind.op.impl
+    return kernel_ufunc(bind) is not None or getattr(facts, "stencil", None) is not None
+
+
 def is_simple(bind: Bind, xp: Any) -> bool:
     """Whether a bind has one result and its step is a plain function of the operands."""
     return bind.op.results is None and is_pure(bind, xp)

@@ -12,7 +12,8 @@ from letir.eval.float_warnings import is_silent
 from letir.ops.as_numpy.quick_forms import part_write_form, quick_form, write_form
 from letir.ops.as_numpy.quick_linalg import lapack_form
 from letir.ops.as_numpy.quick_numbers import OWNED, makes_array
-from letir.plan.instructions import is_pure, kernel_ufunc, numeric_callable
+from letir.plan.instructions import is_kernel, is_pure, numeric_callable
+from letir.plan.stencil_steps import stencil_write
 
 
 def add_other(write: Any, step: Callable, operands: tuple, results: tuple, cleared: tuple) -> None:
@@ -66,7 +67,7 @@ def _add_several_results(write: Any, operands: tuple, results: tuple, cleared: t
     freed = [f"s{n}" for n in cleared if n not in results] + ["_"] * (None in results)
     write.memory.record_use(write.bind, operands)
     write.forget((*[n for n in results if n is not None], *cleared))
-    if kernel_ufunc(write.bind) is not None:  # whose results are new arrays
+    if is_kernel(write.bind):  # whose results are new arrays
         for slot, binder in zip(results, write.bind.binders, strict=True):
             if slot is not None and binder.type is not NO_TYPE and binder.type.shape:
                 _note_own_array(write, slot)
@@ -79,12 +80,15 @@ def _add_part_write(write: Any, operands: tuple, target: int, cleared: tuple) ->
 
     The array belongs to the function, or is an argument, which is copied.
     """
-    form = part_write_form(write, write.bind)
+    form = stencil_write(write, write.bind)
+    parts = part_write_form(write, write.bind) if form is None else None
+    if parts is not None:
+        form = parts[0], lambda name: f"{name}{parts[1]}"
     if form is None:
         return False
     array, statement = form
     name = array if array == write.slot(0) else "t" if target in operands[1:] else f"s{target}"
-    text = f"{name}{statement}" if name == array else f"{name} = {array}; {name}{statement}"
+    text = statement(name) if name == array else f"{name} = {array}; {statement(name)}"
     if name != f"s{target}":
         text += f"; s{target} = {name}"
     freed = [*[f"s{n}" for n in cleared if n != target], *(["t"] if name == "t" else [])]

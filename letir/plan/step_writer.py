@@ -27,10 +27,11 @@ from letir.ops.as_numpy.quick_numbers import (
     result_fact,
     spreading_operands,
 )
-from letir.plan.instructions import direct_ufunc, kernel_ufunc
+from letir.plan.instructions import direct_ufunc, is_kernel, kernel_ufunc
 from letir.plan.other_steps import add_other
 from letir.plan.reused_operands import reuse_test
 from letir.plan.sole_memory import SoleMemory
+from letir.plan.stencil_steps import stencil_form
 
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _INT_END = 1 << 63
@@ -211,7 +212,7 @@ class StepWriter:
         is_new = form is not None and makes_array(bind)
         if form is None:
             form = self.call(f, bind)
-            is_new = direct_ufunc(bind) is not None or kernel_ufunc(bind) is not None
+            is_new = direct_ufunc(bind) is not None or is_kernel(bind)
             test = reuse_test(self)
             if test is not None:
                 # the step may not be repeated: the operand may have been overwritten
@@ -331,6 +332,9 @@ class StepWriter:
     def call(self, f: Callable, bind: Bind) -> str:
         """The call of a step's function."""
         kernel = None if self.plain else kernel_ufunc(bind)
+        stencil = stencil_form(self, f)
+        if stencil is not None:
+            return stencil
         if kernel is not None:
             self.kernels = max(self.kernels, bind.op.impl.least_state)  # type: ignore[attr-defined]
             f = kernel

@@ -15,6 +15,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies, map_bodies
+from letir.ast.liveness import live_binds
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import float_errors
 from letir.ast.record_fields import never
@@ -27,11 +28,13 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     KernelError,
     current_state,
+    is_float_error,
     run_raising,
 )
 from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
 from letir.executor.kernels.quiet_kernels import quiet_call
 from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
+from letir.executor.kernels.stencil_calls import stencil_bind
 from letir.executor.kernels.threaded_calls import with_threads
 from letir.executor.kernels.visible_order import (
     axis_order,
@@ -48,9 +51,10 @@ from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
+from letir.passes.fusion.stencil_groups import stencil_groups
 from letir.plan.plan import plan_of
 
-__warningregistry__ = "see _is_float_error"  # not a dict: warnings.warn fails
+__warningregistry__ = "see is_float_error"  # not a dict: warnings.warn fails
 SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
 
@@ -96,25 +100,54 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
                 matrices[n] = group
         fn = _with_single_groups(fn, matrices, is_exact, min_elements)
     kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, min_elements)
-    ufuncs = machine_code.ufuncs_of([(kernel, None) for kernel in kernels.values()])
+    stencils = {} if on_device else stencil_groups(fn, kernels, is_exact)
+    forms: dict[int, tuple[Kernel, str | None]]
+    forms = {n: (kernel, None) for n, kernel in kernels.items()}
+    forms |= {n: (group.lowered.kernel, group.lowered.signature) for n, group in stencils.items()}
+    ufuncs = machine_code.ufuncs_of([*forms.values()])
     kernel_calls: dict[int, tuple[Lambda, Callable]] = dict(matrices)
     kernel_calls |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
     for _, waiting in kernel_calls.values():
         waiting.finish()  # type: ignore[attr-defined]
     for n, ufunc in zip(kernels, ufuncs, strict=True):
         body = fn.binds[n].attrs["body"]
-        kernel_calls[n] = body, with_threads(ufunc, body)
+        kernel_calls[n] = body, ufunc if n in stencils else with_threads(ufunc, body)
     if not kernel_calls:
         return fn
-    binds, shown = list(fn.binds), visible_orders(fn)
+    binds, with_call = list(fn.binds), _bind_maker(fn, kernels, repeated)
     for n, (body, call) in kernel_calls.items():
-        bind = binds[n]
-        binds[n] = kernel_bind(
+        stencil = stencils.get(n)
+        if stencil is None:
+            binds[n] = with_call(n, body, call)
+            continue
+        plain = partial(_plain_bind, with_call, n, kernels[n], body)
+        place = n if stencil.write is None else stencil.write.position
+        binds[place] = stencil_bind(stencil, call, plain)
+    result = fn.with_binds(binds)
+    return result.with_binds(live_binds(result)) if stencils else result
+
+
+def _bind_maker(fn: Lambda, elementwise: Container[int], repeated: dict[Local, int]) -> Callable:
+    """The function of (position, body, call) that makes the bind of a program's group.
+
+    ``elementwise``: the positions of groups with elementwise kernels.
+    """
+    shown = visible_orders(fn)
+
+    def with_call(n: int, body: Lambda, call: Callable) -> Bind:
+        bind = fn.binds[n]
+        return kernel_bind(
             *(bind.binders, bind.args, body, call, bind.source),
-            in_one_order=operands_of_mixed_order(bind, shown) if n in kernels else (),
+            in_one_order=operands_of_mixed_order(bind, shown) if n in elementwise else (),
             repeated=repeated.get(bind.binders[0], 0),
         )
-    return fn.with_binds(binds)
+
+    return with_call
+
+
+def _plain_bind(with_call: Callable, n: int, kernel: Kernel, body: Lambda) -> Bind:
+    """The bind of a group at position ``n`` with its elementwise kernel, compiled now."""
+    return with_call(n, body, with_threads(machine_code.ufunc_of(kernel), body))
 
 
 def _with_single_groups(
@@ -263,7 +296,7 @@ def _kernel_impl(
                 except LayoutError:
                     break
                 except (KernelError, FloatingPointError, TypeError) as error:
-                    if not _is_float_error(error):
+                    if not is_float_error(error):
                         raise
         results = by_numpy(list(operands), xp)
         return results[0] if is_one else results
@@ -327,17 +360,6 @@ def _are_in_one_order(places: Sequence[int], operands: Sequence) -> bool:
         return True
     first, *others = [operands[n] for n in places]
     return all(x.shape == first.shape and axis_order(x) == axis_order(first) for x in others)
-
-
-def _is_float_error(error: Exception) -> bool:
-    """Whether an exception of a kernel is due to a floating-point error, under any errstate.
-
-    Under ``errstate(all="warn")`` NumPy would warn in the module that calls the kernel, whose
-    ``__warningregistry__`` is not a dict: ``warnings.warn`` raises this TypeError instead.
-    """
-    if isinstance(error, TypeError):
-        return error.args == ("'registry' must be a dict or None",)
-    return True
 
 
 LATE_BOUND.update(

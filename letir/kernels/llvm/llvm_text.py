@@ -181,7 +181,8 @@ class _HostModule(VectorLoops):
         """The strides of last axes, as the vectorised loops expect them."""
         arrays = self.kernel.arrays
         if self.kernel.is_flat or all(len(a.extents) == 2 and not a.extents[0] for a in arrays):
-            return {(array, 1): str(array.dtype.itemsize) for array in arrays}
+            own = [(array, len(array.extents) - 1) for array in arrays if len(array.extents) > 1]
+            return {(array, axis): str(array.dtype.itemsize) for array, axis in own}
         depth = max(len(array.extents) for array in self.kernel.arrays)
         innermost = self.kernel.extents[-1].name
         result = {}

@@ -300,6 +300,7 @@ index_set: Primitive = define(
     for_scripts=False,
     raises=lambda x, new, *places, item: bool(places),
     moves_elements=2,
+    role="index_set",
 )
 index_add = define(
     "index_add",

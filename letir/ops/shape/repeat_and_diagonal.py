@@ -142,6 +142,7 @@ roll: Primitive = define(
     sizes_in=("shift",),
     batch=_batched_roll,
     moves_elements=1,
+    role="roll",
 )
 
 # ---- tile and repeat ----

@@ -1,0 +1,1 @@
+"""Kernels that read arrays at shifted indices, and write into parts of arrays."""

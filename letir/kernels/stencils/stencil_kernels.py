@@ -1,0 +1,253 @@
+"""Kernels that read arrays at shifted indices, and may write into a part of an array.
+
+NumPy's ufuncs copy parts of rows into buffers, which takes longer than a few sums. The kernel of a
+stencil is a generalized ufunc on whole arrays: it contains the loops over the elements of the
+result, and reads each operand at the places of its view. Along an axis on which a rolled array
+wraps around, the first and last elements are computed in a loop of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.ast.terms import Lambda, Local
+from letir.ast.types import ArrayType
+from letir.kernels.elementwise_groups import kernel_name
+from letir.kernels.loop_language import Array, Kernel, Operand
+from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, expect_known
+from letir.kernels.stencils.stencil_places import AxisPlace, Places, View
+
+_INTEGER = np.dtype("int64")
+_MIN_COLUMNS = 16  # elements of a row; NumPy copies shorter rows to a buffer faster than a call
+_MAX_EDGE = 8  # elements at the ends of a row that are computed apart
+
+
+@frozen
+class StencilRead:
+    """The value of a parameter of a group: its ``view`` of the array number ``array``."""
+
+    array: int
+    view: View
+
+
+@frozen
+class StencilKernel:
+    """A kernel and how to call it: ``ufunc(*arrays, out=results)``.
+
+    ``shape`` and ``dtypes``: of its results. Only elements of the result at ``places`` are written.
+    """
+
+    kernel: Kernel
+    signature: str
+    shape: tuple[int, ...]
+    dtypes: tuple[np.dtype, ...]
+
+
+def stencil_kernel(
+    body: Lambda,
+    reads: Mapping[Local, StencilRead],
+    arrays: Sequence[ArrayType],
+    target: tuple[ArrayType, View] | None = None,
+    *,
+    is_exact: bool = False,
+) -> StencilKernel | None:
+    """The kernel of a group's ``body``, whose parameters are views of ``arrays``; None if there is
+    none.
+
+    ``target``: the array into which the only result is written, and the view of it; else results
+    are arrays of their own.
+    """
+    try:
+        lowering = _StencilLowering(is_exact, body=body, reads=reads, avals=arrays, target=target)
+        return lowering.kernel()
+    except (NoKernel, TypeError):
+        return None
+
+
+@define(eq=False)
+class _StencilLowering(ScalarLowering):
+    """The lowering of one group. ``loops``: the lengths of the loops over the result."""
+
+    body: Lambda = field(kw_only=True)
+    reads: Mapping[Any, StencilRead] = field(kw_only=True)
+    avals: Sequence[ArrayType] = field(kw_only=True)
+    target: tuple[ArrayType, View] | None = field(kw_only=True)
+    loops: tuple[int, ...] = field(init=False)
+    inputs: list[Array] = field(factory=list)
+    outputs: list[Array] = field(factory=list)
+    extents: dict[str, Operand] = field(factory=dict)
+    places: dict[Local, Places] = field(factory=dict)
+    write: Places = ()
+    outer: Operand = field(init=False)  # the index of the matrices over which NumPy loops
+    edges: tuple[int, int] = (0, 0)  # the elements at the ends of rows that are computed apart
+
+    def kernel(self) -> StencilKernel:
+        """The kernel."""
+        self.loops = self.body.binds[-1].binders[0].type.shape
+        self.declare_arrays()
+        if not self.loops or self.loops[-1] < _MIN_COLUMNS or not self.fits_rows():
+            raise NoKernel
+        b, arrays = self.builder, (*self.inputs, *self.outputs)
+        outer = b.extent("o")
+        lengths = [self.length_of(axis) for axis in range(len(self.loops))]
+        with b.loop(outer) as self.outer:
+            self.emit_loops(lengths, [])
+        names = [name for array in arrays for name in array.extents[1:]]
+        extents: Any = (outer, *[self.extents[name] for name in names])
+        kernel = Kernel(kernel_name(self.body), arrays, extents, b.statements(), is_flat=True)
+        inputs, outputs = [
+            ",".join([f"({','.join(array.extents[1:])})" for array in part])
+            for part in (self.inputs, self.outputs)
+        ]
+        dtypes = tuple([array.dtype for array in self.outputs])
+        return StencilKernel(kernel, f"{inputs}->{outputs}", self.loops, dtypes)
+
+    # ---- arrays ----
+
+    def declare_arrays(self) -> None:
+        """The parameters of the kernel, and the places at which it reads and writes them."""
+        for n, aval in enumerate(self.avals):
+            expect_known(aval)
+            self.inputs.append(self.declare(f"x{n}", aval, is_written=False))
+        for n, arg in enumerate(self.body.ret.args):
+            made = any(arg in bind.binders for bind in self.body.binds)
+            if not made or arg.type.weak or arg.type.shape != self.loops:
+                raise NoKernel
+            aval = self.target[0] if self.target else arg.type
+            expect_known(arg.type)
+            if aval.dtype != arg.type.dtype:
+                raise NoKernel
+            self.outputs.append(self.declare(f"y{n}", aval, is_written=True))
+        if len(self.inputs) + len(self.outputs) > MAX_ARRAYS:
+            raise NoKernel
+        self.write = (self.target[1] if self.target else View.whole(self.loops)).in_loops(
+            self.loops
+        )
+        for param in self.body.params:
+            self.places[param] = self.reads[param].view.in_loops(self.loops)
+
+    def declare(self, name: str, aval: ArrayType, *, is_written: bool) -> Array:
+        names = [f"{name}_{axis}" for axis in range(len(aval.shape))]
+        self.extents |= {key: self.builder.extent(key) for key in names}
+        return Array(name, aval.dtype, ("o", *names), is_written)
+
+    def fits_rows(self) -> bool:
+        """Whether rows of the result are written, and read, from rows of arrays. Sets ``edges``."""
+        last, left, right = len(self.loops) - 1, 0, 0
+        written = [loop for place in self.write if (loop := place.loop) is not None]
+        if written != sorted(range(len(self.loops))) or not _is_along_rows(self.write, last):
+            return False
+        for param, places in self.places.items():
+            if not _is_along_rows(places, last):
+                return False
+            if places and places[-1].loop == last and places[-1].wraps:
+                length = self.avals[self.reads[param].array].shape[-1]
+                start = places[-1].start
+                left, right = max(left, -start), max(right, start + self.loops[-1] - length)
+        self.edges = left, right
+        return left + right <= _MAX_EDGE and left + right + _MIN_COLUMNS <= self.loops[-1]
+
+    def length_of(self, axis: int) -> Operand:
+        """The number of steps of a loop, as the length of the written array's axis less a number:
+        the code does not depend on sizes.
+        """
+        output = self.outputs[0]
+        whole = self.target[0].shape if self.target else self.loops
+        for n, place in enumerate(self.write):
+            if place.loop == axis and place.step == 1:
+                extent = self.extents[output.extents[n + 1]]
+                missing = whole[n] - self.loops[axis]
+                return self.builder.sub(extent, self.integer(missing)) if missing else extent
+        return self.integer(self.loops[axis])
+
+    def integer(self, value: int) -> Operand:
+        """A constant index."""
+        return self.builder.number(value, _INTEGER)
+
+    # ---- loops ----
+
+    def emit_loops(self, lengths: list[Operand], indices: list[Operand]) -> None:
+        """Write the loops that are left, inside of loops with these ``indices``."""
+        b, depth = self.builder, len(indices)
+        if depth < len(self.loops) - 1:
+            with b.loop(lengths[depth]) as index:
+                self.emit_loops(lengths, [*indices, index])
+            return
+        rows = {
+            key: self.row_of(places, array, indices)
+            for key, places, array in [
+                *[(p, self.places[p], self.array_of(p)) for p in self.places],
+                *[(y, self.write, y) for y in self.outputs],
+            ]
+        }
+        for param, row in rows.items():  # values that are the same along the row
+            if type(param) is Local and len(row) == len(self.array_of(param).extents):
+                self.scalars[param] = b.load(self.array_of(param), row)
+        left, right = self.edges
+        middle = lengths[-1]
+        if left + right:
+            middle = b.sub(middle, self.integer(left + right))
+            with b.loop(self.integer(left + right)) as number:
+                beyond = b.add(number, middle)
+                is_first = b.let("lt", number, self.integer(left))
+                self.emit_element(rows, b.select(is_first, number, beyond), wraps=True)
+        with b.loop(middle) as index:
+            self.emit_element(rows, b.add(index, self.integer(left)) if left else index)
+
+    def array_of(self, param: Local) -> Array:
+        return self.inputs[self.reads[param].array]
+
+    def row_of(self, places: Places, array: Array, indices: list[Operand]) -> tuple[Operand, ...]:
+        """The indices of a row of an array; all of its indices if they do not depend on the loop
+        over the row.
+        """
+        result, last = [self.outer], len(self.loops) - 1
+        for n, place in enumerate(places):
+            if place.loop != last:
+                index = None if place.loop is None else indices[place.loop]
+                result.append(self.index_at(place, index, array.extents[n + 1], wraps=place.wraps))
+        return tuple(result)
+
+    def index_at(
+        self, place: AxisPlace, index: Operand | None, name: str, *, wraps: bool
+    ) -> Operand:
+        """The index along an axis of this extent, at ``index`` of the place's loop."""
+        b = self.builder
+        if index is None:
+            return self.integer(place.start)
+        index = b.mul(index, self.integer(place.step)) if place.step != 1 else index
+        index = b.add(index, self.integer(place.start)) if place.start else index
+        if not wraps or not place.start:
+            return index
+        length, zero = self.extents[name], self.integer(0)
+        if place.start < 0:
+            return b.select(b.let("lt", index, zero), b.add(index, length), index)
+        return b.select(b.let("ge", index, length), b.sub(index, length), index)
+
+    def emit_element(self, rows: dict, index: Operand, *, wraps: bool = False) -> None:
+        """Write the computation of one element; ``wraps``: it may be at the end of a row."""
+        b, last = self.builder, len(self.loops) - 1
+        kept, self.selected = dict(self.scalars), set()
+        for param, places in self.places.items():
+            if places and places[-1].loop == last:
+                array, around = self.array_of(param), wraps and places[-1].wraps
+                column = self.index_at(places[-1], index, array.extents[-1], wraps=around)
+                self.scalars[param] = b.load(array, (*rows[param], column))
+        for bind in self.body.binds:
+            self.add(bind)
+        for output, arg in zip(self.outputs, self.body.ret.args, strict=True):
+            column = self.index_at(self.write[-1], index, output.extents[-1], wraps=False)
+            b.store(output, (*rows[output], column), self.scalars[arg])
+        self.scalars = kept
+
+
+def _is_along_rows(places: Places, last: int) -> bool:
+    """Whether the innermost loop, number ``last``, moves along the last axis, by single steps, and
+    the loops follow the order of the axes.
+    """
+    loops = [place.loop for place in places if place.loop is not None]
+    inner = [n for n, place in enumerate(places) if place.loop == last]
+    is_row = not inner or (inner == [len(places) - 1] and places[-1].step == 1)
+    return is_row and loops == sorted(set(loops))

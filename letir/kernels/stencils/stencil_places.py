@@ -1,0 +1,190 @@
+"""``StencilRead``: how a loop over the elements of a result reads, or writes, parts of an array.
+
+Slices such as ``x[1:-1, :-2]`` and rolled arrays are views of this kind: the element of the view at
+the loop's indices is an element of ``x`` at shifted indices. A kernel that reads ``x`` itself needs
+no views, and no copies of rolled arrays.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import evolve, frozen
+
+from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Bind
+
+
+@frozen
+class AxisPlace:
+    """The index along an axis of an array: ``start + step * i`` for the index ``i`` of a loop.
+
+    ``loop``: the position of that loop; None if the index is ``start``. ``wraps``: the index is
+    taken modulo the length of the axis; ``start`` is then between its negative and itself.
+    """
+
+    start: int
+    loop: int | None = None
+    step: int = 1
+    wraps: bool = False
+
+
+Places = tuple[AxisPlace, ...]
+
+
+@frozen
+class View:
+    """A view of an array by basic indices and rolls: its ``shape``, and for each axis of the array
+    the place, whose ``loop`` is an axis of the view.
+    """
+
+    shape: tuple[int, ...]
+    places: Places
+
+    @classmethod
+    def whole(cls, shape: tuple[int, ...]) -> "View":
+        """The view of an array of this shape that is the array."""
+        return cls(shape, tuple([AxisPlace(0, axis) for axis in range(len(shape))]))
+
+    def item(self, item: Any) -> "View | None":
+        """``self[item]``; None if it is not a view of this kind."""
+        found = _places_of_item(item, self.shape)
+        if found is None:
+            return None
+        shape, inner = found
+        places = [_composed(place, inner) for place in self.places]
+        return None if None in places else View(shape, tuple(places))  # type: ignore[arg-type]
+
+    def rolled(self, shift: Any, axis: Any, base: tuple[int, ...]) -> "View | None":
+        """``np.roll(self, shift, axis)``, for an array of the shape ``base``; None if it is not a
+        view of this kind.
+        """
+        shifts = shift if type(shift) is tuple else (shift,)
+        if axis is None and len(self.shape) != 1:
+            return None
+        axes = axis if type(axis) is tuple else (axis or 0,)
+        places = list(self.places)
+        for step, number in zip(shifts, axes, strict=True):
+            loop = number % len(self.shape)
+            for n, place in enumerate(places):
+                if type(step) is not int or place.loop != loop:
+                    continue
+                if not place.wraps and (place.start, place.step, base[n]) != (
+                    *(0, 1, self.shape[loop]),
+                ):
+                    return None
+                places[n] = evolve(place, start=_remainder(place.start - step, base[n]), wraps=True)
+        return evolve(self, places=tuple(places))
+
+    def in_loops(self, loops: Sequence[int]) -> Places:
+        """The places in loops over a result of these lengths, to which the view is broadcast."""
+        ahead = len(loops) - len(self.shape)
+        result = []
+        for place in self.places:
+            if place.loop is not None:
+                is_broadcast = self.shape[place.loop] != loops[ahead + place.loop]
+                loop = None if is_broadcast else ahead + place.loop
+                place = evolve(place, loop=loop)  # noqa: PLW2901
+            result.append(place)
+        return tuple(result)
+
+
+def _remainder(start: int, length: int) -> int:
+    """``start`` modulo the length of an axis, between half its negative and half of it."""
+    start %= length
+    return start - length if 2 * start > length else start
+
+
+def _composed(place: AxisPlace, inner: Sequence[AxisPlace]) -> AxisPlace | None:
+    """The place of a view of a view, whose places are ``inner``."""
+    if place.loop is None:
+        return place
+    other = inner[place.loop]
+    if place.wraps and (other.step, other.loop is None) != (1, False):
+        return None
+    start = place.start + place.step * other.start
+    return evolve(place, start=start, loop=other.loop, step=place.step * other.step)
+
+
+def _places_of_item(item: Any, shape: tuple[int, ...]) -> tuple[tuple, list[AxisPlace]] | None:
+    """(the shape of ``x[item]``, the place for each axis of ``x``), for basic indices with
+    steps forward; None for others.
+    """
+    entries = item if type(item) is tuple else (item,)
+    named = [entry for entry in entries if entry is not None and entry is not ...]
+    missing = len(shape) - len(named)
+    if missing < 0 or entries.count(...) > 1:
+        return None
+    if ... not in entries:
+        entries = (*entries, ...)
+    result: list[int] = []
+    places: list[AxisPlace] = []
+    for entry in entries:
+        if entry is ...:
+            for n in shape[len(places) : len(places) + missing]:
+                places.append(AxisPlace(0, len(result)))
+                result.append(n)
+        elif entry is None:
+            result.append(1)
+        elif type(entry) is slice:
+            numbers = (entry.start, entry.stop, entry.step)
+            if any(x is not None and type(x) is not int for x in numbers):
+                return None
+            start, stop, step = entry.indices(shape[len(places)])
+            count = len(range(start, stop, step))
+            if step < 0 or not count:
+                return None
+            places.append(AxisPlace(start, len(result), step))
+            result.append(count)
+        elif type(entry) is int:
+            n = shape[len(places)]
+            if not -n <= entry < n:
+                return None
+            places.append(AxisPlace(entry % n))
+        else:
+            return None
+    return tuple(result), places
+
+
+def find_view(arg: Any, definition: Callable[[Any], Bind | None]) -> tuple[Any, View] | None:
+    """(array, view) of a value that is a view of the array by basic indices and rolls.
+
+    ``definition(value)`` is the bind that computes a value, or None. A value that is no such view
+    is the whole of itself. None if a shape is not known.
+    """
+    steps: list[Bind] = []
+    while (bind := definition(arg)) is not None and _may_shift(bind):
+        steps.append(bind)
+        arg = bind.args[0]
+    shape = getattr(arg.type, "shape", None)
+    if shape is None or not is_static_shape(shape):
+        return None
+    base, view = arg, View.whole(shape)
+    for bind in reversed(steps):
+        further = _further(view, bind, base.type.shape)
+        if further is None:  # the value is an array of its own
+            base, view = bind.binders[0], View.whole(bind.binders[0].type.shape)
+        else:
+            view = further
+    return base, view
+
+
+def _may_shift(bind: Bind) -> bool:
+    """Whether the result of a bind may be a view of its operand by basic indices or rolls."""
+    if len(bind.args) != 1 or len(bind.binders) != 1:
+        return False
+    avals = [bind.args[0].type, bind.binders[0].type]
+    if any(not is_static_shape(getattr(aval, "shape", (None,))) for aval in avals):
+        return False
+    return bind.op.role == "index" or _is_roll(bind)
+
+
+def _is_roll(bind: Bind) -> bool:
+    """Whether a bind is ``np.roll`` with known shifts."""
+    return bind.op.role == "roll" and len(bind.args) == 1
+
+
+def _further(view: View, bind: Bind, base: tuple[int, ...]) -> View | None:
+    """The view that a bind makes of a view of an array of the shape ``base``."""
+    if _is_roll(bind):
+        return view.rolled(bind.attrs["shift"], bind.attrs["axis"], base)
+    return view.item(bind.attrs["item"])

@@ -1,0 +1,163 @@
+"""``stencil_groups``: groups that read parts of arrays or rolled arrays, or whose result is written
+into a part of an array. Their kernels read and write the whole arrays.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, field, frozen
+
+from letir.ast.symbolic_sizes import has_static_shape
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.kernels.stencils.stencil_kernels import StencilKernel, StencilRead, stencil_kernel
+from letir.kernels.stencils.stencil_places import View, find_view
+
+
+@frozen(eq=False)
+class StencilWrite:
+    """The bind at ``position`` that writes a group's only result into the ``view`` of an array."""
+
+    bind: Bind
+    position: int
+    view: View
+
+
+@frozen(eq=False)
+class StencilGroup:
+    """The group ``bind``, with ``views``, the binds of its operands that are parts of ``arrays``.
+
+    ``reads``: the part of an array that each parameter of the group's body is. ``lowered``: its
+    kernel, which reads the arrays, and performs the ``write``, if there is one.
+    """
+
+    bind: Bind
+    arrays: tuple[Local, ...]
+    views: tuple[Bind, ...]
+    reads: dict[Local, StencilRead]
+    lowered: StencilKernel
+    write: StencilWrite | None = None
+
+    def body(self, bind: Bind) -> Lambda:
+        """The program that computes the results of ``bind`` from the arrays, after the views."""
+        names: dict[Local, Local] = {}
+
+        def renamed(local: Local) -> Local:
+            if local not in names:
+                names[local] = Local(local.type, local.name)
+            return names[local]
+
+        params = tuple(map(renamed, self.arrays))
+        binds = [
+            Bind(
+                tuple(map(renamed, inner.binders)),
+                inner.op,
+                tuple([renamed(arg) if type(arg) is Local else arg for arg in inner.args]),
+                inner.attrs,
+                inner.source,
+            )
+            for inner in (*self.views, bind)
+        ]
+        return Lambda(params, tuple(binds), Ret(tuple(map(renamed, bind.binders))))
+
+
+def stencil_groups(fn: Lambda, positions: Iterable[int], is_exact: bool) -> dict[int, StencilGroup]:
+    """The groups at these positions of a program whose kernels read or write parts of arrays."""
+    search = _Search(fn, is_exact)
+    found = {n: search.group(n) for n in positions}
+    return {n: group for n, group in found.items() if group is not None}
+
+
+@define(eq=False)
+class _Search:
+    """The search in one program.
+
+    ``makers``: the position of the bind that computes a value; ``uses``: the number of its uses;
+    ``users``: the position of the last one.
+    """
+
+    fn: Lambda
+    is_exact: bool
+    makers: dict[Arg, int] = field(init=False)
+    uses: Counter = field(init=False)
+    users: dict[Arg, int] = field(init=False)
+
+    def __attrs_post_init__(self):
+        binds = [*self.fn.binds, self.fn.ret]
+        self.makers = {x: n for n, bind in enumerate(self.fn.binds) for x in bind.binders}
+        self.uses = Counter([arg for bind in binds for arg in bind.locals()])
+        self.users = {arg: n for n, bind in enumerate(binds) for arg in bind.locals()}
+
+    def definition(self, arg: Arg) -> Bind | None:
+        """The bind that computes a value; None for parameters."""
+        n = self.makers.get(arg)
+        return None if n is None else self.fn.binds[n]
+
+    def group(self, n: int) -> StencilGroup | None:
+        """The stencil of the group at position ``n``; None if it is not one."""
+        bind = self.fn.binds[n]
+        own: Lambda = bind.attrs["body"]
+        if len(set(bind.args)) < len(bind.args) or any(b.op.python_errors for b in own.binds):
+            return None
+        found = [find_view(arg, self.definition) for arg in bind.args]
+        views = [view for view in found if view is not None]
+        if len(views) < len(found) or not all(has_static_shape(x.type) for x in bind.binders):
+            return None
+        arrays = tuple(dict.fromkeys([array for array, _ in views]))
+        reads = {
+            param: StencilRead(arrays.index(array), view)
+            for param, (array, view) in zip(own.params, views, strict=True)
+        }
+        is_shifted = any(arg not in arrays for arg in bind.args)
+        for write in (self.write_of(n, arrays), None):
+            target = (write.bind.args[0].type, write.view) if write is not None else None
+            if target is None and not is_shifted:
+                continue
+            types = [array.type for array in arrays]
+            lowered = stencil_kernel(own, reads, types, target, is_exact=self.is_exact)
+            if lowered is not None:
+                between = self.views_between(arrays, bind.args)
+                return StencilGroup(bind, arrays, between, reads, lowered, write)
+        return None
+
+    def write_of(self, n: int, arrays: tuple[Local, ...]) -> StencilWrite | None:
+        """The write of the only result of the group at ``n`` into a part of an array that the group
+        does not read, if nothing else uses the result.
+        """
+        result, *others = self.fn.binds[n].binders
+        place = self.users.get(result, 0)
+        if others or self.uses[result] != 1 or place >= len(self.fn.binds):
+            return None
+        write = self.fn.binds[place]
+        if write.op.role != "index_set" or len(write.args) != 2 or write.args[1] is not result:
+            return None
+        target: Any = write.args[0]
+        if type(target) is not Local or not has_static_shape(target.type):
+            return None
+        if self.owner(target) in map(self.owner, arrays):
+            return None
+        # the kernel reads its arrays at the place of the write: an update of one of them, in
+        # between, would have to copy it
+        between = self.fn.binds[n + 1 : place]
+        if any(b.op.update or b.op.effect or b.op.holds_lambdas for b in between):
+            return None
+        view = View.whole(target.type.shape).item(write.attrs["item"])
+        is_part = view is not None and view.shape == result.type.shape
+        return StencilWrite(write, place, view) if view is not None and is_part else None
+
+    def owner(self, arg: Arg) -> Arg:
+        """The value of whose memory a value may be a view."""
+        while (bind := self.definition(arg)) is not None and bind.op.memory == "view":
+            arg = bind.args[0]
+        return arg
+
+    def views_between(self, arrays: tuple[Local, ...], args: tuple) -> tuple[Bind, ...]:
+        """The binds that compute the operands ``args`` of a group from ``arrays``, in order."""
+        needed: set[int] = set()
+        todo = [*args]
+        while todo:
+            arg = todo.pop()
+            if arg not in arrays and self.makers[arg] not in needed:
+                needed.add(self.makers[arg])
+                todo.append(self.fn.binds[self.makers[arg]].args[0])
+        return tuple([self.fn.binds[n] for n in sorted(needed)])
