@@ -20,7 +20,8 @@ from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, 
 from letir.kernels.stencils.stencil_places import AxisPlace, Places, View
 
 _INTEGER = np.dtype("int64")
-_MIN_COLUMNS = 16  # elements of a row; NumPy copies shorter rows to a buffer faster than a call
+_MIN_ROW = 8  # elements of a whole row; NumPy takes several shorter rows together
+_MIN_PART = 2  # elements of a part of a row
 _MAX_EDGE = 8  # elements at the ends of a row that are computed apart
 
 
@@ -87,7 +88,7 @@ class _StencilLowering(ScalarLowering):
         """The kernel."""
         self.loops = self.body.binds[-1].binders[0].type.shape
         self.declare_arrays()
-        if not self.loops or self.loops[-1] < _MIN_COLUMNS or not self.fits_rows():
+        if not self.loops or not self.fits_rows():
             raise NoKernel
         b, arrays = self.builder, (*self.inputs, *self.outputs)
         outer = b.extent("o")
@@ -136,18 +137,22 @@ class _StencilLowering(ScalarLowering):
     def fits_rows(self) -> bool:
         """Whether rows of the result are written, and read, from rows of arrays. Sets ``edges``."""
         last, left, right = len(self.loops) - 1, 0, 0
+        is_whole = True
         written = [loop for place in self.write if (loop := place.loop) is not None]
         if written != sorted(range(len(self.loops))) or not _is_along_rows(self.write, last):
             return False
         for param, places in self.places.items():
             if not _is_along_rows(places, last):
                 return False
-            if places and places[-1].loop == last and places[-1].wraps:
-                length = self.avals[self.reads[param].array].shape[-1]
-                start = places[-1].start
+            if not places or places[-1].loop != last:
+                continue
+            length, start = self.avals[self.reads[param].array].shape[-1], places[-1].start
+            is_whole = is_whole and length == self.loops[-1]
+            if places[-1].wraps:
                 left, right = max(left, -start), max(right, start + self.loops[-1] - length)
         self.edges = left, right
-        return left + right <= _MAX_EDGE and left + right + _MIN_COLUMNS <= self.loops[-1]
+        shortest = max(left + right + _MIN_PART, _MIN_ROW if is_whole else 0)
+        return left + right <= _MAX_EDGE and shortest <= self.loops[-1]
 
     def length_of(self, axis: int) -> Operand:
         """The number of steps of a loop, as the length of the written array's axis less a number:
