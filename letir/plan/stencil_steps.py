@@ -8,24 +8,20 @@ import numpy as np
 from letir.ast.terms import Bind
 
 
-def _direct_kernel(write: Any) -> tuple | None:
-    """(ufunc, shape, dtypes of results) of a bind's kernel, if a step may call it directly."""
+def _direct_kernel(write: Any) -> tuple:
+    """(ufunc, shape, dtypes of results) of the kernel, which the current step calls."""
     facts: Any = write.bind.op.impl
-    result: tuple | None = None if write.plain else getattr(facts, "stencil", None)
-    if result is not None:
-        write.kernels = max(write.kernels, facts.least_state)
+    write.kernels = max(write.kernels, facts.least_state)
+    result: tuple = facts.stencil
     return result
 
 
-def stencil_form(write: Any, function: Callable) -> str | None:
-    """The expression for the results of a kernel that reads whole arrays; None for other binds.
+def stencil_form(write: Any, function: Callable) -> str:
+    """The expression for the results of a kernel that reads whole arrays.
 
     ``function`` computes the results for arrays in other memory orders than that of C.
     """
-    direct = _direct_kernel(write)
-    if direct is None:
-        return None
-    ufunc, shape, dtypes = direct
+    ufunc, shape, dtypes = _direct_kernel(write)
     empty = write.constant(np.empty)
     made = ", ".join([f"{empty}({shape!r}, {write.constant(dtype)})" for dtype in dtypes])
     slots = list(map(write.slot, range(len(write.bind.args))))
@@ -43,7 +39,8 @@ def stencil_write(write: Any, bind: Bind) -> tuple[str, Callable[[str], str]] | 
     the array to write into, and the statement for its name. No test is needed: nothing else refers
     to the array.
     """
-    if bind.op.update is None or write.slots[0] in write.slots[1:]:
+    is_direct = getattr(bind.op.impl, "stencil", None) is not None and not write.plain
+    if not is_direct or bind.op.update is None or write.slots[0] in write.slots[1:]:
         return None
     if write.is_sole(0):
         array = write.slot(0)
@@ -51,8 +48,6 @@ def stencil_write(write: Any, bind: Bind) -> tuple[str, Callable[[str], str]] | 
         array = f"{write.constant(np.array)}({write.slot(0)})"
     else:
         return None
-    direct = _direct_kernel(write)
-    if direct is None:
-        return None
+    ufunc, *_ = _direct_kernel(write)
     operands = ", ".join([write.slot(n) for n in range(1, len(bind.args))])
-    return array, lambda name: f"{write.constant(direct[0])}({operands}, out={name})"
+    return array, lambda name: f"{write.constant(ufunc)}({operands}, out={name})"

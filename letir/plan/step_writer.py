@@ -332,9 +332,8 @@ class StepWriter:
     def call(self, f: Callable, bind: Bind) -> str:
         """The call of a step's function."""
         kernel = None if self.plain else kernel_ufunc(bind)
-        stencil = stencil_form(self, f)
-        if stencil is not None:
-            return stencil
+        if getattr(bind.op.impl, "stencil", None) is not None and not self.plain:
+            return stencil_form(self, f)
         if kernel is not None:
             self.kernels = max(self.kernels, bind.op.impl.least_state)  # type: ignore[attr-defined]
             f = kernel

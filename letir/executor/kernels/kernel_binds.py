@@ -51,7 +51,7 @@ from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
-from letir.passes.fusion.stencil_groups import stencil_groups
+from letir.passes.fusion.stencil_groups import shifted_binds, stencil_groups, with_rolled_groups
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see is_float_error"  # not a dict: warnings.warn fails
@@ -87,6 +87,7 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
     grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
+    grouped = grouped if on_device else with_rolled_groups(grouped, rows, is_exact)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)
     if calls is None:  # recomputation made a group that no kernel computes
@@ -154,10 +155,12 @@ def _with_single_groups(
     fn: Lambda, others: Container[int], is_exact: bool, min_elements: int
 ) -> Lambda:
     """``fn`` with a group for each function that is worth a kernel alone, except at ``others``."""
-    groups = {}
+    groups, shifted = {}, frozenset(shifted_binds(fn, is_exact))
     for n, bind in enumerate(fn.binds):
-        is_large = work_alone(bind) >= min_elements and n not in others
-        if is_large and is_worth_a_kernel(bind) and has_scalar_form(bind, is_exact):
+        work = bind.binders[0].type.size if n in shifted else work_alone(bind)
+        is_large = work >= min_elements and n not in others
+        is_worth = n in shifted or is_worth_a_kernel(bind)
+        if is_large and is_worth and has_scalar_form(bind, is_exact):
             operands, attrs = tuple(dict.fromkeys(bind.locals())), Attrs(body=body_of_one(bind))
             groups[n] = Bind(bind.binders, fused, operands, attrs, bind.source)
     if not groups:

@@ -17,12 +17,12 @@ from letir.ast.types import ArrayType
 from letir.kernels.elementwise_groups import kernel_name
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, expect_known
-from letir.kernels.stencils.stencil_places import AxisPlace, Places, View
+from letir.kernels.stencils.stencil_places import MAX_ROLL, AxisPlace, Places, View
 
 _INTEGER = np.dtype("int64")
 _MIN_ROW = 8  # elements of a whole row; NumPy takes several shorter rows together
 _MIN_PART = 2  # elements of a part of a row
-_MAX_EDGE = 8  # elements at the ends of a row that are computed apart
+_MAX_EDGE = 2 * MAX_ROLL  # elements at the ends of a row that are computed apart
 
 
 @frozen

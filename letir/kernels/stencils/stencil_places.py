@@ -13,6 +13,8 @@ from attrs import evolve, frozen
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind
 
+MAX_ROLL = 4  # elements that a kernel's operand may be rolled by along rows
+
 
 @frozen
 class AxisPlace:
@@ -181,6 +183,15 @@ def _may_shift(bind: Bind) -> bool:
 def _is_roll(bind: Bind) -> bool:
     """Whether a bind is ``np.roll`` with known shifts."""
     return bind.op.role == "roll" and len(bind.args) == 1
+
+
+def is_near_roll(bind: Bind) -> bool:
+    """Whether a bind rolls an array of known sizes, by few elements along the last axis."""
+    if not (_is_roll(bind) and _may_shift(bind)):
+        return False
+    shape = bind.args[0].type.shape
+    view = View.whole(shape).rolled(bind.attrs["shift"], bind.attrs["axis"], shape)
+    return view is not None and bool(shape) and abs(view.places[-1].start) <= MAX_ROLL
 
 
 def _further(view: View, bind: Bind, base: tuple[int, ...]) -> View | None:

@@ -6,6 +6,7 @@ one bind are merged. The effect on memory is in Note [Memory held by a cluster] 
 """
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from attrs import define, field
@@ -147,10 +148,12 @@ class Grouping:
 
     For a local, ``left`` counts the uses that are not yet seen or are outside of its own cluster,
     and ``owners`` has the cluster that computes it. For an array that owns memory, ``last`` is the
-    position of its last use, and ``readers`` are the clusters that read it.
+    position of its last use, and ``readers`` are the clusters that read it. ``unmade``: results of
+    other binds that are not stored as arrays either.
     """
 
     fn: Lambda
+    unmade: Container[Local] = ()
     left: dict = field(factory=dict)
     owners: dict = field(factory=dict)
     roots: dict = field(factory=dict)
@@ -190,7 +193,9 @@ class Grouping:
                     remaining[arg] = remaining.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
             # also if `views` is False: the results may then be new
-            if not isinstance(bind, Bind) or bind.op.memory != "view":
+            if not isinstance(bind, Bind):
+                continue
+            if bind.op.memory != "view" and not (self.unmade and self.is_unmade(bind)):
                 continue
             viewed = bind.args[0]
             if type(viewed) is Local:
@@ -254,9 +259,13 @@ class Grouping:
             for cluster in self.open:
                 cluster.is_open = False
             self.open.clear()
-        if not is_weightless(bind.op):
+        if not is_weightless(bind.op) and not (self.unmade and self.is_unmade(bind)):
             for binder in bind.binders:
                 self.clock += self.nbytes[binder.type]
+
+    def is_unmade(self, bind: Bind) -> bool:
+        """Whether kernels read the results of a bind from its operand."""
+        return any(x in self.unmade for x in bind.binders)
 
     # ---- clusters ----
 

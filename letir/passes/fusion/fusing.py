@@ -4,6 +4,8 @@
 members and makes the ``fused`` binds; ``_Group`` is the view of such a bind for plans.
 """
 
+from collections.abc import Container
+
 from attrs import define, field, frozen
 
 from letir import passes
@@ -56,14 +58,14 @@ def fuse(fn: Lambda) -> Lambda:
     )
 
 
-def fused_level(fn: Lambda) -> Lambda:
-    """``fn`` with its own binds fused."""
+def fused_level(fn: Lambda, unmade: Container[Local] = ()) -> Lambda:
+    """``fn`` with its own binds fused; ``unmade``: values that no array holds, see ``Grouping``."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn
     live = fn.with_binds(live_binds(fn))
     if any(len(bind.binders) > 1 for bind in live.binds):
         live = passes.splits_first(live)
-    grouping = Grouping(live)
+    grouping = Grouping(live, unmade)
     grouping.run()
     binds = _Fuser(grouping).binds()
     return fn if binds is None else fn.with_binds(binds)
@@ -78,7 +80,7 @@ class _Fuser:
 
     def binds(self) -> list[Bind] | None:
         """The program's binds with a bind for each cluster; None if all clusters are single."""
-        binds = self.grouping.fn.binds
+        binds, unmade = self.grouping.fn.binds, self.grouping.unmade
         of: list[Cluster | None] = [None] * len(binds)
         for cluster in self.grouping.clusters:
             cluster.members.sort()
@@ -88,7 +90,7 @@ class _Fuser:
             cluster = of[position]
             if cluster is None:
                 self.units.append(bind)
-                if is_weightless(bind.op):
+                if is_weightless(bind.op) or (unmade and self.grouping.is_unmade(bind)):
                     self.move(bind)
             elif position == cluster.members[-1]:
                 self.units.append(cluster)

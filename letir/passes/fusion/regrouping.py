@@ -2,7 +2,7 @@
 reductions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Protocol
 
 from attrs import define, field
@@ -20,15 +20,15 @@ class BindCluster(Protocol):
 Make = Callable[[Any, Lambda, tuple[Local, ...], tuple[Local, ...]], Bind | None]
 
 
-def without_groups(fn: Lambda) -> Lambda:
-    """``fn`` with the bodies of its ``fused`` binds inlined."""
+def without_groups(fn: Lambda, kept: Container[Local] = ()) -> Lambda:
+    """``fn`` with the bodies of its ``fused`` binds inlined, except for the results ``kept``."""
     if not any(bind.op.role == "fused" for bind in fn.binds):
         return fn
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for bind in fn.binds:
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-        if bind.op.role != "fused" or not _has_types(bind):
+        if bind.op.role != "fused" or bind.binders[0] in kept or not _has_types(bind):
             binds.append(bind.replace(args=args))
             continue
         body = bind.attrs["body"]

@@ -3,15 +3,19 @@ into a part of an array. Their kernels read and write the whole arrays.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from attrs import define, field, frozen
 
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.kernels.scalar_lowering import has_scalar_form
 from letir.kernels.stencils.stencil_kernels import StencilKernel, StencilRead, stencil_kernel
-from letir.kernels.stencils.stencil_places import View, find_view
+from letir.kernels.stencils.stencil_places import View, find_view, is_near_roll
+from letir.passes.fusion.clustering import MAX_COMPILED
+from letir.passes.fusion.fusing import fused_level
+from letir.passes.fusion.regrouping import without_groups
 
 
 @frozen(eq=False)
@@ -161,3 +165,59 @@ class _Search:
                 needed.add(self.makers[arg])
                 todo.append(self.fn.binds[self.makers[arg]].args[0])
         return tuple([self.fn.binds[n] for n in sorted(needed)])
+
+
+# ---- rolled arrays ----
+
+
+def with_rolled_groups(fn: Lambda, kept: Container[Local], is_exact: bool) -> Lambda:
+    """``fn`` with groups for kernels that read rolled arrays where they are, except for the groups
+    of the results ``kept``.
+
+    NumPy makes rolled arrays, so ``fuse`` keeps few of them alive; a kernel makes none of them.
+    """
+    if not any(bind.op.role == "roll" for bind in fn.binds):
+        return fn
+    flat = without_groups(fn, kept)
+    rolled = _unmade_rolls(flat, is_exact)
+    result = fused_level(flat, rolled) if rolled else fn
+    bodies = [bind.attrs["body"] for bind in result.binds if bind.op.role == "fused"]
+    return fn if any(len(body.binds) > MAX_COMPILED for body in bodies) else result
+
+
+def _unmade_rolls(fn: Lambda, is_exact: bool) -> frozenset[Local]:
+    """The results of ``np.roll`` that only elementwise kernels read."""
+    stored = {arg for arg in fn.ret.args if type(arg) is Local}
+    result = set()
+    for bind in reversed(fn.binds):
+        if bind.op.elementwise and has_scalar_form(bind, is_exact):
+            continue
+        if bind.op.role in ("roll", "index") and stored.isdisjoint(bind.binders):
+            if bind.op.role == "roll" and is_near_roll(bind):
+                result.add(bind.binders[0])
+            if bind.op.role == "index" or is_near_roll(bind):
+                continue
+        stored.update(bind.locals())
+    return frozenset(result)
+
+
+def shifted_binds(fn: Lambda, is_exact: bool) -> Iterator[int]:
+    """The positions of elementwise binds outside of groups that a kernel on whole arrays computes
+    faster than NumPy, which would copy parts of rows, or make rolled arrays.
+    """
+    parts = {bind.binders[0]: bind for bind in fn.binds if bind.op.role in ("roll", "index")}
+    for n, bind in enumerate(fn.binds):
+        if bind.op.elementwise and len(getattr(bind.binders[0].type, "shape", ())) > 1:
+            operands = [parts[arg] for arg in bind.args if type(arg) is Local and arg in parts]
+            if any(map(_cuts_rows, operands)) and has_scalar_form(bind, is_exact):
+                yield n
+
+
+def _cuts_rows(part: Bind) -> bool:
+    """Whether the parts of an array are rows apart from each other, or a roll of it."""
+    if part.op.role == "roll":
+        return is_near_roll(part)
+    if len(part.args) > 1 or not all(has_static_shape(x.type) for x in (*part.args, *part.binders)):
+        return False
+    whole, rows = part.args[0].type.shape, part.binders[0].type.shape
+    return bool(rows) and whole[-1] != rows[-1]

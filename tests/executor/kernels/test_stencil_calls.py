@@ -76,6 +76,10 @@ def test_a_group_that_reads_the_array_that_it_changes_writes_a_new_array_first()
     assert [True, False, False] == updates  # the first one reads the argument, and writes a copy
 
 
+def test_rolled_arrays_are_not_made():
+    assert "roll" not in {bind.op.name for bind in lt.compile(lt.trace(rolled, A)).plan.binds}
+
+
 @pytest.mark.parametrize("f", [alternate, onto_itself, rolled])
 def test_results_and_changed_arguments_are_those_of_numpy(f):
     args = (A, B) if f is alternate else (A,)

@@ -1,0 +1,110 @@
+"""Groups for kernels that read parts of arrays, or rolled arrays, and write into parts."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.passes.fusion.fusing import fuse
+from letir.passes.fusion.stencil_groups import shifted_binds, stencil_groups, with_rolled_groups
+
+X = np.random.default_rng(0).normal(size=(12, 20))
+
+
+def groups_of(f, *args) -> list:
+    """The stencils of a function's groups."""
+    fn = with_rolled_groups(fuse(lt.trace(f, *args)), (), False)
+    fused = [n for n, bind in enumerate(fn.binds) if bind.op.role == "fused"]
+    return [*stencil_groups(fn, fused, False).values()]
+
+
+def near(a):
+    return np.roll(a, 1, 0) + np.roll(a, -1, 0) + np.roll(a, 1, 1) + np.roll(a, -1, 1)
+
+
+def test_one_group_reads_all_rolls_of_an_array():
+    (group,) = groups_of(lambda a: (near(a) - 4 * a) / 2, X)
+
+    assert 1 == len(group.arrays)
+    assert ["roll"] * 4 == [view.op.name for view in group.views]
+
+
+def test_a_roll_of_a_result_needs_the_whole_result_first():
+    groups = groups_of(lambda a: near(near(a) + a), X)
+
+    assert 2 == len(groups)
+
+
+def rolled_values(fn) -> list:
+    """The results of ``np.roll`` outside of groups."""
+    return [bind.binders[0] for bind in fn.binds if bind.op.role == "roll"]
+
+
+def test_rolls_that_must_be_made_anyway_do_not_join_groups():
+    kept = with_rolled_groups(fuse(lt.trace(lambda a: (near(a), np.roll(a, 1, 1)), X)), (), False)
+    far = with_rolled_groups(fuse(lt.trace(lambda a: np.roll(a, 9, 1) * 2 + a, X)), (), False)
+
+    assert 1 == len([arg for arg in kept.ret.args if arg in rolled_values(kept)])
+    assert [] == [*stencil_groups(far, [1], False)]
+    with_sort = fuse(lt.trace(lambda a: np.sort(np.roll(a, 1, 0)) + a * 2, X))
+    assert with_rolled_groups(with_sort, (), False) is with_sort
+
+
+@pytest.mark.parametrize("f", [lambda a: near(a) * a, lambda a: near(np.sin(a))[1:] + a[1:] * 2])
+def test_regrouped_programs_give_the_same_results(f):
+    fn = with_rolled_groups(fuse(lt.trace(f, X)), (), False)
+
+    np.testing.assert_array_equal(f(X), lt.run_forward(fn, X))
+
+
+def written_from(source):
+    """A function that writes a formula of ``source(a, b)`` into a part of ``b``."""
+
+    def f(a, b):
+        b = b * 1.0
+        c = source(a, b)
+        b[1:-1, 1:-1] = c[2:, 1:-1] * 0.5 + c[:-2, 1:-1]
+        return b
+
+    return f
+
+
+def test_the_only_use_of_a_result_is_a_write_into_a_part():
+    (group,) = groups_of(written_from(lambda a, b: a), X, X)
+
+    assert "index_set" == group.write.bind.op.name
+
+
+@pytest.mark.parametrize("source", [lambda a, b: b, lambda a, b: b[...], lambda a, b: b[::1]])
+def test_a_group_does_not_write_into_an_array_that_it_reads(source):
+    (group,) = groups_of(written_from(source), X, X)
+
+    assert group.write is None
+
+
+def test_a_result_that_is_used_again_or_converted_is_an_array():
+    def again(a, b):
+        part = a[2:, 1:-1] * 0.5 + a[:-2, 1:-1]
+        b = b * 1.0
+        b[1:-1, 1:-1] = part
+        return b, part
+
+    def converted(a, b):
+        b = b.astype(np.float32)
+        b[1:-1, 1:-1] = a[2:, 1:-1] * 0.5 + a[:-2, 1:-1]
+        return b
+
+    def repeated(a, b):
+        b = b * 1.0
+        b[1:-1, 1:-1] = a[5, 1:-1] * 0.5 + a[6, 1:-1]
+        return b
+
+    for f in (again, converted, repeated):
+        assert [None] == [group.write for group in groups_of(f, X, X)]
+
+
+def test_single_operations_on_parts_of_rows_and_rolls_are_found():
+    def f(a):
+        return a[1:, 1:] - a[:-1, :-1], np.roll(a, 1, 0) - a, a[1:] - a[:-1], a[1:, ::2] * 2
+
+    fn = lt.trace(f, X)
+    assert ["sub", "sub", "mul"] == [fn.binds[n].op.name for n in shifted_binds(fn, False)]
