@@ -100,8 +100,8 @@ class Primitive:
     # ---- facts ----
     # the special meaning that passes give to the operation: "constant", "guard", "write_back",
     # "barrier", "fused", "subgraph"; in gradient programs "grad_of", "when_defined",
-    # "autograd_add", "instantiate"; "index": x[item]; "index_set", its write; "roll"; "negation";
-    # "fold_in", which derives a random key from a key and a number; "sized", see `sizes_in`;
+    # "autograd_add", "instantiate"; "index": x[item]; "index_set", its write; "roll"; "copy";
+    # "negation"; "fold_in", which makes a random key of another one; "sized", see `sizes_in`;
     # "error_region", run in an error state of NumPy; "library", "solver", which call SciPy
     role: str | None = None
     # stops programs whose values are not as recorded; another plan may complete the call

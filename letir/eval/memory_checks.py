@@ -35,6 +35,10 @@ _ALONE = _references_to_first([np.empty(1)])
 _BASE_ALONE = _references_to_base(np.empty(1)[:])
 
 
+class PooledMemory(np.ndarray):
+    """Memory to which a pool refers besides arrays, see ``letir.executor.kernels.arena``."""
+
+
 def is_owned(xp: Any, operands: list) -> bool:
     """Whether the first operand is a writable array referenced only by the list of operands."""
     if _references_to_first(operands) > _ALONE:
@@ -46,9 +50,10 @@ def is_owned(xp: Any, operands: list) -> bool:
     if x.base is None:
         return flags.owndata and is_writeable
     # the only view of its base, for example a transpose
+    is_pooled = type(x.base) is PooledMemory
     return (
-        _references_to_base(x) <= _BASE_ALONE
-        and type(x.base) is xp.ndarray
+        _references_to_base(x) <= _BASE_ALONE + is_pooled
+        and (is_pooled or type(x.base) is xp.ndarray)
         and x.base.base is None
         and x.base.flags.owndata
         and is_writeable

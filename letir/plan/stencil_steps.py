@@ -22,7 +22,7 @@ def stencil_form(write: Any, function: Callable) -> str:
     ``function`` computes the results for arrays in other memory orders than that of C.
     """
     ufunc, shape, dtypes = _direct_kernel(write)
-    empty = write.constant(np.empty)
+    empty = write.constant(write.bind.op.impl.call.new_array)
     made = ", ".join([f"{empty}({shape!r}, {write.constant(dtype)})" for dtype in dtypes])
     slots = list(map(write.slot, range(len(write.bind.args))))
     out = made if len(dtypes) == 1 else f"({made})"

@@ -12,19 +12,22 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import renew_after_fork
 from letir.ast.terms import Bind, Lambda, Local
+from letir.eval.memory_checks import PooledMemory, copy_in_order
 
-_MIN_BYTES = 1 << 20  # bytes: smaller arrays stay in the heap when they are freed
+_MIN_BYTES = 1 << 17  # bytes: smaller arrays stay in the heap when they are freed
 MAX_BYTES = 1 << 27  # bytes of all blocks
 IDLE = 5.0  # seconds without use after which blocks are given back
 
 
-def _count_references(blocks: list[np.ndarray]) -> list[int]:
+def _count_references(blocks: list) -> list[int]:
     """The number of references to each block."""
     return [sys.getrefcount(block) for block in blocks]
 
@@ -43,7 +46,7 @@ class _Arena:
     def renew(self) -> None:
         """Begin without blocks, as in the child of a fork, whose threads are gone."""
         self.lock = threading.Lock()  # held for a few lines only
-        self.blocks: dict[int, list[np.ndarray]] = {}
+        self.blocks: dict[int, list[PooledMemory]] = {}
         self.bytes, self.used = 0, 0.0
         self.thread: threading.Thread | None = None
 
@@ -61,26 +64,26 @@ class _Arena:
             block = self.free_block(size)
             if block is None and size <= MAX_BYTES:
                 block = self.new_block(size)
-            result = None if block is None else block.view(dtype).reshape(shape)
+            result = None if block is None else np.ndarray(shape, dtype, block)
         finally:
             lock.release()
         return np.empty(shape, dtype) if result is None else result
 
-    def free_block(self, size: int) -> np.ndarray | None:
+    def free_block(self, size: int) -> PooledMemory | None:
         """A block of this size that nothing refers to."""
         blocks = self.blocks.get(size, [])
         counts = _count_references(blocks)
         return blocks[counts.index(_FREE)] if _FREE in counts else None
 
-    def new_block(self, size: int) -> np.ndarray:
+    def new_block(self, size: int) -> PooledMemory:
         """A block that did not exist; the others are given back if there is no room for it."""
         if self.bytes + size > MAX_BYTES:
             self.clear()
         try:
-            block = np.empty(size, np.uint8)
+            block = PooledMemory(size, np.uint8)
         except MemoryError:
             self.clear()
-            block = np.empty(size, np.uint8)
+            block = PooledMemory(size, np.uint8)
         self.blocks.setdefault(size, []).append(block)
         self.bytes += size
         if self.thread is None:
@@ -128,20 +131,37 @@ def give_back() -> None:
         _arena.clear()
 
 
-def let_kernels_reuse_memory(fn: Lambda) -> None:
-    """Let the kernels of a program write large results that are only temporary into blocks."""
-    results = _possible_results(fn) | _updated(fn)
+def let_kernels_reuse_memory(fn: Lambda) -> Lambda:
+    """``fn``, whose kernels and copies write large results that are only temporary into blocks."""
+    results = _possible_results(fn)
+    binds = []
     for bind in fn.binds:
         call = getattr(bind.op.impl, "call", None)
         large = [binder for binder in bind.binders if _bytes_of(binder) >= _MIN_BYTES]
-        if large and hasattr(call, "new_array") and results.isdisjoint(large):
-            call.new_array = new_array
+        if large and results.isdisjoint(large):
+            if hasattr(call, "new_array"):
+                call.new_array = new_array
+            if bind.op.role == "copy" and bind.attrs["order"] == "K":
+                bind = bind.replace(op=evolve(bind.op, impl=_copy_impl, numpy=()))  # noqa: PLW2901
+        binds.append(bind)
+    return fn.with_binds(binds)
 
 
-def _updated(fn: Lambda) -> set:
-    """The values that updates may write in place: not in a block, which the plan does not own."""
-    written = [bind.args[0] for bind in fn.binds if bind.op.update is not None]
-    return {arg for arg in written if type(arg) is Local}
+def _copy_into_block(x: Any) -> Any:
+    """A copy of an array in the same memory order, in a block if that is the order of C."""
+    if type(x) is not np.ndarray or not x.flags.c_contiguous:
+        return copy_in_order(x)
+    result = new_array(x.shape, x.dtype)
+    result[...] = x
+    return result
+
+
+def _copy_impl(xp: Any, x: Any, *, order: str = "K") -> Any:
+    """The ``impl`` of a copy that is only temporary."""
+    return _copy_into_block(x)
+
+
+_copy_impl.for_arrays = _copy_into_block  # type: ignore[attr-defined]  # which plans call directly
 
 
 def _bytes_of(binder: Local) -> int:
@@ -152,10 +172,14 @@ def _bytes_of(binder: Local) -> int:
 
 def _possible_results(fn: Lambda) -> set:
     """The values that results of a program may be, or share memory with."""
-    results = set(fn.ret.locals())
+    results: set[Any] = set(fn.ret.locals())
     for bind in reversed(fn.binds):
         is_result = not results.isdisjoint(bind.binders) and not _makes_new_arrays(bind)
-        if is_result or bind.op.effect or (bind.op.holds_lambdas and not _makes_new_arrays(bind)):
+        if bind.op.update is not None and not results.isdisjoint(bind.binders):
+            results.add(bind.args[0])  # it may be updated in place
+        if bind.op.role == "write_back":  # copies the elements of its second operand
+            results.add(bind.args[0])
+        elif is_result or bind.op.effect or (bind.op.holds_lambdas and not _makes_new_arrays(bind)):
             results.update(bind.locals())
     return results
 

@@ -47,7 +47,7 @@ def with_all_kernels(fn: Lambda, is_exact: bool, on_device: bool) -> Lambda:
                     notes = " ".join(getattr(error, "__notes__", ()))
                     _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
     if any(hasattr(bind.op.impl, "call") for bind in fn.binds):
-        LATE_BOUND["let_kernels_reuse_memory"](fn)
+        fn = LATE_BOUND["let_kernels_reuse_memory"](fn)
     return fn
 
 

@@ -27,7 +27,6 @@ from letir.plan.plan import plan_of
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 SETTING_FILES.add(__file__)
-_LARGE = 1 << 20  # bytes of a result that may be written into memory of an earlier one
 _NO_RULE = never("kernels are made after derivatives are taken")
 
 
@@ -49,8 +48,7 @@ class StencilCall:
     @property
     def is_direct(self) -> bool:
         """Whether a plan may call the ufunc itself."""
-        largest = max([dtype.itemsize for dtype in self.lowered.dtypes]) * prod(self.lowered.shape)
-        return type(self.ufunc) is np.ufunc and self.axes is None and largest < _LARGE
+        return type(self.ufunc) is np.ufunc and self.axes is None
 
     def __call__(self, *arrays: Any) -> Any:
         """The results. Raises LayoutError for arrays in an order that shows in the results."""

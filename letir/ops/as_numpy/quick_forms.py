@@ -240,7 +240,11 @@ def _zeros(write, *, shape, dtype) -> str | None:
 
 
 def _copy(write, *, order) -> str | None:
-    return f"{write.slot(0)}.copy({order!r})" if _is_array(write, 0) else None
+    if not _is_array(write, 0):
+        return None
+    special = getattr(write.bind.op.impl, "for_arrays", None)  # copies into memory that plans keep
+    x = write.slot(0)
+    return f"{x}.copy({order!r})" if special is None else f"{write.constant(special)}({x})"
 
 
 def _cast(write, *, dtype) -> str | None:

@@ -132,6 +132,7 @@ copy = define(
     no_float_errors=True,
     write_through="own",
     moves_elements=1,
+    role="copy",
 )
 stop_gradient = define(
     "stop_gradient",

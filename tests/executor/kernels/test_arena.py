@@ -16,6 +16,7 @@ from letir.testing import assert_same
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
+from letir.eval.memory_checks import PooledMemory, is_owned
 from letir.executor.kernels import arena
 
 RNG = np.random.default_rng(8)
@@ -142,20 +143,59 @@ def test_memory_is_given_back_where_an_allocation_fails(monkeypatch):
     f, sizes = lt.jit(layer), []
     f(X, Y)
 
-    class Numpy:
-        uint8, ndarray = np.uint8, np.ndarray
+    def allocate(size, dtype):
+        sizes.append(arena.bytes_in_arena())
+        if len(sizes) == 1:
+            raise MemoryError
+        return PooledMemory(size, dtype)
 
-        def empty(self, shape, dtype):
-            sizes.append(arena.bytes_in_arena())
-            if len(sizes) == 1:
-                raise MemoryError
-            return np.empty(shape, dtype)
-
-    monkeypatch.setattr(arena, "np", Numpy())
+    monkeypatch.setattr(arena, "PooledMemory", allocate)
     with arena._arena.lock:
         arena._arena.new_block(2 * TEMPORARY)
 
     assert [TEMPORARY, 0] == sizes
+
+
+def own_copy(x, y):
+    """An update of a copy of the argument, of which only a sum is a result."""
+    x = x.copy()
+    x[1:] = x[:-1] * 2.0 + y[1:]
+    x[0] = 1.0
+    return x.sum(axis=0)
+
+
+def changed_argument(x, y):
+    x[1:] = x[:-1] * 2.0 + y[1:]
+    x[0] = 1.0
+    return y.sum()
+
+
+def returned_update(x, y):
+    z = np.exp(x) * y
+    z[0] = 1.0
+    return z
+
+
+@pytest.mark.parametrize("f", [own_copy, changed_argument, returned_update])
+def test_copies_that_are_updated_may_be_temporaries_and_results_are_not(f):
+    call, ours, theirs = lt.jit(f), X.copy(), X.copy()
+    for _ in range(10):
+        expected, found = f(theirs, Y), call(ours, Y)
+        assert np.allclose(expected, found, rtol=1e-12)
+        assert np.allclose(theirs, ours, rtol=1e-12)
+        assert type(getattr(found, "base", None)) is not PooledMemory
+
+    assert (f is not returned_update) == bool(arena.bytes_in_arena())
+
+
+def test_an_array_in_a_block_is_owned_by_its_only_reference():
+    operands = [arena.new_array((400, 400), np.dtype("f8"))]
+    assert is_owned(np, operands)
+
+    kept = operands[0][1:]
+    assert not is_owned(np, operands)
+    del kept
+    assert is_owned(np, operands)
 
 
 def test_threads_do_not_share_memory():
