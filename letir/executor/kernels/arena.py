@@ -20,7 +20,7 @@ from attrs import evolve
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import renew_after_fork
 from letir.ast.terms import Bind, Lambda, Local
-from letir.eval.memory_checks import PooledMemory, copy_in_order
+from letir.eval.memory_checks import PooledMemory
 
 _MIN_BYTES = 1 << 17  # bytes: smaller arrays stay in the heap when they are freed
 MAX_BYTES = 1 << 27  # bytes of all blocks
@@ -147,10 +147,10 @@ def let_kernels_reuse_memory(fn: Lambda) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _copy_into_block(x: Any) -> Any:
+def _copy_into_block(x: np.ndarray) -> np.ndarray:
     """A copy of an array in the same memory order, in a block if that is the order of C."""
-    if type(x) is not np.ndarray or not x.flags.c_contiguous:
-        return copy_in_order(x)
+    if not x.flags.c_contiguous:
+        return x.copy("K")
     result = new_array(x.shape, x.dtype)
     result[...] = x
     return result
@@ -158,7 +158,7 @@ def _copy_into_block(x: Any) -> Any:
 
 def _copy_impl(xp: Any, x: Any, *, order: str = "K") -> Any:
     """The ``impl`` of a copy that is only temporary."""
-    return _copy_into_block(x)
+    return _copy_into_block(x) if xp is np else xp.array(x, copy=True, order=order)
 
 
 _copy_impl.for_arrays = _copy_into_block  # type: ignore[attr-defined]  # which plans call directly
