@@ -32,7 +32,6 @@ known_spec = specs.get  # bound once, like the others below: as fast as a dict's
 _array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 _known_type = _array_types.get
 _DEVICE = "device"  # a key of ``specs`` once none of them computes with NumPy's own ufunc
-BY_VALUE = object()  # a specialization depends on the numbers among the operands too
 
 
 @frozen(eq=False)

@@ -17,13 +17,11 @@ from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eager.grad_mode import RECORDS, is_grad_enabled
 from letir.eager.mutation import share_with_operand
 from letir.eager.op_cache import (
-    BY_VALUE,
     OpSpecialization,
     cached_spec,
     known_spec,
     looks_at_numbers,
     operand_key,
-    specs,
 )
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, GradEdge, ResultEdge, TapeNode
 from letir.errors import DTypeError, ShapeError
@@ -53,42 +51,29 @@ class Recorder:
         This is the hot path, one long function because calls would double its time. Measured in
         benchmarks, rows "eager" and "history": run them before and after a change.
         """
-        variable, array = self.variable, np.ndarray
-        # the key has the type of an operand that requires grad, and dtype and shape of another
-        # array
-        order = ORDER()
+        variable, array, order = self.variable, np.ndarray, ORDER()
         # about every 64th node is a Cut, which stops the recursion when nodes are freed
         args = TapeNode() if order * GOLDEN & RARELY else Cut()
         values: list[Any] = []
-        key: Any = [op, attrs.token if attrs else None]
+        key: Any = [op, attrs.token if attrs else None]  # and the types of the operands
         for operand in operands:
-            kind = type(operand)  # compared by ``is``: subclasses go to ``apply_others``
-            if kind is variable:
-                arg = operand.arg
-                values.append(operand.array)
-                args.append(arg)
-                key.append(arg.type)
-                if not arg.requires_grad:
-                    # does not require grad: its value is part of another specialization
-                    key.append(None)
+            kind, value, arg = type(operand), operand, None
+            if kind is variable:  # not isinstance: subclasses go to ``apply_others``
+                value, arg = operand.array, operand.arg
+                key += (arg.type, arg.requires_grad)
             elif kind is array:
-                values.append(operand)
-                args.append(None)
                 key += (operand.dtype, operand.shape)
             elif kind is float:  # the most common number, without a call of ``_enter_operand``
-                values.append(operand)
-                args.append(None)
                 key.append(float)
             elif isinstance(operand, Value):
                 return self.apply_others(op, operands, attrs)
             else:
-                values.append(_enter_operand(operand))
-                args.append(None)
-                key += (operand_key(values[-1]), None)
+                value = _enter_operand(operand)
+                key += (operand_key(value), None)
+            values.append(value)
+            args.append(arg)
         key = tuple(key)
-        spec = known_spec(key)
-        if spec is None or spec is BY_VALUE:
-            spec = self.find_spec(key, args, values, attrs)
+        spec = known_spec(key) or self.find_spec(key, args, values, attrs)
         out = spec.compute(*values)
         if spec.is_unknown:  # only the result shows its type
             return self.wrap_results(spec, operands, args, values, out)
@@ -97,8 +82,9 @@ class Recorder:
         if spec.requires_grad and (RECORDS.get() or is_grad_enabled()):
             values.append(out)
             result.arg = args  # TapeNode.set_fields inline, in half the time
-            args.type, args.notes, args.spec, args.kept = spec.type, None, spec, spec.keep(values)
-            args.order, args.source = order, self.source or user_place(3)[0]
+            args.type, args.notes, args.order = spec.type, None, order
+            args.spec, args.kept = spec, spec.keep(values)
+            args.source = self.source or user_place(3)[0]
         else:
             result.arg = Constant(spec.type)
         if not spec.is_plain and _is_shared(out, values):
@@ -110,9 +96,7 @@ class Recorder:
         by_value = looks_at_numbers(key[0])
         if by_value:
             numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
-            if numbers:
-                specs[key] = BY_VALUE  # from now on ``apply`` comes here for this key
-                key = (*key, *[value or repr(value) for value in numbers])  # -0.0 == 0.0
+            key = (*key, *[value or repr(value) for value in numbers])  # -0.0 == 0.0
             result = known_spec(key)
             if result is not None:
                 return result
