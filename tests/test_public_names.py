@@ -87,3 +87,45 @@ def test_a_star_import_has_every_name_without_shadowing_builtins():
 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.startswith("True True")
+
+
+def _square_sum(x):
+    return (x**2).sum()
+
+
+COMPLETED = {  # an object -> the attributes without underscores that completion lists
+    "jit": (lambda: letir.jit(_square_sum), "clear counters debug_state"),
+    "jitted grad": (lambda: letir.jit(letir.grad(_square_sum)), "clear counters debug_state"),
+    "method": (lambda: letir.jit(_Doubler().call), "clear counters debug_state"),
+    "grad": (lambda: letir.grad(_square_sum), ""),
+    "vmap": (lambda: letir.vmap(_square_sum), ""),
+    "compiled": (
+        lambda: letir.compile(letir.trace(_square_sum, np.ones(2))),
+        "kernels memory optimized plan profile program",
+    ),
+    "plan": (
+        lambda: letir.compile(letir.trace(_square_sum, np.ones(2))).plan,
+        "binds kernels memory params profile ret run",
+    ),
+    "Lambda": (
+        lambda: letir.trace(_square_sum, np.ones(2)),
+        "binds body constants in_tree listing memo out_tree params replace ret with_binds",
+    ),
+    "vjp": (lambda: letir.vjp(_square_sum, np.ones(2))[1], "captured program"),
+    "custom_vjp": (lambda: letir.custom_vjp(_square_sum), "defvjp"),
+    "custom_jvp": (lambda: letir.custom_jvp(_square_sum), "defjvp defjvps"),
+}
+
+
+class _Doubler:
+    def call(self, x):
+        return x * 2
+
+
+@each_of(COMPLETED)
+def test_completion_of_an_object_lists_what_users_need_and_nothing_else(name):
+    make, names = COMPLETED[name]
+    found = make()
+
+    assert " ".join(n for n in dir(found) if not n.startswith("_")) == names
+    assert all(hasattr(found, n) for n in names.split())

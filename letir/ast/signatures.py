@@ -1,4 +1,5 @@
-"""The signatures of public functions: type variables, and which arguments are of a plain kind.
+"""The signatures of public functions and classes: type variables, which arguments are of a plain
+kind, and the attributes that completion lists.
 
 ``plain_parameters``: flags, numbers and strings, which are checked at each call. Without the check
 ``has_aux="no"`` is true, and ``sgd("0.1")`` fails at its first step. An argument of a class in the
@@ -15,6 +16,19 @@ R = TypeVar("R")  # the result of a user's function
 C = TypeVar("C")  # the carried value of a loop
 A = TypeVar("A")  # the auxiliary result of a function, with has_aux
 F = TypeVar("F", bound=Callable[..., Any])  # a function that is returned unchanged
+
+
+def dir_of(*names: str) -> Callable[[Any], list[str]]:
+    """The method ``__dir__`` of a class whose attributes for users are ``names``.
+
+    Editors then complete these; the attributes that letir's modules read are left out.
+    """
+
+    def __dir__(self) -> list[str]:
+        return [*names, *[name for name in object.__dir__(self) if name.startswith("__")]]
+
+    return __dir__
+
 
 _ORDINARY: dict[object, tuple[type, ...]] = {  # annotation -> the classes that arguments often have
     bool: (bool,),
@@ -56,8 +70,9 @@ def _origin(annotation: object) -> str | None:
 
 def _classes_of(annotation: object) -> tuple[type, ...] | None:
     """The classes of arguments that often fit an annotation, None if it is not a plain kind."""
-    if _origin(annotation) == "Callable":
+    generic = _origin(annotation)
+    if generic == "Callable":
         return _ORDINARY[Callable]
-    if _origin(annotation) is not None:  # the items have to be tested each time
-        return () if _origin(annotation) == "Sequence" else None
+    if generic is not None:  # the items have to be tested each time
+        return () if generic == "Sequence" else None
     return _ORDINARY.get(annotation) if annotation.__hash__ else None

@@ -12,6 +12,7 @@ import numpy as np
 from letir.ad.symbolic_zeros import depends_on_defined
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.process_state import paused_gc
+from letir.ast.signatures import dir_of
 from letir.ast.terms import Lambda
 from letir.ast.types import Undef
 from letir.errors import DTypeError, TraceError
@@ -38,6 +39,8 @@ class Compiled:
     ``on_device``: whether the plan is for arrays on a device; else a second one is made for these
     when they come.
     """
+
+    __dir__ = dir_of("kernels", "memory", "optimized", "plan", "profile", "program")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
-from letir.ast.signatures import P, Q, R
+from letir.ast.signatures import P, Q, R, dir_of
 from letir.errors import GuardError
 from letir.eval.arguments import is_static, nested_results
 from letir.eval.float_warnings import restore_abandoned_state
@@ -64,6 +64,7 @@ class Executor(Generic[P, R]):
     has_warned = False  # whether it has warned that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
     ended_recording = effect = ""  # why recordings ended, see ``record_limited``, ``effects``
+    __dir__ = dir_of("clear", "counters", "debug_state")
     if TYPE_CHECKING:
 
         def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -334,10 +335,8 @@ class Executor(Generic[P, R]):
         is_compiled = type(compiled) is Compiled
         run = compiled.runner(leaves) if is_compiled else compiled.run
         tree = compiled.program.out_tree
-        self.keys[key] = (
-            *(entry, run, tree, compiled.executed),
-            places if len(places) < len(leaves) else None,
-        )
+        is_all = len(places) == len(leaves)
+        self.keys[key] = entry, run, tree, compiled.executed, None if is_all else places
 
     def forget_keys(self) -> None:
         """Drop all short keys, which may lead to an evicted entry."""

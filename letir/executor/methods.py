@@ -20,7 +20,7 @@ from attrs import define, evolve, field, frozen
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.pytrees import NAMESPACE
-from letir.ast.signatures import P, R
+from letir.ast.signatures import P, R, dir_of
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import DTypeError, TraceError
@@ -303,6 +303,7 @@ def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
 class BoundExecutor(Generic[P, R]):
     """An executor as a method of ``instance``."""
 
+    __dir__ = dir_of("clear", "counters", "debug_state")
     if TYPE_CHECKING:
 
         def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...

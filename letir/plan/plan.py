@@ -15,6 +15,7 @@ import numpy as np
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
+from letir.ast.signatures import dir_of
 from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
@@ -70,6 +71,7 @@ class Plan:
         *("__weakref__", "binds", "donated", "left", "params", "ret", "runs", "straight"),
         *("table", "tables"),
     )
+    __dir__ = dir_of("binds", "kernels", "memory", "params", "profile", "ret", "run")
 
     def __init__(self, fn: Lambda, donated: tuple = ()):
         # no reference to fn, which holds its plan: that would be a cycle

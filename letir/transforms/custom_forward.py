@@ -18,7 +18,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import Tree, flatten, is_leaf
-from letir.ast.signatures import F, P, R
+from letir.ast.signatures import F, P, R, dir_of
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
@@ -69,6 +69,7 @@ class custom_jvp(CustomFunction[P, R]):
     """
 
     kind = "custom_jvp"
+    __dir__ = dir_of("defjvp", "defjvps")
     rule: Callable[..., Any] | None = None
 
     @entry_point

@@ -10,7 +10,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
-from letir.ast.signatures import P, R
+from letir.ast.signatures import P, R, dir_of
 from letir.ast.terms import Arg
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.eval.evaluator import run_flat
@@ -107,6 +107,7 @@ class custom_vjp(CustomFunction[P, R]):
     """
 
     kind = "custom_vjp"
+    __dir__ = dir_of("defvjp")
     forward: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
 

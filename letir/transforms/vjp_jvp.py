@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import Tree, flatten
-from letir.ast.signatures import A, R
+from letir.ast.signatures import A, R, dir_of
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
@@ -44,6 +44,7 @@ class LinearMap:
     captured: tuple
     flat: Callable[..., list]  # nested arguments -> leaves
     nested: Callable[..., Any]  # leaves -> nested results
+    __dir__ = dir_of("captured", "program")
 
     @entry_point
     def __call__(self, *args: Any) -> Any:
