@@ -57,7 +57,6 @@ LOADING_ON_USE |= {"executor/transformed_executors.py"}  # when it unpickles
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 MAX_FILES = 22  # about twenty, with __init__.py and conftest.py
 MAX_LINES, MAX_IN_FUNCTION = 400, 40
-LONGER_FUNCTIONS = {"eager/recorder.py: apply"}  # its docstring says why
 MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
 # folders with files of the same names, for the same families of operations or of functions
 ALIKE_FOLDERS = (
@@ -274,7 +273,7 @@ def test_functions_are_short():
         if lines_of_body(function) > MAX_IN_FUNCTION
     }
 
-    assert longer == LONGER_FUNCTIONS
+    assert longer == set()
 
 
 def test_a_file_name_occurs_once_in_a_package():

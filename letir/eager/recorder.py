@@ -48,7 +48,7 @@ class Recorder:
     def apply(self, op: Primitive, operands: Sequence[Any], attrs: Attrs = NO_ATTRS) -> Any:
         """The result of ``op`` as a Variable, or a tuple of them.
 
-        This is the hot path, one long function because calls would double its time. Measured in
+        This is the hot path: calls of other functions would double its time. It is measured in
         benchmarks, rows "eager" and "history": run them before and after a change.
         """
         variable, array, order = self.variable, np.ndarray, ORDER()

@@ -346,16 +346,20 @@ def is_static(leaf: Any) -> bool:
     return _is_static_class(kind)  # type: ignore[arg-type]
 
 
-def split_static_leaves(names: list, leaves: list) -> tuple[list, list, dict[int, Any]]:
-    """(names of the other leaves, the other leaves, static leaves by position)."""
+def named_inputs(
+    f: Callable[..., Any], leaves: list, spec: optree.PyTreeSpec
+) -> tuple[list, list, dict[int, Any], Tree]:
+    """(names of the inputs, the inputs, static leaves by position, tree) of arguments of ``f``.
+
+    The inputs of a recording are the ``leaves`` of the arguments that are not static.
+    """
+    names, tree = names_and_tree(positional_names(f), spec)
+    if NEVER_STATIC.issuperset(map(type, leaves)) or not any(map(is_static, leaves)):
+        return names, leaves, {}, tree
     statics = {i: leaf for i, leaf in enumerate(leaves) if is_static(leaf)}
+    in_tree = tuple([(i, Static.from_value(static_value(leaf))) for i, leaf in statics.items()])
     others = [i for i in range(len(leaves)) if i not in statics]
-    return [names[i] for i in others], [leaves[i] for i in others], statics
-
-
-def static_in_tree(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
-    """The static arguments by their positions among the leaves."""
-    return tuple([(i, Static.from_value(static_value(leaf))) for i, leaf in statics.items()])
+    return [names[i] for i in others], [leaves[i] for i in others], statics, Tree(spec, in_tree)
 
 
 def static_value(leaf: Any) -> Any:

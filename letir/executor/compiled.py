@@ -41,6 +41,12 @@ class Compiled:
     """
 
     __dir__ = dir_of("kernels", "memory", "optimized", "plan", "profile", "program")
+    generators: tuple = ()  # captured ones, whose states are the last parameters
+    runs_python_next = False  # whether later calls with such arguments run the Python function
+    makes_generator = False  # recorded while it made a generator that its next call uses
+    calls = 0  # the number of calls that check their arguments
+    quick: tuple | None = None  # (match, run, nest) for calls like one before
+    on_swap: Callable = staticmethod(lambda: None)  # called when the plan is replaced
 
     def __init__(
         self,
@@ -66,8 +72,7 @@ class Compiled:
         self.before_kernels = run
         later = later and kernels != "off" and has_compiler()
         self.is_waiting = later
-        self.on_swap: Callable = lambda: None  # called when the plan is replaced
-        if not (later or kernels == "off"):
+        if not later and kernels != "off":
             run = _with_kernels(run, kernels, on_device)
         self.plan: Plan = _make_plan(run, donated)
         self.device_plan: Plan | None = self.plan if on_device or kernels == "off" else None
@@ -77,13 +82,6 @@ class Compiled:
         self.arrays = tuple([n for n in self.changed if n not in self.drawing])  # changed ones
         self.takes_undef = program.memo(depends_on_defined)
         self.executed = weakref.ref(optimized)  # for ``last_executed_graph``; identifies the plan
-        self.generators: tuple = ()  # captured ones, whose states are the last parameters
-        self.calls = 0  # the number of calls that check their arguments
-        self.quick: tuple | None = None  # (match, run, nest) for calls like one before
-        # recorded while the function took values from an iterator, which a plan would repeat
-        self.is_once = False
-        # recorded while the function made a random generator that its next call uses
-        self.is_first = False
 
     def swap_plan(self, plan: Plan | None) -> None:
         """Run ``plan`` from now on; None keeps the present plan, which is then final."""

@@ -256,8 +256,8 @@ class Executor(Generic[P, R]):
                 self.keys[key] = entry, None, None, None, None
             return run_python_function(self, args, kwargs)
         LATEST.graph = compiled.executed
-        entry.runs_python |= compiled.is_once
-        if compiled.is_first:
+        entry.runs_python |= compiled.runs_python_next
+        if compiled.makes_generator:
             self.cache.remove(entry)
         elif key is not None:
             self.remember_key(key, entry, compiled, leaves)

@@ -91,11 +91,11 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
     """
     begun = time.perf_counter()
     reason = request.reason or compile_reason(executor, request, key)
+    lifted, takes_next, makes_generator = (), False, False
     if key.has_names:
-        fn, lifted, takes_next = LATE_BOUND["record_for_sizes"](executor, request, key), (), False
-        is_first = False
+        fn = LATE_BOUND["record_for_sizes"](executor, request, key)
     else:
-        fn, lifted, takes_next, is_first = _record_with_state(executor, request)
+        fn, lifted, takes_next, makes_generator = _record_with_state(executor, request)
     if lifted:
         is_plain = not (request.spec.has_variables or might_require_grad(fn))
         lifted = LATE_BOUND["generators_of"](lifted, is_plain)
@@ -106,7 +106,7 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
     compiled = _compile_plan(executor, fn, request, reason, simplify=not is_python)
     if lifted:
         compiled.generators = lifted
-    compiled.is_once, compiled.is_first = takes_next or is_python, is_first
+    compiled.runs_python_next, compiled.makes_generator = takes_next or is_python, makes_generator
     executor.latest = request.spec
     executor.cache.last_compile = request.number, counter_value(executor.missed)
     if key.has_names:
@@ -158,7 +158,7 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     except Exception as error:
         LATE_BOUND["retry_raising"](executor, request, searched, error)
         raise
-    return first.fn, first.lifted, has_taken, first.is_first
+    return first.fn, first.lifted, has_taken, first.makes_generator
 
 
 def record_function(f: Callable, marked: tuple[tuple, dict]) -> tuple[Lambda, tuple]:

@@ -21,12 +21,8 @@ from letir.errors import DTypeError, TraceError, mark_unrecorded_code
 from letir.eval.arguments import (
     NEVER_STATIC,
     TypedLeaf,
-    is_static,
     mark_static,
-    names_and_tree,
-    positional_names,
-    split_static_leaves,
-    static_in_tree,
+    named_inputs,
     unflatten_arguments,
 )
 from letir.eval.array_modules import device_array_class, is_array, is_lazy, type_of
@@ -68,15 +64,15 @@ class Recording:
     """A recorded program and the nesting of its arguments.
 
     ``lifted``: the traced values of enclosing traces that the program uses; its last parameters
-    stand for them, in this order. ``is_first``: the function has made a random generator that it
-    keeps, so that its next call computes something else.
+    stand for them, in this order. ``makes_generator``: the function has made a random generator
+    that it keeps, so that its next call computes something else.
     """
 
     fn: Lambda
     tree: Tree
     leaves: list
     lifted: tuple[Value, ...]
-    is_first: bool = False
+    makes_generator: bool = False
 
 
 def _refusing_ambiguous_options(function: F) -> F:
@@ -163,11 +159,7 @@ def record(
         leaves, spec = LATE_BOUND["flatten_marking_generators"]((args, kwargs))
     if has_others := not _NO_OBJECTS.issuperset(map(type, leaves)):
         leaves, spec = LATE_BOUND["argument_leaves"](leaves, spec, draws)
-    (names, tree), inputs = names_and_tree(positional_names(f), spec), leaves
-    statics: dict[int, Any] = {}
-    if not NEVER_STATIC.issuperset(map(type, leaves)) and any(map(is_static, leaves)):
-        names, inputs, statics = split_static_leaves(names, leaves)
-        tree = Tree(spec, static_in_tree(statics))
+    names, inputs, statics, tree = named_inputs(f, leaves, spec)
     try:
         with trace_for(inputs, names, mode) as (new, tracers):
             new.writes, new.lifts_variables = writes is not None, lifts_variables
@@ -176,15 +168,13 @@ def record(
             call = spec.unflatten(filled)  # positional and keyword arguments
             call = LATE_BOUND["joined_call"](call) if has_others and tree.refers else call
             given = {WRITE_BACK: (), _STORE_PARTS: (args, kwargs)}.get(writes or "")
-            # a node for each array, and three for args, kwargs and both together
-            is_plain = not statics and spec.num_nodes == len(leaves) + 3
+            is_plain = not statics and spec.num_nodes == len(leaves) + 3  # args, kwargs, the pair
             result = _guarded_result(f, new, call, filled, None if is_plain else given)
             if given is not None:
                 new.write_back(inputs)
             else:
                 new.discard_writes(inputs)
-            is_flat = is_plain and spec.num_leaves == len(args)
-            fn, lifted = finish_trace(new, result, None if is_flat else tree)
+            fn, lifted = finish_trace(new, result, None if is_plain and not kwargs else tree)
             if new.watch is not None:
                 new.watch.check(fn)
             keeps = "made_generators" in vars(new) and LATE_BOUND["keeps_generator"](new)
