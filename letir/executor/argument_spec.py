@@ -7,7 +7,9 @@ Variable whether it requires grad in the current mode; for a static value the va
 """
 
 import functools
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from types import CellType, CodeType, FunctionType, MethodType, NoneType
 from typing import Any
 
@@ -127,21 +129,69 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
     )
 
 
-@functools.lru_cache(1024)
-def names_in_code(code: CodeType) -> tuple[str, ...]:
-    """The names of globals and attributes in a code object, and in the functions inside it."""
-    inner = [part for part in code.co_consts if type(part) is CodeType]
-    return tuple(
-        dict.fromkeys([*code.co_names, *[n for part in inner for n in names_in_code(part)]])
-    )
-
-
 def _cell_content(cell: CellType) -> Any:
     """The value of a captured variable; a description if it has none yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return "no value"
+
+
+# ---- what functions name ----
+
+# (namespace, name, value) of a global, (cell, None, value) of a captured variable, or (items, key,
+# value) of an argument of a partial function
+Place = tuple[Any, str | int | None, Any]
+
+
+@functools.lru_cache(1024)
+def nested_codes(code: CodeType) -> tuple[CodeType, ...]:
+    """A code object, and those of all functions and classes that are defined in it."""
+    result = [code]
+    for inner in result:  # each one appends those in it
+        result += [constant for constant in inner.co_consts if type(constant) is CodeType]
+    return tuple(result)
+
+
+@functools.lru_cache(1024)
+def names_in_code(code: CodeType) -> tuple[str, ...]:
+    """The names of globals and attributes in a code object, and in the functions inside it."""
+    return tuple(dict.fromkeys([name for inner in nested_codes(code) for name in inner.co_names]))
+
+
+def named_places(function: FunctionType, names: Iterable[str]) -> list[Place]:
+    """The places of the globals with these names, and of all variables that a function captures.
+
+    Without variables that have no value yet.
+    """
+    space = function.__globals__
+    result: list[Place] = [(space, name, space[name]) for name in names if name in space]
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):
+            result.append((cell, None, cell.cell_contents))
+    return result
+
+
+def search_places(
+    f: Any, places_in: Callable[[Place], Sequence[Place] | None], most: int = sys.maxsize
+) -> bool:
+    """Whether no value ends the search: that of ``f``, the values of the places in it, and so on.
+
+    ``places_in(place)``: the places in the value of a place, () if there are none; None ends the
+    search. It is asked once about a value that has places, and about no more than ``most`` of them.
+    """
+    todo: list[Place] = [({}, None, f)]
+    searched = set[int]()
+    for place in todo:  # each one appends the places in its value
+        if id(place[-1]) in searched or len(searched) > most:
+            continue
+        found = places_in(place)
+        if found is None:
+            return False
+        if found:
+            searched.add(id(place[-1]))
+            todo += found
+    return True
 
 
 @frozen

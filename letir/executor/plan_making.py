@@ -6,7 +6,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from types import (
     BuiltinMethodType,
     CellType,
@@ -27,7 +26,7 @@ from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.executor import autodiff
-from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, names_in_code
+from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, named_places, names_in_code
 from letir.executor.calls import (
     PlanRequest,
     counter_value,
@@ -366,10 +365,8 @@ def _is_same(new: Any, old: Any) -> bool:
 def _values_of_function(function: FunctionType, holders: list) -> list:
     """The values of a function's closure, defaults, attributes, and the globals that it names."""
     result = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # a variable that is not assigned yet
-            result.append(cell.cell_contents)
-        holders.append(cell)
+    result += [value for _, _, value in named_places(function, ())]
+    holders += function.__closure__ or ()
     space = function.__globals__
     if is_user_module(space):
         names = names_in_code(function.__code__)

@@ -5,11 +5,18 @@ in a tree, ``node is root`` would be false for the root itself.
 """
 
 import dis
+from collections.abc import Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 from letir.ast import LATE_BOUND
-from letir.executor.argument_spec import names_in_code
+from letir.executor.argument_spec import (
+    Place,
+    named_places,
+    names_in_code,
+    nested_codes,
+    search_places,
+)
 from letir.tracing.refusals import MustRunAsPython
 
 _MAX_FUNCTIONS = 100  # that are searched, of those that a function calls
@@ -19,35 +26,29 @@ def refuse_tests_of_identity(executor: Any) -> None:
     """Make ``executor`` call its function as Python from now on, if the function, or one that it
     calls, tests the identity of a value of its own.
     """
-    todo, visited = [executor.f], set[int]()
-    for value in todo:  # each function appends those that it names
-        part = value.f if type(value) is type(executor) else value
-        if type(part) is not FunctionType or id(part) in visited or len(visited) > _MAX_FUNCTIONS:
-            continue
-        visited.add(id(part))
-        if _tests_identity(part.__code__):
-            executor.runs_python = True
-            raise MustRunAsPython
-        space = part.__globals__
-        todo += [space[name] for name in names_in_code(part.__code__) if name in space]
-        todo += [cell.cell_contents for cell in part.__closure__ or () if _has_content(cell)]
+    if not search_places(executor.f, _places_unless_tested, _MAX_FUNCTIONS):
+        executor.runs_python = True
+        raise MustRunAsPython
 
 
-def _has_content(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
+def _places_unless_tested(place: Place) -> Sequence[Place] | None:
+    """The places that a function names; None if it tests the identity of a value of its own."""
+    value = place[-1]
+    if hasattr(type(value), "__letir_transformed__"):  # a jitted function
+        return [({}, None, value.f)]
+    if type(value) is not FunctionType:
+        return ()
+    if any(map(_tests_identity, nested_codes(value.__code__))):
+        return None
+    return named_places(value, names_in_code(value.__code__))
 
 
 def _tests_identity(code: CodeType) -> bool:
     """Whether code has a test ``a is b`` in which ``b`` is a local variable or a part of one.
 
-    Constants and globals such as ``None`` and ``Mode.FAST`` are the same in a recording.
+    Constants and globals such as ``None`` and ``Mode.FAST`` are the same in a recording. Functions
+    that are defined in the code are not searched.
     """
-    inner = [part for part in code.co_consts if type(part) is CodeType]
-    if any(map(_tests_identity, inner)):
-        return True
     before: list[str] = []
     for step in dis.get_instructions(code):
         if step.opname == "IS_OP":

@@ -21,11 +21,18 @@ from types import (
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import define, field, frozen
 
 from letir.ast import LATE_BOUND
 from letir.eval.arguments import is_static
-from letir.executor.argument_spec import PLAIN_SCALARS
+from letir.executor.argument_spec import (
+    PLAIN_SCALARS,
+    Place,
+    named_places,
+    names_in_code,
+    nested_codes,
+    search_places,
+)
 from letir.tracing.callers import is_class_of_user
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
@@ -63,9 +70,6 @@ _GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances th
 _CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
 
 
-Place = tuple[Any, str | int | None, Any]  # (namespace, name, value), or (cell, None, value)
-
-
 @frozen(eq=False)
 class ExternalValues:
     """The values that a function without effects reads from outside.
@@ -101,62 +105,78 @@ def values_read(
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
     are refused, because they would record in every call.
     """
-    todo: list[Place] = [({}, None, f)]
-    visited: set[int] = set()
-    codes: list[tuple[CodeType, dict, dict]] = []
-    places, others = list[Place](), list[Place]()
-    uses_scipy = False
-    for place in todo:  # each function appends what it reads
-        part = _function_of(place[-1], executor)
-        if is_constant(part) or (takes_arrays and type(part) is np.ndarray):
-            places.append(place)
-            continue
-        others.append(place)
-        uses_scipy |= _is_of_module(part, "scipy")
-        if id(part) in visited or _is_of_library(part):
-            if getattr(part, "__name__", "") in effects:
-                return None
-            continue
-        visited.add(id(part))
-        if type(part) is functools.partial or _is_plain_class(part):
-            todo += _places_in(part)
-            continue
-        if type(part) is not FunctionType or _is_of_module(part, "letir"):
-            return None
-        captured = dict(zip(part.__code__.co_freevars, part.__closure__ or (), strict=True))
-        space = part.__globals__
-        for code in codes_of(part.__code__):
-            if _has_effects(code, effects, is_method=place[0] is _OF_CLASS):
-                return None
-            codes.append((code, space, captured))
-            names = names_of_globals(code)
-            todo += [(space, name, space[name]) for name in names if name in space]
-        try:
-            todo += [(cell, None, cell.cell_contents) for cell in part.__closure__ or ()]
-        except ValueError:  # a cell that is still empty
-            return None
-    read = [value for code in codes if uses_scipy for value in _values_in_code(*code)]
+    found = _ReadParts(executor, effects, takes_arrays)
+    if not search_places(f, found.places_in):
+        return None
+    functions = found.functions if found.uses_scipy else ()
+    read = [value for function in functions for value in _values_in_function(function)]
     is_complete = not any(isinstance(value, ModuleType) for value in read)
-    ids = frozenset(map(id, read))
-    return ExternalValues(tuple(places), tuple(others[1:]), ids, is_complete, uses_scipy)
+    places, others = tuple(found.constants), tuple(found.others)
+    return ExternalValues(places, others, frozenset(map(id, read)), is_complete, found.uses_scipy)
 
 
-def _places_in(part: Any) -> list[Place]:
-    """What a partial function calls and passes on, and the functions of a class."""
-    if type(part) is not functools.partial:
-        return [(_OF_CLASS, None, function) for function in _functions_of_class(part)]
-    keywords = [(part.keywords, name, value) for name, value in part.keywords.items()]
-    positional = [(part.args, i, value) for i, value in enumerate(part.args)]
-    return [((part.func,), 0, part.func), *positional, *keywords]
+@define
+class _ReadParts:
+    """What ``values_read`` has found.
+
+    ``constants``: the places of numbers, strings, generators, and of arrays if it ``takes_arrays``;
+    ``others``: all other places that are read.
+    """
+
+    executor: Any
+    effects: Collection[str]
+    takes_arrays: bool
+    constants: list[Place] = field(factory=list)
+    others: list[Place] = field(factory=list)
+    functions: list[FunctionType] = field(factory=list)
+    uses_scipy: bool = False
+
+    def places_in(self, place: Place) -> Sequence[Place] | None:
+        """The places that a function or a class reads; None if it might read or change others."""
+        value = _function_of(place[-1], self.executor)
+        if self.is_constant(value):
+            self.constants.append(place)
+            return ()
+        self.uses_scipy |= _is_of_module(value, "scipy")
+        if _is_of_library(value):
+            return None if getattr(value, "__name__", "") in self.effects else ()
+        found = self.places_of_function(value, place[0])
+        self.others += [place for place in found or () if not self.is_constant(place[-1])]
+        return found
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether a value is compared itself, not searched for what it reads."""
+        return is_constant(value) or (self.takes_arrays and type(value) is np.ndarray)
+
+    def places_of_function(self, value: Any, namespace: Any) -> list[Place] | None:
+        """The places in a function in this namespace, in a partial function or in a class."""
+        if type(value) is functools.partial:
+            keywords = [(value.keywords, name, part) for name, part in value.keywords.items()]
+            positional = [(value.args, i, part) for i, part in enumerate(value.args)]
+            return [((value.func,), 0, value.func), *positional, *keywords]
+        if _is_plain_class(value):
+            return [(_OF_CLASS, None, function) for function in _functions_of_class(value)]
+        if type(value) is not FunctionType or _is_of_module(value, "letir"):
+            return None
+        has_empty_cell = CellType() in (value.__closure__ or ())
+        codes = nested_codes(value.__code__)
+        if has_empty_cell or any(self.may_have_effects(code, namespace) for code in codes):
+            return None
+        self.functions.append(value)
+        return named_places(value, [name for code in codes for name in names_of_globals(code)])
+
+    def may_have_effects(self, code: CodeType, namespace: Any) -> bool:
+        """Whether the code of a function in this namespace may change state outside of it."""
+        if _calls_with_effects(code.co_names, self.effects):
+            return True
+        if _CHANGES.isdisjoint(code.co_code[::2]):
+            return False
+        is_init = namespace is _OF_CLASS and code.co_name == "__init__"
+        return not (is_init and _fills_own_object(code))
 
 
-def _has_effects(code: CodeType, effects: Collection[str], is_method: bool) -> bool:
-    """Whether code may change state outside; an ``__init__`` may fill its own object."""
-    names = code.co_names
-    if not _CHANGES.isdisjoint(code.co_code[::2]) and not (
-        is_method and code.co_name == "__init__" and _fills_own_object(code)
-    ):
-        return True
+def _calls_with_effects(names: Sequence[str], effects: Collection[str]) -> bool:
+    """Whether a function that names these names may change state outside of it."""
     is_temporary = "catch_warnings" in names
     return not (set(names).isdisjoint(effects) and (is_temporary or _FILTERS.isdisjoint(names)))
 
@@ -171,11 +191,18 @@ def _function_of(part: Any, executor: Any) -> Any:
     return part.f if is_same else part
 
 
-def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:
+def _values_in_function(function: FunctionType) -> list:
     """The values that a function reads from globals, captured variables and modules.
 
     A module itself is among them if the function does more with it than read an attribute.
     """
+    captured = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    codes = nested_codes(function.__code__)
+    return [x for code in codes for x in _values_in_code(code, function.__globals__, captured)]
+
+
+def _values_in_code(code: CodeType, space: dict, captured: dict[str, CellType]) -> list:
+    """The part of ``_values_in_function`` that one of its code objects reads."""
     result: list[Any] = []
     value = None
     for step in dis.get_instructions(code):
@@ -267,14 +294,6 @@ def is_constant(value: Any) -> bool:
     return type(value) in _CONSTANTS or type(value) in _GENERATORS
 
 
-def codes_of(code: CodeType) -> list[CodeType]:
-    """A code object, and the code objects of all functions defined in it."""
-    result = [code]
-    for inner_code in result:
-        result += [constant for constant in inner_code.co_consts if type(constant) is CodeType]
-    return result
-
-
 def _is_of_library(value: Any) -> bool:
     """Whether a value is a module, a function or a class of Python, NumPy or SciPy."""
     is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
@@ -324,24 +343,26 @@ def calls_letir(f: Any) -> bool:
 
     Such a function may take a derivative, which a plan does not take again in each call.
     """
-    todo, visited = [f], set[int]()
-    for part in todo:  # each part appends what it reads
-        if _is_of_module(part, "letir"):
-            return True
-        if id(part) in visited or _is_of_library(part) or len(visited) > _MAX_FUNCTIONS:
-            continue
-        visited.add(id(part))
-        if type(part) is FunctionType:
-            names = [name for code in codes_of(part.__code__) for name in code.co_names]
-            if "letir" in names:  # which it imports
-                return True
-            todo += [part.__globals__[name] for name in names if name in part.__globals__]
-            todo += [cell.cell_contents for cell in part.__closure__ or () if cell != CellType()]
-        elif type(part) is MethodType:
-            todo.append(part.__func__)
-        elif type(type(part)) is type and type(part).__module__ != "builtins":
-            todo += vars(part if isinstance(part, type) else type(part)).values()
-    return False
+    return not search_places(f, _places_outside_letir, _MAX_FUNCTIONS)
+
+
+def _places_outside_letir(place: Place) -> Sequence[Place] | None:
+    """The places in a function or an object; None if it is part of letir or imports it."""
+    value = place[-1]
+    if _is_of_module(value, "letir"):
+        return None
+    if _is_of_library(value):
+        return ()
+    if type(value) is FunctionType:
+        names = names_in_code(value.__code__)
+        return None if "letir" in names else named_places(value, names)
+    if type(value) is MethodType:
+        return [({}, None, value.__func__)]
+    kind = type(value)
+    if type(kind) is not type or kind.__module__ == "builtins":
+        return ()
+    space = vars(value if isinstance(value, type) else kind)
+    return [(space, name, part) for name, part in space.items()]
 
 
 LATE_BOUND.update(

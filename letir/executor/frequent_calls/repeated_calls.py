@@ -20,11 +20,10 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_bits
 from letir.ast.pytrees import Tree
 from letir.ast.terms import Bind, Lambda
+from letir.executor.argument_spec import Place, nested_codes
 from letir.executor.frequent_calls.argument_tests import NotPlain, TestWriter, tests_of_call
 from letir.executor.frequent_calls.external_values import (
     EFFECTS,
-    Place,
-    codes_of,
     is_constant,
     names_of_globals,
     values_read,
@@ -112,7 +111,7 @@ def outside_state(f: Any) -> OutsideState | None:
     is_known = all(map(_is_harmless, places)) and all(map(_is_determined_by_reads, functions))
     if not is_known or sum(place[2].size for place in arrays) > _MAX_ELEMENTS:
         return None
-    codes = [(c, function) for function in functions for c in codes_of(function.__code__)]
+    codes = [(c, function) for function in functions for c in nested_codes(function.__code__)]
     if len(codes) > _MAX_CODES:
         return None
     absent = [
@@ -163,7 +162,7 @@ def _is_determined_by_reads(function: FunctionType) -> bool:
     code = function.__code__
     if function.__kwdefaults__ or not all(map(is_constant, function.__defaults__ or ())):
         return False
-    inner = codes_of(code)
+    inner = nested_codes(code)
     stores = bool(code.co_freevars) and any(_STORE_DEREF in c.co_code[::2] for c in inner)
     return not stores and not any(c.co_exceptiontable for c in inner)
 
