@@ -33,9 +33,9 @@ from letir.kernels.threads import threads_of_call
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 _MIN_WORK = 1 << 17  # the fewest multiplications for which machine code pays
 _MIN_THREAD_WORK = 1 << 24  # the fewest multiplications for which threads pay
-_MAX_WINDOW = 64  # elements of a window, whose code is repeated for each of them
-_MIN_USE = 0.4  # the least part of the elements of vectors that are results
-_MAX_PARTS = 8  # of the channels for which threads compute weights
+_MAX_WINDOW = 64  # elements of a window: the code is repeated for each of them
+_MIN_USE = 0.4  # the smallest fraction of the lanes of vectors that hold results
+_MAX_PARTS = 8  # of the input's channels, for which threads compute weights
 _LINE = 64  # bytes of a line of the cache, to which large vectors are aligned
 
 
@@ -79,10 +79,10 @@ def _call_of(bind: Bind) -> "ConvolutionCall | InterleavedCall | None":
 
 @frozen
 class _WindowAttrs:
-    """The attributes of a convolution over two axes; ``low``: the padding before each axis."""
+    """The attributes of a convolution over two axes; ``padding``: that before each axis."""
 
     stride: tuple[int, int]
-    low: tuple[int, int]
+    padding: tuple[int, int]
     dilation: tuple[int, int]
     groups: int
 
@@ -90,23 +90,23 @@ class _WindowAttrs:
     def from_bind(cls, bind: Bind) -> "_WindowAttrs":
         """The attributes of a bind; the first axis has the size 1 if it has one axis only."""
         stride, dilation = bind.attrs["stride"], bind.attrs["dilation"]
-        low = [pair[0] for pair in bind.attrs["padding"]]
+        before = [pair[0] for pair in bind.attrs["padding"]]
         if len(stride) == 1:
-            stride, dilation, low = (1, *stride), (1, *dilation), [0, *low]
-        return cls(stride, (low[0], low[1]), dilation, bind.attrs["groups"])
+            stride, dilation, before = (1, *stride), (1, *dilation), [0, *before]
+        return cls(stride, (before[0], before[1]), dilation, bind.attrs["groups"])
 
 
-def _last_two(shape: tuple[int, ...]) -> tuple[int, int]:
-    """The sizes of the axes that are convolved; the first one is 1 if there is one axis."""
+def _sizes_of(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The rows and columns of an array of this shape; one row if one axis is convolved."""
     return (1, shape[2]) if len(shape) == 3 else (shape[2], shape[3])
 
 
 def _convolution_of(
     x: tuple, w: tuple, y: tuple, dtype: np.dtype, attrs: _WindowAttrs
 ) -> Convolution:
-    """The convolution of an input and a weight of these shapes to a result of the shape ``y``."""
-    sizes, window, places = map(_last_two, (x, w, y))
-    layout = WindowLayout(sizes, window, places, attrs.low, attrs.stride, attrs.dilation)
+    """The convolution whose input, weight and result have the shapes ``x``, ``w`` and ``y``."""
+    sizes, window, output_sizes = map(_sizes_of, (x, w, y))
+    layout = WindowLayout(sizes, window, output_sizes, attrs.padding, attrs.stride, attrs.dilation)
     return Convolution(layout, dtype, x[0], attrs.groups, w[1], w[0] // attrs.groups)
 
 
@@ -126,22 +126,22 @@ def _call_of_transposed(
     """The call for a transposed convolution: convolutions by reversed windows."""
     if attrs.stride != (1, 1) and attrs.dilation != (1, 1):
         return None
-    axes = zip(_last_two(w), _last_two(x), attrs.stride, attrs.dilation, attrs.low, strict=True)
+    axes = zip(_sizes_of(w), _sizes_of(x), attrs.stride, attrs.dilation, attrs.padding, strict=True)
     parts = {}
     for rows, columns in product(*[_phases(*axis) for axis in axes]):
-        phase, first, window, places, low = zip(rows, columns, strict=True)
+        phase, first, window, output_sizes, padding = zip(rows, columns, strict=True)
         if not all(window):
             return None  # no element of the window is added to these rows or columns
-        layout = WindowLayout(_last_two(y), window, places, low, (1, 1), attrs.dilation)
-        own = Convolution(layout, dtype, y[0], attrs.groups, w[0] // attrs.groups, w[1])
+        layout = WindowLayout(_sizes_of(y), window, output_sizes, padding, (1, 1), attrs.dilation)
+        part = Convolution(layout, dtype, y[0], attrs.groups, w[0] // attrs.groups, w[1])
         if attrs.stride == (1, 1):
-            return ResultCall(own, x, is_reversed=True)
-        shape = (y[0], attrs.groups * w[1], *places)
-        parts[phase] = first, ResultCall(own, shape, is_reversed=True)
+            return ResultCall(part, x, is_reversed=True)
+        shape = (y[0], attrs.groups * w[1], *output_sizes)
+        parts[phase] = first, ResultCall(part, shape, is_reversed=True)
     return InterleavedCall(parts, attrs.stride, x)
 
 
-def _phases(window: int, size: int, stride: int, dilation: int, low: int) -> list[tuple]:
+def _phases(window: int, size: int, stride: int, dilation: int, padding: int) -> list[tuple]:
     """The convolutions along an axis that give every ``stride``th element of a transposed one.
 
     For each remainder by the stride: (the first result, the first element of the window that is
@@ -149,9 +149,9 @@ def _phases(window: int, size: int, stride: int, dilation: int, low: int) -> lis
     """
     result = []
     for phase in range(min(stride, size)):
-        whole, first = divmod(phase + low, stride)
-        used, places = -(-(window - first) // stride), -(-(size - phase) // stride)
-        result.append((phase, first, max(used, 0), places, (used - 1) * dilation - whole))
+        whole, first = divmod(phase + padding, stride)
+        used, n_results = -(-(window - first) // stride), -(-(size - phase) // stride)
+        result.append((phase, first, max(used, 0), n_results, (used - 1) * dilation - whole))
     return result
 
 
@@ -165,11 +165,11 @@ _CALLS: dict[str, Callable] = {
 
 def _is_faster(convolution: Convolution) -> bool:
     """Whether a kernel is faster than a product of matrices of windows."""
-    vectors, columns = host_vectors(), convolution.layout.places[1]
+    vectors, columns = host_vectors(), convolution.layout.output_sizes[1]
     lanes = vectors.lanes_of(convolution.dtype)
     is_wide = vectors.has_fma and columns >= _MIN_USE * lanes * -(-columns // lanes)
-    is_large = convolution.products >= _MIN_WORK
-    return is_wide and is_large and convolution.layout.elements <= _MAX_WINDOW
+    is_large = convolution.multiplications >= _MIN_WORK
+    return is_wide and is_large and convolution.layout.window_size <= _MAX_WINDOW
 
 
 def _aligned_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
@@ -220,33 +220,36 @@ class ConvolutionCall:
         if not isinstance(self.ufunc, np.ufunc):
             return self.ufunc(x, other)  # interpreted
         out = self.new_array(shape, self.convolution.dtype)
-        is_large = self.convolution.products >= _MIN_THREAD_WORK
-        threads = threads_of_call() if is_large else 1
+        work = self.convolution.multiplications
+        threads = threads_of_call() if work >= _MIN_THREAD_WORK else 1
         if threads == 1:
             self.ufunc(x, other, out=out)
         else:
-            length, products = x.shape[axis], self.convolution.products
-            places = places_of(length, chunk_count(length, products, threads))
+            length = x.shape[axis]
+            places = places_of(length, chunk_count(length, work, threads))
             run_in_chunks(self.ufunc, (x, other), (out,), (axis, None, axis), places, threads)
         return out
 
     def channels_of(self, x: np.ndarray) -> np.ndarray:
         """The input with axes for examples, channels, rows and columns."""
         n = self.convolution
-        return x.reshape(n.examples, n.groups * n.channels, *n.layout.sizes)
+        return x.reshape(n.examples, n.groups * n.in_channels, *n.layout.input_sizes)
 
     def planes_of(self, x: np.ndarray) -> np.ndarray:
-        """The planes of an input with two leading axes; the input itself if it is the plane."""
+        """The planes of an input, flat for each index of its two leading axes."""
         layout = self.convolution.layout
         if layout.is_plain and x.flags.c_contiguous:
             return x
-        planes = _aligned_array((*x.shape[:2], layout.size), self.convolution.dtype)
+        planes = _aligned_array((*x.shape[:2], layout.channel_size), self.convolution.dtype)
         layout.copy_planes(x, planes)
         return planes
 
 
 class ResultCall(ConvolutionCall):
-    """The call of a convolution. ``is_reversed``: of a transposed one, with its weight."""
+    """The call of a convolution.
+
+    ``is_reversed``: it takes the weight of a transposed convolution, and reverses its windows.
+    """
 
     def __init__(
         self, convolution: Convolution, shape: tuple[int, ...], *, is_reversed: bool = False
@@ -261,18 +264,20 @@ class ResultCall(ConvolutionCall):
         n = self.convolution
         planes = self.planes_of(self.channels_of(x)).reshape(n.examples, n.groups, -1)
         if self.is_reversed:
-            w = w.reshape(n.groups, n.channels, n.outputs, *n.layout.window)
+            w = w.reshape(n.groups, n.in_channels, n.out_channels, *n.layout.window)
             w = w[..., ::-1, ::-1].swapaxes(1, 2)
         weights = np.ascontiguousarray(w).reshape(n.groups, -1)
-        result = self.run(planes, weights, (n.examples, n.groups, n.outputs * n.places), -3)
+        result = self.run(
+            planes, weights, (n.examples, n.groups, n.out_channels * n.output_size), -3
+        )
         return result.reshape(self.shape)
 
 
 class InterleavedCall:
-    """The call of a transposed convolution with a ``stride``, of which ``parts`` compute every
-    stride-th row and column, by elements of the window that are as far apart.
+    """The call of a transposed convolution with a ``stride``, as several convolutions.
 
-    ``parts``: {first row and column: (the first elements of the window that are used, the call)}.
+    Each part computes every ``stride``th row and column of the result from every ``stride``th
+    element of the window. ``parts``: {first row and column: (first element of the window, call)}.
     """
 
     new_array: Callable = staticmethod(np.empty)  # makes the array of the result
@@ -307,8 +312,8 @@ class InterleavedCall:
     def __call__(self, y: np.ndarray, w: np.ndarray) -> np.ndarray:
         rows, columns = self.stride
         result = self.new_array(self.shape, y.dtype)
-        x = result.reshape(*self.shape[:2], *_last_two(self.shape))
-        windows = w.reshape(*w.shape[:2], *_last_two(w.shape))
+        x = result.reshape(*self.shape[:2], *_sizes_of(self.shape))
+        windows = w.reshape(*w.shape[:2], *_sizes_of(w.shape))
         for (row, column), ((i, j), call) in self.parts.items():
             x[:, :, row::rows, column::columns] = call(y, windows[:, :, i::rows, j::columns])
         return result
@@ -320,25 +325,25 @@ class WeightCall(ConvolutionCall):
     @property
     def parts(self) -> int:
         """The number of parts of the channels, which threads compute."""
-        channels = self.convolution.channels
+        channels = self.convolution.in_channels
         return next(n for n in range(min(_MAX_PARTS, channels), 0, -1) if channels % n == 0)
 
     def make_kernel(self) -> Kernel:
         return weight_kernel(self.convolution, self.parts, host_vectors())
 
     def __call__(self, x: np.ndarray, ct: np.ndarray) -> np.ndarray:
-        n = self.convolution
+        n, window_size = self.convolution, self.convolution.layout.window_size
         planes = self.planes_of(self.channels_of(x).swapaxes(0, 1))
-        by_output = ct.reshape(n.examples, n.groups, n.outputs, n.places).swapaxes(0, 1)
+        by_output = ct.reshape(n.examples, n.groups, n.out_channels, n.output_size).swapaxes(0, 1)
         cts = _aligned_array(by_output.shape, n.dtype)
         cts[...] = by_output
         out = self.run(
             planes.reshape(n.groups, self.parts, -1),
             cts.reshape(n.groups, 1, -1),
-            (n.groups, self.parts, n.channels // self.parts * n.outputs * n.layout.elements),
+            (n.groups, self.parts, n.in_channels // self.parts * n.out_channels * window_size),
             -2,
         )
-        w = out.reshape(n.groups, n.channels, n.outputs, *n.layout.window).swapaxes(1, 2)
+        w = out.reshape(n.groups, n.in_channels, n.out_channels, *n.layout.window).swapaxes(1, 2)
         return np.ascontiguousarray(w).reshape(self.shape)
 
 

@@ -1,9 +1,8 @@
-"""Where the windows of a convolution over two axes lie in memory.
+"""The memory layout of the input of a convolution over two axes.
 
-A convolution reads its input at the places of the windows, moved by a distance that depends on the
-element of the window only, if the input is padded, and if rows and columns that are read with the
-same remainder by the stride lie together, as planes. Then neighbouring results along a row read
-neighbouring elements for each element of the window.
+The input is padded, and its rows and columns are grouped by their remainder by the stride: one
+*plane* for each pair of remainders. Then each element of the window lies at a fixed distance from
+the position of the result, and neighbouring results of a row read neighbouring elements.
 """
 
 import math
@@ -17,49 +16,54 @@ _Pair = tuple[int, int]
 
 @frozen
 class WindowLayout:
-    """The planes of an input whose rows and columns have these ``sizes``.
+    """The planes of the input of a convolution; each field has a number for rows and for columns.
 
-    ``window``: the rows and columns of a window. ``places``: the rows and columns of the result.
-    ``low``: the rows and columns of zeros before the input; negative where the first ones are not
-    read. ``stride`` and ``dilation``: the distances between windows, and between elements of one.
+    ``padding``: the zeros before the input; negative if its first rows or columns are not read.
+    ``stride`` and ``dilation``: the distances between windows, and between elements of a window.
     """
 
-    sizes: _Pair
+    input_sizes: _Pair
     window: _Pair
-    places: _Pair
-    low: _Pair
+    output_sizes: _Pair
+    padding: _Pair
     stride: _Pair = (1, 1)
     dilation: _Pair = (1, 1)
 
     @property
-    def read(self) -> _Pair:
-        """The rows and columns that windows reach, of zeros and of the input."""
+    def padded_sizes(self) -> _Pair:
+        """The rows and columns that windows read, zeros included."""
         rows, columns = [
             (n - 1) * s + (k - 1) * d + 1
-            for n, s, k, d in zip(self.places, self.stride, self.window, self.dilation, strict=True)
+            for n, s, k, d in zip(
+                self.output_sizes, self.stride, self.window, self.dilation, strict=True
+            )
         ]
         return rows, columns
 
     @property
     def is_plain(self) -> bool:
         """Whether the input itself is the only plane."""
-        return self.stride == (1, 1) and self.low == (0, 0) and self.read == self.sizes
+        return (
+            self.stride == (1, 1)
+            and self.padding == (0, 0)
+            and (self.padded_sizes == self.input_sizes)
+        )
 
     @property
-    def plane(self) -> _Pair:
+    def plane_sizes(self) -> _Pair:
         """The rows and columns of each plane."""
-        rows, columns = [-(-n // s) for n, s in zip(self.read, self.stride, strict=True)]
+        rows, columns = [-(-n // s) for n, s in zip(self.padded_sizes, self.stride, strict=True)]
         return rows, columns
 
     @property
-    def size(self) -> int:
-        """The elements of all planes of one channel."""
-        return math.prod(self.plane) * math.prod(self.stride)
+    def channel_size(self) -> int:
+        """The number of elements in all planes of one channel."""
+        return math.prod(self.plane_sizes) * math.prod(self.stride)
 
     @property
     def offsets(self) -> list[int]:
-        """For each element of a window, the distance from the place of its result in a plane."""
-        rows, columns = self.plane
+        """For each element of a window, its distance from the position of the result in a plane."""
+        rows, columns = self.plane_sizes
         result = []
         for i, j in product(*map(range, self.window)):
             (row, a), (column, b) = [
@@ -69,51 +73,51 @@ class WindowLayout:
         return result
 
     @property
-    def elements(self) -> int:
-        """The elements of a window."""
+    def window_size(self) -> int:
+        """The number of elements in a window."""
         return math.prod(self.window)
 
     def copy_planes(self, x: np.ndarray, out: np.ndarray) -> None:
-        """Write the planes of ``x``, of shape (..., *sizes), into ``out``, of shape (..., size)."""
-        planes = out.reshape(*x.shape[:-2], *self.stride, *self.plane)
+        """Write the planes of ``x`` into ``out``.
+
+        Shapes: (..., *input_sizes) and (..., channel_size).
+        """
+        planes = out.reshape(*x.shape[:-2], *self.stride, *self.plane_sizes)
         if not self.is_plain:
             planes[...] = 0
         for a, b in product(*map(range, self.stride)):
-            pairs = [self._part(axis, first) for axis, first in enumerate((a, b))]
+            pairs = [self._slices(axis, remainder) for axis, remainder in enumerate((a, b))]
             (read_rows, rows), (read_columns, columns) = pairs
             planes[..., a, b, rows, columns] = x[..., read_rows, read_columns]
 
-    def _part(self, axis: int, first: int) -> tuple[slice, slice]:
-        """(the elements of the input along an axis, their places in the planes at ``first``)."""
-        step, low, size = self.stride[axis], self.low[axis], self.sizes[axis]
-        place = max(0, -(-(low - first) // step))  # the first one that is not padding
-        start = place * step + first - low
-        count = min(self.plane[axis] - place, max(0, -(-(size - start) // step)))
+    def _slices(self, axis: int, remainder: int) -> tuple[slice, slice]:
+        """(slice of the input, slice of the planes) along an axis, for a remainder."""
+        step, padding, size = self.stride[axis], self.padding[axis], self.input_sizes[axis]
+        first = max(0, -(-(padding - remainder) // step))  # in the plane, after the padding
+        start = first * step + remainder - padding
+        count = min(self.plane_sizes[axis] - first, max(0, -(-(size - start) // step)))
         stop = start + max(0, count - 1) * step + min(1, count)
-        return slice(start, stop, step), slice(place, place + count)
+        return slice(start, stop, step), slice(first, first + count)
 
 
 @frozen
 class Convolution:
-    """A convolution with windows of this ``layout``, of arrays of this dtype.
-
-    ``channels`` and ``outputs``: the channels of the input, and of the result, in each group.
-    """
+    """A convolution; ``in_channels`` and ``out_channels``: the channels of one group."""
 
     layout: WindowLayout
     dtype: np.dtype
     examples: int
     groups: int
-    channels: int
-    outputs: int
+    in_channels: int
+    out_channels: int
 
     @property
-    def places(self) -> int:
-        """The elements of a channel of the result."""
-        return math.prod(self.layout.places)
+    def output_size(self) -> int:
+        """The number of elements in a channel of the result."""
+        return math.prod(self.layout.output_sizes)
 
     @property
-    def products(self) -> int:
+    def multiplications(self) -> int:
         """The number of multiplications."""
-        each = self.channels * self.outputs * self.layout.elements * self.places
-        return self.examples * self.groups * each
+        of_group = self.in_channels * self.out_channels * self.layout.window_size * self.output_size
+        return self.examples * self.groups * of_group

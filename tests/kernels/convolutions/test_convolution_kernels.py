@@ -25,7 +25,7 @@ RNG = np.random.default_rng(4)
 
 def windows_of(planes: np.ndarray, layout: WindowLayout) -> np.ndarray:
     """The elements of all windows: of shape (..., elements, rows, columns)."""
-    (rows, columns), width = layout.places, layout.plane[1]
+    (rows, columns), width = layout.output_sizes, layout.plane_sizes[1]
     first = np.arange(rows)[:, None] * width + np.arange(columns)
     return planes[..., np.array(layout.offsets)[:, None, None] + first]
 
@@ -46,8 +46,8 @@ def test_results_are_sums_over_windows(vectors, data, drawn):
     layout, _ = drawn
     dtype = np.dtype(data.draw(st.sampled_from(["f4", "f8"])))
     examples, channels, outputs = [data.draw(st.integers(1, n)) for n in (2, 3, 9)]
-    x = RNG.normal(size=(examples, channels, layout.size)).astype(dtype)
-    w = RNG.normal(size=(outputs, channels, layout.elements)).astype(dtype)
+    x = RNG.normal(size=(examples, channels, layout.channel_size)).astype(dtype)
+    w = RNG.normal(size=(outputs, channels, layout.window_size)).astype(dtype)
     convolution = Convolution(layout, dtype, examples, 1, channels, outputs)
     kernel = convolution_kernel(convolution, vectors)
 
@@ -66,8 +66,8 @@ def test_cotangents_of_weights_are_sums_over_places(vectors, data, drawn):
     dtype = np.dtype(data.draw(st.sampled_from(["f4", "f8"])))
     examples, channels, parts, outputs = [data.draw(st.integers(1, n)) for n in (2, 2, 2, 9)]
     channels *= parts
-    x = RNG.normal(size=(channels, examples, layout.size)).astype(dtype)
-    ct = RNG.normal(size=(examples, outputs, *layout.places)).astype(dtype)
+    x = RNG.normal(size=(channels, examples, layout.channel_size)).astype(dtype)
+    ct = RNG.normal(size=(examples, outputs, *layout.output_sizes)).astype(dtype)
     convolution = Convolution(layout, dtype, examples, 1, channels, outputs)
     kernel = weight_kernel(convolution, parts, vectors)
 

@@ -29,12 +29,12 @@ def layouts(draw, *, max_size: int = 9) -> tuple[WindowLayout, tuple]:
 @settings(max_examples=150)
 def test_windows_are_found_at_their_offsets(drawn, seed):
     layout, padding = drawn
-    x = np.random.default_rng(seed).normal(size=(2, *layout.sizes))
-    planes = np.full((2, layout.size), np.nan)
+    x = np.random.default_rng(seed).normal(size=(2, *layout.input_sizes))
+    planes = np.full((2, layout.channel_size), np.nan)
     layout.copy_planes(x, planes)
 
     padded = np.pad(x, ((0, 0), *padding))
-    (rows, columns), width = layout.places, layout.plane[1]
+    (rows, columns), width = layout.output_sizes, layout.plane_sizes[1]
     for n, offset in enumerate(layout.offsets):
         i, j = np.multiply(divmod(n, layout.window[1]), layout.dilation)
         s, t = layout.stride
@@ -52,7 +52,7 @@ def test_an_input_without_padding_and_stride_is_its_own_plane():
 def test_rows_before_the_input_may_be_left_out():
     layout = WindowLayout((6, 6), (2, 2), (3, 5), (-2, 0))
     x = np.arange(36.0).reshape(1, 6, 6)
-    planes = np.full((1, layout.size), np.nan)
+    planes = np.full((1, layout.channel_size), np.nan)
     layout.copy_planes(x, planes)
 
     np.testing.assert_array_equal(x[0, 2:6], planes.reshape(4, 6))
