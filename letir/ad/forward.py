@@ -171,12 +171,12 @@ def jvp_program(
     """
     f = without_combinators(f)
     builder = LetBuilder()
-    apart = not any(bind.op.fused_jvp for bind in f.binds)
-    builder.binds = list(f.binds) if apart else []  # tangents come after all values
+    is_separate = not any(bind.op.fused_jvp for bind in f.binds)
+    builder.binds = list(f.binds) if is_separate else []  # tangents come after all values
     directions = [Local(strong_type(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], directions, strict=True))
     with paused_gc():
-        kind = _Forward if apart else _Interleaving
+        kind = _Forward if is_separate else _Interleaving
         wanted = None if count is None else _ancestors(f, f.ret.args[:count])
         # nothing is captured
         results = kind(builder, lambda local: local, wanted=wanted).visit(f.body, tangents)[:count]

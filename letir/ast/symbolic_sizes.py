@@ -54,9 +54,9 @@ def is_same_size(n: Size | int, m: Size | int) -> bool:
     size, other = (n, m) if type(n) is Size else (m, n)
     if type(size) is not Size:
         return n == m
-    apart = size - other
-    if type(apart) is int:
-        return not apart
+    difference = size - other
+    if type(difference) is int:
+        return not difference
     reads, answer = SIZE_READS.get(), sizes_differ(size, other)
     if answer is None and reads is not None and reads.is_guarded:
         equal = LATE_BOUND["answer_by_guard"](size, operator.eq, other)

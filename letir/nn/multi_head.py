@@ -51,8 +51,8 @@ def _split_heads(x: Any, heads: int) -> Any:
             f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}\n"
             "  choose a number of heads that divides the last axis"
         )
-    apart = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
-    return transpose(apart, _swap_head_axis(apart.ndim))
+    by_head = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
+    return transpose(by_head, _swap_head_axis(by_head.ndim))
 
 
 def _swap_head_axis(ndim: int) -> tuple:

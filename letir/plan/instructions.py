@@ -180,8 +180,10 @@ def reference_counts(v: list, donated: tuple) -> dict[int, int]:
     result = {}
     for n in donated:
         x = v[n]
-        apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
-        if apart and not any(_may_share_memory(x, y) for m, y in enumerate(v) if m != n):
+        owns_memory = (
+            type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
+        )
+        if owns_memory and not any(_may_share_memory(x, y) for m, y in enumerate(v) if m != n):
             del x  # which would count as one more reference
             result[id(v[n])] = sys.getrefcount(v[n])
     return result

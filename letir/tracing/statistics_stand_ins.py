@@ -54,8 +54,8 @@ def _mean(values: Sequence) -> Any:
 def _sum_of_squares(values: Sequence, center: Any) -> Any:
     """The sum of the squares of the differences from ``center``, by default the mean."""
     center = _total(values) / len(values) if center is None else _as_float(center)
-    apart = [_as_float(x) - center for x in values]
-    return _total([x * x for x in apart])
+    deviations = [_as_float(x) - center for x in values]
+    return _total([x * x for x in deviations])
 
 
 def _variance(values: Sequence, xbar: Any = None) -> Any:

@@ -35,8 +35,10 @@ def _ordered_by(compare: Callable) -> Callable:
     def ordered(self, other):
         if not issubclass(type(other), Size | int | float | np.integer):
             return NotImplemented  # a traced value answers for itself
-        apart = _difference_to_zero(compare, self, other)
-        answer = None if apart is None else LATE_BOUND["compare_with_zero"](compare, apart)
+        difference = _difference_to_zero(compare, self, other)
+        answer = (
+            None if difference is None else LATE_BOUND["compare_with_zero"](compare, difference)
+        )
         if answer is not None:
             note_read(f"whether {self} is less than {other}", True)
             return answer
@@ -46,7 +48,7 @@ def _ordered_by(compare: Callable) -> Callable:
         note_read(f"whether {self} is less than {other}")
         raise ShapeError(
             f"cannot tell whether {self} is less or greater than {other}\n"
-            f"  pass a number for the size, or {_undecided_advice(note_least(compare, apart))}"
+            f"  pass a number for the size, or {_undecided_advice(note_least(compare, difference))}"
         )
 
     return ordered
@@ -156,12 +158,12 @@ class Size:
 
     def _is_equal(self, other):
         """Whether two sizes are equal, while reads of sizes are watched."""
-        apart = sizes_differ(self, other)
-        if apart is None:
+        difference = sizes_differ(self, other)
+        if difference is None:
             answer = answer_by_guard(self, eq, other)
             if answer is not None:
                 return answer
-        note_read(f"whether {self} is {other}", apart is not None)
+        note_read(f"whether {self} is {other}", difference is not None)
         return self.terms == other.terms if type(other) is Size else NotImplemented
 
     def __hash__(self):
@@ -355,11 +357,11 @@ def sizes_differ(size: Size, other: Any) -> bool | None:
         return True
     if issubclass(type(other), float) and not other.is_integer():
         return True
-    apart = size - (other if type(other) is Size else int(other))
-    if type(apart) is int:
-        return bool(apart)
+    difference = size - (other if type(other) is Size else int(other))
+    if type(difference) is int:
+        return bool(difference)
     compared = LATE_BOUND["compare_with_zero"]
-    return True if compared(gt, apart) or compared(lt, apart) else None
+    return True if compared(gt, difference) or compared(lt, difference) else None
 
 
 def exact_quotient(size: Size | int, by: Size | int) -> Size | int | None:

@@ -74,13 +74,14 @@ def answer_by_guard(size: Any, compare: Callable, other: Any) -> bool | None:
     return LATE_BOUND["answer_by_guard"](size, compare, other)
 
 
-def note_least(compare: Callable[[Any, Any], bool], apart: Any) -> tuple[str, int] | None:
-    """The single name in ``apart``, and the value at and above which ``compare(apart, 0)`` has
-    one answer, which is noted in the reads of sizes. None if there are other names.
+def note_least(compare: Callable[[Any, Any], bool], difference: Any) -> tuple[str, int] | None:
+    """The single name in ``difference``, and the least value from which on
+    ``compare(difference, 0)`` has one answer, which is noted in the reads of sizes. None if there
+    are other names.
     """
-    match getattr(apart, "terms", ()):
+    match getattr(difference, "terms", ()):
         case (((name,), factor),) | (((name,), factor), ((), _)):
-            zero, rest = divmod(-dict(apart.terms).get((), 0), factor)
+            zero, rest = divmod(-dict(difference.terms).get((), 0), factor)
             # the answer at the value where ``apart`` is 0 may be the answer beyond it
             is_last = not rest and compare(0, 0) == compare(factor, 0)
             least = zero if is_last else zero + 1

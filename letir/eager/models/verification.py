@@ -144,5 +144,5 @@ def _difference_line(i: int, expected, actual) -> str:
     if type_of(expected) != type_of(actual):
         return f"result {i}: the function gives {type_of(expected)}, the program {type_of(actual)}"
     with float_errors(all="ignore"):
-        apart = np.max(np.abs(np.subtract(expected, actual, dtype=complex)), initial=0.0)
-    return f"result {i}: {apart:.3g} apart at most, of {np.asarray(expected).size} elements"
+        deviation = np.max(np.abs(np.subtract(expected, actual, dtype=complex)), initial=0.0)
+    return f"result {i}, {type_of(expected)}: the largest difference is {deviation:.3g}"

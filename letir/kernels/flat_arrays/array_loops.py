@@ -153,14 +153,14 @@ class _ArrayLowering(Memory):
         """Copy the values of a step into the carried places, after all copies that read these
         places.
         """
-        apart = []
+        copies = []
         for value in values:
             copied = value
             if any(value.owner is place for place in carry):
                 copied = self.scratch_place(value.array.dtype, value.shape)
                 self.copy(value, copied)
-            apart.append(copied)
-        for value, place in zip(apart, carry, strict=True):
+            copies.append(copied)
+        for value, place in zip(copies, carry, strict=True):
             self.copy(value, place)
 
     # ---- values ----

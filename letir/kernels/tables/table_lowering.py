@@ -315,8 +315,8 @@ class _Lowering(TableRows):
     def copy_elements(self, bind: Bind, target: TablePlace, operands: list[TablePlace]) -> None:
         """Rows for an operation that only moves elements: a copy for each run of them."""
         flat = list(operands)
-        apart = {n: self.memory.new(x.shape) for n, x in enumerate(operands) if not is_flat(x)}
-        for n, place in apart.items():
+        copies = {n: self.memory.new(x.shape) for n, x in enumerate(operands) if not is_flat(x)}
+        for n, place in copies.items():
             self.emit("copy", place, [operands[n]])
             flat[n] = place
         for run in moved_runs(bind, [x.shape for x in operands]):
@@ -324,7 +324,7 @@ class _Lowering(TableRows):
             source = TablePlace(x.root, x.start + run.start, (run.count,), (run.step,))
             part = TablePlace(target.root, target.start + run.target, (run.count,), (1,))
             self.emit("copy", part, [source])
-        for place in apart.values():
+        for place in copies.values():
             self.memory.release(place.root)
         self.last = None
 

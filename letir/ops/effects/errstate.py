@@ -74,8 +74,8 @@ def _errstate_jvp(tangents, outs, *args, body, transform, **state):
 def _batched_errstate(args, mapped, *, body, transform, **state):
     """The batched body, with the same error handling."""
     body = fit_body(body, slice_types(args, mapped))
-    size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
-    body = mapped_body(body, axes_of(mapped), size, transform, apart)
+    size, summed = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
+    body = mapped_body(body, axes_of(mapped), size, transform, summed)
     return emit_op("errstate", args, body=body, **state)
 
 

@@ -40,15 +40,17 @@ _EVERY = slice(None)
 
 @frozen
 class _Layout:
-    """The axes of ``x[item]`` for one example: ``kept`` axes from slices and None, and ``depth``
-    axes from the broadcast index arrays, after the first ``start`` kept axes. ``apart``: the arrays
-    are not adjacent, so that their axes come first.
+    """The axes of ``x[item]`` for one example.
+
+    It has ``kept`` axes from slices and None, and ``depth`` axes from the broadcast index arrays,
+    after the first ``start`` kept axes. ``is_separated``: a slice or None stands between the index
+    arrays, so that their axes come first.
     """
 
     start: int
     depth: int
     kept: int
-    apart: bool
+    is_separated: bool
 
     @classmethod
     def from_entries(cls, entries: list, kinds: list[tuple[int, bool]]) -> "_Layout":
@@ -62,9 +64,14 @@ class _Layout:
             elif entry is not ...:
                 places.append((position, count))
         # must agree with index_expressions.indexed_shape
-        apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
+        is_separated = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
         depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
-        return cls(places[0][1] if places and not apart else 0, depth, count, apart and depth > 0)
+        return cls(
+            places[0][1] if places and not is_separated else 0,
+            depth,
+            count,
+            is_separated and depth > 0,
+        )
 
 
 class BatchedIndex:
@@ -164,7 +171,7 @@ def batched_index(args: Sequence, mapped: Sequence[bool], *, item: Any) -> Value
     layout = batched.layout
     if not batched.mapped:
         out = _emit_index(x, *batched.with_full_slice())
-        return move_to_front(out, layout.depth if layout.apart else 0)
+        return move_to_front(out, layout.depth if layout.is_separated else 0)
     if not by_x:
         out = _emit_index(x, tuple(batched.entries), batched.arrays)
         return move_to_front(out, layout.start)
@@ -202,8 +209,8 @@ def batched_write(name: str) -> Callable:
         batched = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
         layout = batched.layout
         new = _align_written(new, by_new, layout.depth + layout.kept)
-        # apart: with a slice the batch axis would come after the axes from the arrays
-        if not batched.mapped and not layout.apart:
+        # if separated: with a slice the batch axis would come after the axes from the arrays
+        if not batched.mapped and not layout.is_separated:
             item, arrays = batched.with_full_slice()
         else:
             item, arrays = batched.with_arange()
@@ -266,7 +273,7 @@ def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
     batched = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)
-    if not batched.mapped and not batched.layout.apart:
+    if not batched.mapped and not batched.layout.is_separated:
         spelled, arrays = batched.with_full_slice()
         return spelled, operand, arrays
     spelled, arrays = batched.with_arange()

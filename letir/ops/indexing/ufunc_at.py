@@ -150,7 +150,7 @@ def _change_batch(args, mapped, *, ufunc, item):
     like = first_mapped(args, mapped)
     x = broadcast_batch(x, by_x, like)
     batched = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
-    is_plain = not batched.mapped and not batched.layout.apart
+    is_plain = not batched.mapped and not batched.layout.is_separated
     item, arrays = batched.with_full_slice() if is_plain else batched.with_arange()
     return emit_op("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
 

@@ -87,10 +87,10 @@ def _kron_decompose(a, b) -> Value:
     if not all(type_of_operand(x).ndim for x in (a, b)):
         return a * b
     a, b = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
-    apart = expand_dims(a, tuple(range(1, 2 * rank, 2))) * expand_dims(
+    products = expand_dims(a, tuple(range(1, 2 * rank, 2))) * expand_dims(
         b, tuple(range(0, 2 * rank, 2))
     )
-    return reshape(apart, tuple(n * m for n, m in zip(a.shape, b.shape, strict=True)))
+    return reshape(products, tuple(n * m for n, m in zip(a.shape, b.shape, strict=True)))
 
 
 kron = composite(

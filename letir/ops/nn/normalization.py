@@ -173,8 +173,8 @@ def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
         )
     examples, channels, *sizes = x.shape
     each = channels // groups * math.prod(sizes)
-    apart = reshape(x, (examples if type(examples) is int else -1, groups, each))
-    result = reshape(_standardize(apart, (2,), eps)[0], x)
+    grouped = reshape(x, (examples if type(examples) is int else -1, groups, each))
+    result = reshape(_standardize(grouped, (2,), eps)[0], x)
     return _scale_and_shift(result, weight, bias, (1,))
 
 

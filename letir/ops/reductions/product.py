@@ -77,8 +77,8 @@ def _others_in_shape(x: Value, mask, axis, initial) -> Value:
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     _, others = _products_of_others(x, mask, axis, initial)
     outer_shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    apart = reshape(others, (*outer_shape, *[x.shape[i] for i in axes]))
-    return move_axes(apart, tuple(range(-len(axes), 0)), axes)
+    unflattened = reshape(others, (*outer_shape, *[x.shape[i] for i in axes]))
+    return move_axes(unflattened, tuple(range(-len(axes), 0)), axes)
 
 
 def _in_dtype_of(y: Value, x: Value) -> Value:

@@ -251,8 +251,8 @@ def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
     if aval.dtype.kind == "f" and not aval.weak:
         parts = cast(parts, aval.dtype)  # the dtype in which NumPy compares
     parts = where(parts == 0, -1, parts)  # elements before any weight are never chosen
-    apart = q if not aval.shape else reshape(q, (*aval.shape, *[1] * rows.ndim))
-    places = minimum(sum_(parts < apart, axis=len(aval.shape)), rows.shape[0] - 1)
+    aligned_q = q if not aval.shape else reshape(q, (*aval.shape, *[1] * rows.ndim))
+    places = minimum(sum_(parts < aligned_q, axis=len(aval.shape)), rows.shape[0] - 1)
     flat = reshape(places, (math.prod(aval.shape), *rows.shape[1:]))
     rows = _zero_for_nan(take_along_axis(rows, order, 0))
     return reshape(take_along_axis(rows, flat, 0), places)

@@ -154,8 +154,8 @@ def _tile_decompose(x, *, reps):
     shape = (1,) * (ndim - x.ndim) + x.shape
     reps = (1,) * (ndim - len(reps)) + reps
     pairs = list(zip(reps, shape, strict=True))
-    apart = reshape(x, tuple([n for _, size in pairs for n in (1, size)]))
-    copies = broadcast_to(apart, tuple([n for pair in pairs for n in pair]))
+    with_unit_axes = reshape(x, tuple([n for _, size in pairs for n in (1, size)]))
+    copies = broadcast_to(with_unit_axes, tuple([n for pair in pairs for n in pair]))
     shape = tuple([r * n for r, n in pairs])
     return reshape(copies, shape if shape != x.shape else x)
 

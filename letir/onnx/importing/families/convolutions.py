@@ -208,11 +208,11 @@ def _columns_to_image(
         for n, k, a, b, (low, high) in zip(sizes, block, s, d, padding, strict=True)
     ]
     examples, channels = x.shape[0], x.shape[1] // math.prod(block)
-    apart = x.reshape((examples, channels, *block, *places))
+    blocks = x.reshape((examples, channels, *block, *places))
     rank = len(sizes)
     order = (*range(2, 2 + rank), 0, 1, *range(2 + rank, 2 + 2 * rank))
     return fold(
-        np.transpose(apart, order),
+        np.transpose(blocks, order),
         sizes=tuple(sizes),
         stride=tuple(s),
         padding=tuple(padding),

@@ -101,10 +101,10 @@ def _group_normalization(
     """GroupNormalization: each group of channels; before version 21 with a scale for each group."""
     shape, wide = x.shape, x.astype(np.float32) if x.dtype == np.float16 else x
     each = shape[1] // num_groups * math.prod(shape[2:])
-    apart = wide.reshape((shape[0], num_groups, each))
-    middle = np.mean(apart, axis=2, keepdims=True)
-    spread = np.mean(np.square(apart - middle), axis=2, keepdims=True)
-    result = (apart - middle) / np.sqrt(spread + number_like(epsilon, apart))
+    grouped = wide.reshape((shape[0], num_groups, each))
+    middle = np.mean(grouped, axis=2, keepdims=True)
+    spread = np.mean(np.square(grouped - middle), axis=2, keepdims=True)
+    result = (grouped - middle) / np.sqrt(spread + number_like(epsilon, grouped))
     if opset < 21:
         result = result.astype(x.dtype) * scale[:, None] + bias[:, None]
         return result.reshape(shape)

@@ -185,8 +185,8 @@ def _roi_align(
         directions.append((_roi_places(start, size, bins, samples), bins, samples))
     (ys, height, by_y), (xs, width, by_x) = directions
     regions = _read_regions(x, batch_indices, ys, xs, mode)
-    apart = regions.reshape((*regions.shape[:2], height, by_y, width, by_x))
-    return (np.max if mode == "max" else np.mean)(apart, axis=(3, 5))
+    blocks = regions.reshape((*regions.shape[:2], height, by_y, width, by_x))
+    return (np.max if mode == "max" else np.mean)(blocks, axis=(3, 5))
 
 
 def _roi_align_each(x: Any, rois: Any, batch_indices: Any, *attrs: Any) -> Any:

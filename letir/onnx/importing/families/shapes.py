@@ -330,9 +330,9 @@ def _space_to_depth(x: Any, blocksize: int, mode: str = "DCR") -> Any:
     """SpaceToDepth: blocks of pixels become blocks of channels."""
     n, c, h, w = x.shape
     b = blocksize
-    apart = x.reshape((n, c, h // b, b, w // b, b))
+    blocks = x.reshape((n, c, h // b, b, w // b, b))
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
-    return np.transpose(apart, order).reshape((n, c * b * b, h // b, w // b))
+    return np.transpose(blocks, order).reshape((n, c * b * b, h // b, w // b))
 
 
 OPERATORS: dict[str, Any] = {

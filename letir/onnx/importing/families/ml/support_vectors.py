@@ -24,8 +24,8 @@ def _kernel_of(x: Any, vectors: np.ndarray, kind: str, params: Any) -> Any:
     """The kernel of each row with each support vector."""
     gamma, shift, degree = [*(params or ()), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":
-        apart = x[:, None, :] - vectors[None]
-        return np.exp(np.sum(np.square(apart), axis=2) * number_like(-gamma, x))
+        differences = x[:, None, :] - vectors[None]
+        return np.exp(np.sum(np.square(differences), axis=2) * number_like(-gamma, x))
     product = x @ vectors.T
     if kind == "LINEAR":
         return product
