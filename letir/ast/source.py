@@ -159,8 +159,8 @@ def append_location(error: LetirError, lines: str) -> LetirError:
 
 
 def with_errors_of_check(function: _F) -> _F:
-    """``function`` of a program; if it raises an error that is not letir's, because of a program
-    that nobody has checked, the error is that of ``check``.
+    """``function`` of a program, which may not be well-formed: if it raises an error that is not
+    letir's, and ``check`` refuses the program, the error of ``check`` is raised instead.
     """
 
     @functools.wraps(function)

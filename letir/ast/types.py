@@ -295,7 +295,7 @@ def _number_that_fits(n: Any, m: Any) -> int | None:
 
 
 def dtype_bounds(dtype: np.dtype) -> tuple:
-    """The least and the greatest value of a dtype; of complex numbers those of their parts."""
+    """(least, greatest) value of a dtype, or of the parts of a complex dtype."""
     if dtype.kind in "fc":
         return -np.inf, np.inf
     return (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)

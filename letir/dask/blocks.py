@@ -117,7 +117,7 @@ def in_one_block(operand: Any) -> Any:
 
 
 def without_empty_blocks(operand: Any) -> Any:
-    """An array without blocks that have no elements, unless it has none; other values unchanged.
+    """An array without its empty blocks, unless all blocks are empty; other values unchanged.
 
     Dask's own functions fail for such blocks, and so do extrema.
     """

@@ -43,7 +43,7 @@ class DeviceLinearAlgebra:
     def svd(
         self, x: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
     ) -> Any:
-        """``np.linalg.svd``; that of Hermitian matrices from their eigenvalues."""
+        """``np.linalg.svd``, computed from eigenvalues if the matrices are Hermitian."""
         xp = self.xp
         if not hermitian:
             return self.module.svd(x, full_matrices, compute_uv)

@@ -208,8 +208,8 @@ def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
 def computes_nothing(fn: Lambda) -> bool:
     """Whether all results of a program are constants, and it has no effects other than guards.
 
-    Its function is called for effects that no program has: it prints, raises errors, or tells a
-    setting.
+    Users call its function for effects that no program has: it prints, raises errors, or reports
+    a setting.
     """
     for arg in fn.ret.args:
         if type(arg) is not Const:

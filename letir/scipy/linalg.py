@@ -81,7 +81,7 @@ def sqrtm(A: Any) -> Any:
 def logm(A: Any) -> Any:
     """The principal logarithm of square matrices, equal to SciPy's up to rounding.
 
-    As for ``sqrtm``, a guard records whether that of a real matrix is complex.
+    As for ``sqrtm``, a guard records whether the logarithm of a real matrix is complex.
     """
     return PRIMITIVES["logm"](_complex_if_negative(traced_or_array(A)))
 

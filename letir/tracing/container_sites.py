@@ -108,7 +108,7 @@ def container_sites(f: Callable) -> Iterator:
 
 
 def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
-    """(the maker of a site for a place, what it holds) for the places in a value."""
+    """(maker of a site, object in it) for each place in a value that may hold a stand-in."""
     kind = type(value)
     if isinstance(value, dict):
         return _items(value, list(value.items()))

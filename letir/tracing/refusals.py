@@ -357,7 +357,7 @@ def _class_name(value: Value) -> str:
 
 
 def _with_numpys(error: E, numpys: Exception) -> E:
-    """``error``, whose text is that of ``numpys`` for a recorded function that catches it."""
+    """``error``, which shows the text of ``numpys`` to a recorded function that catches it."""
     error.letir_numpys = numpys  # type: ignore[attr-defined]
     return error
 

@@ -108,7 +108,7 @@ def _geometric_mean(values: Sequence) -> Any:
 
 
 def _means_and_deviations(x: Sequence, y: Sequence) -> tuple[Any, Any, list, list]:
-    """(the mean of x, that of y, the differences of x from its mean, those of y)."""
+    """(mean of x, mean of y, deviations of x from its mean, deviations of y from its mean)."""
     xbar, ybar = _total(x) / len(x), _total(y) / len(y)
     return xbar, ybar, [_as_float(a) - xbar for a in x], [_as_float(b) - ybar for b in y]
 

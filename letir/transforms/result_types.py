@@ -17,9 +17,9 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The results of ``f(*args, **kwargs)`` as ``ShapeDtype``s, without their values.
 
     Arguments are pytrees of ``ShapeDtype``s, whose sizes may be symbolic, and of arrays and
-    numbers, of which only the types are used: no operation on them is computed. The result nests as
-    that of ``f``; Python numbers in it are weak. Raises TraceError where Python decides on a value,
-    and for a result whose shape depends on values.
+    numbers, of which only the types are used: no operation on them is computed. The result is
+    nested like the result of ``f``; Python numbers in it are weak. Raises TraceError where Python
+    decides on a value, and for a result whose shape depends on values.
 
     >>> import numpy as np
     >>> from letir import ShapeDtype

@@ -40,7 +40,7 @@ def recomputation_cost(bind: Bind) -> int | None:
 
 
 def _cost_of_bodies(bind: Bind) -> int | None:
-    """The grade of an operation with bodies or a decomposition: that of its most expensive bind.
+    """The grade of the most expensive bind in the bodies or the decomposition of an operation.
 
     Loops and branches are at least EXPENSIVE; composites and ``cost="bodies"`` at least CHEAP.
     """

@@ -126,7 +126,7 @@ class Members:
         info = self.archive.getinfo(name)
         # zipfile unpacks bzip2 and lzma without a bound on the result of one read
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ParseError("its compression is neither that of save nor deflate")
+            raise ParseError("it is compressed by a method that letir.save does not use")
         try:
             with self.archive.open(info) as stream:
                 yield stream

@@ -64,7 +64,7 @@ def items_by_name(contents: Any) -> dict:
 def new_changes(earlier: list[Change], holders: list, before: list, now: list) -> list[Change]:
     """The changes that are not among the ``earlier`` ones.
 
-    Keys that are no names, added to a dict, are not among them: they are those of a cache.
+    Keys that are not strings, added to a dict, do not count: such a dict is a cache.
     """
     known = {(_identity(change.holder), key) for change in earlier for key in change.before}
     changed_before = {_identity(change.holder) for change in earlier}

@@ -67,8 +67,9 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 
 def _gain_of(cluster: UnrolledCluster) -> float:
-    """The approximate nanoseconds that the kernel of a cluster saves in a call, not counting its
-    scalars: LLVM vectorises those of large clusters.
+    """The approximate nanoseconds that the kernel of a cluster saves in a call.
+
+    The time of its scalar instructions is left out, because LLVM vectorises large clusters.
     """
     costs, arrays = machine_costs(), len(cluster.operands) + len(cluster.outputs)
     own = costs.kernel_call + costs.kernel_array * arrays

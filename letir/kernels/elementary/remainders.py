@@ -25,5 +25,5 @@ def _has_short_quotient(x: Expression, y: Expression) -> Expression:
     digits, infinity = x.format.mantissa, x.format.infinity
     size, divisor = x.magnitude_bits(), y.magnitude_bits()
     is_normal = (divisor >= 1 << digits) & (divisor < infinity)
-    # the difference of the bits is that of the exponents, up to the digits after them
+    # the difference of the bits is the difference of the exponents, up to the bits below them
     return is_normal & (size < infinity) & (size - divisor < digits << digits)

@@ -33,7 +33,7 @@ def print_impl(xp: Any, *values: Any, text: str, names: tuple[str, ...] = ()) ->
 
 _ELEMENTS = """
 def elements(text, *values, **named):
-    '''text.format, in which the format of an array is that of its elements.'''
+    '''text.format, which applies the format of an array to each of its elements.'''
 
     def spelled(value, spec):
         if not spec or not np.shape(value):

@@ -168,9 +168,9 @@ def _scale_by_dets(u: Value, inner: Value, vh: Value) -> Value:
 def _cofactors_change(direction, x):
     """The derivative of the cofactors of ``x`` in a direction, also for a singular ``x``.
 
-    For a diagonal matrix diag(s) it needs only the products of all s except those of a row and a
-    column; U and Vh bring every matrix to that form. The second derivative of det is symmetric, so
-    this serves the VJP and the JVP.
+    The singular value decomposition x = U diag(s) Vh reduces it to a diagonal matrix, for which it
+    consists of products of all s but two. The second derivative of det is symmetric, so this
+    serves the VJP and the JVP.
     """
     u, s, vh = svd(x, full_matrices=False)
     moved = adjoint(u) @ direction @ adjoint(vh)

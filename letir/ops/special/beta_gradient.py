@@ -20,9 +20,9 @@ from letir.ops.special.density_powers import log_of_power, power_at_zero
 
 
 def _beta_fraction(xp, a, b, x):
-    """The continued fraction, and its derivatives by a, by b, twice by a, by both, twice by b.
+    """(v, v_a, v_b, v_aa, v_ab, v_bb): the continued fraction v and its partial derivatives.
 
-    Computed from its end. The number of steps is enough for all digits below the mean.
+    Computed from its end. The number of steps is enough for all digits if x is below the mean.
     """
     large, small = xp.maximum(a, b), xp.minimum(a, b)
     steps = 80 + int(xp.max(4 * xp.sqrt(small) + 0.3 * xp.sqrt(large), initial=0.0))
@@ -110,8 +110,8 @@ def _trigamma(xp, z):
 def _slope_impl(xp, a, b, x, *, by_a, by_b):
     """The derivative of betainc of order ``by_a`` in a and ``by_b`` in b, one or two in all.
 
-    Above the mean, that of -I of 1 - x with a and b exchanged. nan where a and b are above 1e10,
-    where the fraction would take hundreds of thousands of steps.
+    For x above the mean it is computed from I_x(a, b) = 1 - I_{1-x}(b, a). nan where a and b are
+    above 1e10: the continued fraction would take hundreds of thousands of steps there.
     """
     dtype = xp.result_type(a, b, x, 0.0)
     a, b, x = [xp.asarray(part, "float64") for part in (a, b, x)]
@@ -146,14 +146,14 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 def _levels(a, b, x):
-    """The derivatives by a and by b of the logarithm of the density; 0 at its ends."""
+    """(whether x is in (0, 1), partial derivatives of the log density with respect to a and b)."""
     psi, is_inside = PRIMITIVES["psi"], (x > 0) & (x < 1)
     inner, total = where(is_inside, x, 0.5), psi(a + b)
     return is_inside, log(inner) + total - psi(a), log1p(-inner) + total - psi(b)
 
 
 def _by_number(g, y, a, b, x, *, by_a, by_b):
-    """The derivative of betainc_slope by x, times g: the density's derivative by a and b."""
+    """The cotangent of x in betainc_slope: g times the density's derivative in a and b."""
     is_inside, level_a, level_b = _levels(a, b, x)
     first, second = (level_a if by_a else level_b), (level_b if by_b else level_a)
     if by_a + by_b == 1:

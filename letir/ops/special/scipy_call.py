@@ -1,8 +1,8 @@
 """``scipy_call``: a call of a SciPy function for which letir has no operation.
 
-The types and the number of its results may depend on the values of the operands; a program holds
-those of its recording, and another answer is a ``GuardError``. Derivatives are those of rules
-(``scipy_derivatives``), or of a formula (``letir.scipy.formulas``): a program of other operations
+The types and the number of its results may depend on the values of the operands. A program has the
+types of its recording; results of other types raise ``GuardError``. Derivatives come from rules
+(``scipy_derivatives``) or from a formula (``letir.scipy.formulas``), a program of other operations
 that has the same results.
 """
 

@@ -50,7 +50,7 @@ def lower_tuples(fn: Lambda) -> Lambda:
 
 
 def _lower_lists(fn: Lambda) -> Lambda:
-    """``fn``, whose own binds use values directly that were packed and unpacked again."""
+    """``fn`` with own binds that read values directly instead of packing and unpacking them."""
     if not any(bind.op in _LOWERED for bind in fn.binds):
         return fn
     facts, counts = ValueFacts(fn), use_counts(fn)

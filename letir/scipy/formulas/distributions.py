@@ -105,7 +105,7 @@ def _parameters(name: str, args: tuple, kwargs: dict) -> tuple:
 
 
 def _of_number(name: str, method: str, x: Any, *args: Any, results: tuple, **kwargs: Any) -> Any:
-    """pdf and logpdf, by SciPy's formula for the method."""
+    """pdf and logpdf of a continuous distribution."""
     shapes, loc, scale = _parameters(name, args, kwargs)
     standard = _Standard(name, shapes)
     z = (_as_double(x) - loc) / scale
@@ -114,7 +114,7 @@ def _of_number(name: str, method: str, x: Any, *args: Any, results: tuple, **kwa
     return np.where(standard.inside(z), value, results[0])
 
 
-# ---- distribution functions: their derivative by a number is the density ----
+# ---- distribution functions: the derivative with respect to a number is the density ----
 
 
 def _tail(
@@ -127,9 +127,9 @@ def _tail(
     part: Callable,
     **kwargs: Any,
 ) -> Any:
-    """cdf, sf and their logarithms: the result, and changes that are 0 and have its derivatives.
+    """cdf, sf and their logarithms: SciPy's result, plus zeros that have the derivatives.
 
-    ``part``: the change with the shape parameters.
+    ``part``: makes the zero with the derivative with respect to shape parameters.
     """
     shapes, loc, scale = _parameters(name, args, kwargs)
     (known_x, *known_args), known_kwargs = fixed
@@ -151,22 +151,22 @@ def _tail(
 
 
 def _by_formula(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
-    """0, with the derivative by shape parameters of SciPy's formula for a tail."""
+    """A zero with the derivative of SciPy's formula for a tail with respect to shape parameters."""
     standard = _Standard(known.distribution.name, shapes)
     return standard.tail(z, is_upper) - known.tail(z, is_upper)
 
 
 def _by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
-    """0, with the derivative by shape parameters of the integral of the density over a tail.
+    """A zero with the derivative of a tail's probability with respect to shape parameters.
 
-    Where every other node gives another sum, nan.
+    The derivative is nan where the sum over every second node differs from the sum over all nodes.
     """
     name = known.distribution.name
     bounds = _WITHIN.get(name, (known.low, known.high))
     if any(isinstance(b, Value) for b in bounds):
         no_derivative(f"the support of {name} depends on a shape parameter")
     is_small = tail <= 0.5
-    # the smaller of both tails, as a change of the one that is wanted
+    # the smaller tail, because the larger one is 1 minus it
     beyond = np.where(is_small, is_upper, not is_upper)
     mass = np.where(is_small, tail, 1.0 - tail)
     density = known.pdf(z)
@@ -194,7 +194,9 @@ def _unknown(known: _Standard, shapes: tuple, *_: Any) -> Any:
 
 
 def _of_count(name: str, method: str, k: Any, *args: Any, results: tuple, **kwargs: Any) -> Any:
-    """pmf, cdf and others of a discrete distribution: functions of its parameters."""
+    """pmf, cdf and others of a discrete distribution, which have derivatives with respect to its
+    parameters only.
+    """
     shapes, loc, _ = _parameters(name, args, kwargs)
     standard = _Standard(name, shapes)
     k = _as_double(k) - loc

@@ -1,7 +1,8 @@
 """Formulas of ``scipy.linalg``: factorisations, least squares and eigenvalues.
 
-Some are corrections of the factors that SciPy has found: a factor F of A is F + dF(A - A0), where
-A0 is the product of the factors. The correction is zero, and its derivative is that of the factor.
+Some formulas correct the factors that SciPy has found: with A0, the product of the factors as a
+constant, a factor F of A is F + dF(A - A0). The correction is zero, and its derivative is the
+derivative of the factor.
 """
 
 from typing import Any

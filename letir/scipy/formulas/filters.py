@@ -15,7 +15,7 @@ from letir.tracing.operands import traced_or_array
 
 
 def _filtered(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
-    """The output of a linear filter: that of 1 / a for the input b x, to which the state adds."""
+    """The output of a linear filter: x is convolved with b, ``zi`` is added, 1 / a is applied."""
     rows = np.moveaxis(x, axis, -1)
     n = rows.shape[-1]
     driven = fftconvolve(rows, b.reshape((1,) * (rows.ndim - 1) + (-1,)), "full", axes=-1)[..., :n]
@@ -49,7 +49,7 @@ def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None, *, results: 
 
 
 def _final_state(b: Any, a: Any, x: Any, y: Any, zi: Any, axis: int) -> Any:
-    """The state after the last sample: what the last samples add to those that follow."""
+    """The state after the last sample: what samples so far contribute to later results."""
     n, k = x.shape[axis], zi.shape[axis]
     b, a = [np.pad(v, (0, k + 1 - v.shape[0])) / a[0] for v in (b, a)]
     parts: list = []
@@ -138,7 +138,7 @@ _BORDERS = {"fill": "constant", "wrap": "wrap", "symm": "reflect"}
 def _convolved(
     x: Any, y: Any, mode: str, boundary: str, fillvalue: Any, correlates: bool = False
 ) -> Any:
-    """``convolve2d``; ``correlates``: the result of mode "same" starts as that of a correlation."""
+    """``convolve2d``; ``correlates``: results of mode "same" have the offset of a correlation."""
     x, y = traced_or_array(x), traced_or_array(y)
     if mode == "valid" and any(n < m for n, m in zip(x.shape, y.shape, strict=True)):
         x, y = y, x  # SciPy swaps them
@@ -199,7 +199,7 @@ def upfirdn(
     mode: str = "constant",
     cval: Any = 0,
 ) -> Any:
-    """A signal with zeros between its samples, filtered, of which each ``down``-th is kept."""
+    """Every ``down``th result of a filter, for a signal with zeros between its samples."""
     if mode != "constant" or cval != 0:
         no_derivative("only mode='constant' with cval=0 has one")
     h, x = traced_or_array(h), traced_or_array(x)

@@ -33,7 +33,7 @@ def _filter_matrix(n: int, order: int, mode: str) -> Any:
 
 
 def _coefficients(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tuple:
-    """(coefficients, elements by which they extend the image at each border)."""
+    """(coefficients, number of elements that they have beyond each border of the image)."""
     x = in_double(x)
     if order < 2 or not prefilter:
         return x, 0
@@ -51,7 +51,7 @@ def _coefficients(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> 
 
 
 def _into_image(c: Any, n: int, mode: str) -> Any:
-    """Coordinates on an axis of ``n`` elements, brought into it as in this mode."""
+    """Coordinates mapped into an axis of ``n`` elements, as the mode extends the image."""
     if mode in ("grid-constant", "constant"):
         return c
     if mode == "nearest":
@@ -126,8 +126,8 @@ def interpolated(
     return result
 
 
-def _check(x: Any, order: int, mode: str, output: Any) -> None:
-    """Raise MissingRule for arguments that the formulas do not support."""
+def _refuse_unsupported(x: Any, output: Any) -> None:
+    """Raise MissingRule for images of integers, empty images, and results of integers."""
     if x.dtype.kind not in "fc" or (output is not None and np.dtype(output).kind not in "fc"):
         no_derivative("the result is rounded to integers")
     if x.ndim < 1 or 0 in x.shape:
@@ -149,7 +149,7 @@ def map_coordinates(
 ) -> Any:
     """The image at fractional coordinates."""
     x = traced_or_array(input)
-    _check(x, order, mode, output)
+    _refuse_unsupported(x, output)
     places = [traced_or_array(c).astype(float) for c in coordinates]
     return interpolated(x, places, order, mode, cval, prefilter)
 
@@ -166,10 +166,9 @@ def shift(
 ) -> Any:
     """The image moved along its axes."""
     x = traced_or_array(input)
-    _check(x, order, mode, output)
+    _refuse_unsupported(x, output)
     steps = one_per_axis(shift, x.ndim)
-    grid = np.ogrid[tuple([slice(float(n)) for n in x.shape])]
-    places = [c - step for c, step in zip(grid, steps, strict=True)]
+    places = [c - step for c, step in zip(_open_grid(x.shape), steps, strict=True)]
     return interpolated(x, places, order, mode, cval, prefilter)
 
 
@@ -188,7 +187,7 @@ def zoom(
 ) -> Any:
     """The image in another size."""
     x = traced_or_array(input)
-    _check(x, order, mode, output)
+    _refuse_unsupported(x, output)
     if results[0].shape == x.shape and prefilter:
         return x  # without filtering, as in SciPy
     places = []
@@ -236,7 +235,7 @@ def affine_transform(
 ) -> Any:
     """The image at the coordinates ``matrix @ index + offset``."""
     x, matrix = traced_or_array(input), traced_or_array(matrix)
-    _check(x, order, mode, output)
+    _refuse_unsupported(x, output)
     n = x.ndim
     if matrix.ndim == 2 and matrix.shape[1] == n + 1:
         offset, matrix = matrix[:n, n], matrix[:n, :n]
@@ -262,7 +261,7 @@ def rotate(
 ) -> Any:
     """The image rotated in the plane of two axes."""
     x = traced_or_array(input)
-    _check(x, order, mode, output)
+    _refuse_unsupported(x, output)
     first, second = sorted([a % x.ndim for a in axes])
     x = np.moveaxis(x, (first, second), (0, 1))
     sizes = (results[0].shape[first], results[0].shape[second])

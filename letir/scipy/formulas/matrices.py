@@ -154,7 +154,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 @formula("linalg.matmul_toeplitz")
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = True, workers: Any = None) -> Any:
-    """The product of a Toeplitz matrix."""
+    """The product of a Toeplitz matrix and ``x``."""
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, np.conj(c_or_cr))
     c, r = [np.ravel(traced_or_array(part)) for part in (c, r)]
     every = np.concatenate([c[::-1], r[1:]])

@@ -31,8 +31,9 @@ _programs = BoundedCache(1 << 10)
 
 @frozen
 class FormulaProgram:
-    """A program from the operands of a call, its results, and its operands again, to its results
-    number ``places``: those that have a derivative.
+    """A program (operands of a call, its results, its operands again) -> results with derivatives.
+
+    ``places``: the positions of these among the results of the call.
     """
 
     fn: Lambda
@@ -60,7 +61,7 @@ def formula_program(
 
 
 def _first_formula(function: str, arguments: Any, results: Any, types: tuple) -> Any:
-    """The program of the first formula that can be recorded; a text, the reason, if none can."""
+    """The program of the first formula that can be recorded; if none can, a text that says why."""
     reasons = []
     for target in FORMULAS[function]:
         try:
@@ -96,7 +97,7 @@ def _record_formula(target: Callable, arguments: Any, results: Any, types: tuple
 
 
 def _called(target: Callable, arguments: Any, operands: tuple, results: tuple, again: tuple) -> Any:
-    """The result of a formula for the arguments of a call; ``again``: its operands, fixed."""
+    """The result of a formula for the arguments of a call; ``again``: its operands as constants."""
     positional, keywords = _filled(arguments, operands)
     parameters: dict = {"results": results, "fixed": _filled(arguments, again)}
     extra = {name: parameters[name] for name in extra_parameters(target)}

@@ -141,9 +141,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def marked_copy(leaf: Any) -> Any:
-    """A copy, as a static argument, of a value that is neither an array of numbers nor static.
-
-    Such as a set, an array of texts, or an object that refers to itself. Other values unchanged.
+    """A copy of a set, an array of strings or another object that is neither an array of numbers
+    nor static, as a static argument. Other values unchanged.
     """
     kind = type(leaf)
     is_array = kind is np.ndarray and leaf.dtype.kind in "SUTMmV"
