@@ -177,8 +177,8 @@ class ResidualChoice:
             total = self.total(members)
             is_input = root not in self.parts.producers
             # an input of the same size is better: the caller holds it anyway
-            better = self.weight(root) <= total if is_input else self.weight(root) < total
-            if root in self.captured or (better and self.may_keep(root)):
+            is_better = self.weight(root) <= total if is_input else self.weight(root) < total
+            if is_better and self.may_keep(root):
                 kept.add(root)
             else:
                 kept.update(members)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir as lt
+from letir.ad.remat import min_cut
 from letir.ad.remat.cost_model import GRADES
-from letir.ad.remat.min_cut import SEGMENT
 from letir.ad.remat.policies import with_policy
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
@@ -390,7 +390,7 @@ def test_with_policy_applies_to_an_existing_gradient():
 
 
 def test_the_exact_cut_of_a_long_program_is_computed_segment_by_segment():
-    f = chain(2 * SEGMENT + 7)
+    f = chain(2 * min_cut.SEGMENT + 7)
     fewest = lt.differentiate(f, defined=[True], policy="min_bytes", exact=True)
 
     assert kept_bytes(fewest) <= kept_bytes(lt.differentiate(f, defined=[True], policy="min_bytes"))
@@ -501,3 +501,104 @@ def test_a_user_policy_keeps_new_temporaries_although_they_can_be_recomputed():
         return (x @ w).sum(0) * np.maximum(x @ w, 0)[0]
 
     assert ["matmul", "matmul"] == kept_of(twice, X, W, policy=products_only)
+
+
+def gates(x, w):
+    """Two functions of one product, which no rule reads."""
+    z = x @ w
+    return np.tanh(z) / (1 + np.exp(-z))
+
+
+def test_an_existing_gradient_gets_no_new_floating_residuals():
+    """They would need cotangents; an integer, such as a size, needs none."""
+    g = lt.differentiate(lt.trace(gates, X, W))
+    small = [with_policy(g, "min_bytes", exact=exact) for exact in (False, True)]
+    sums = lt.trace(lambda x: (x @ np.ones((4, 4))).sum(axis=0), lt.ShapeDtype(("n", 4)))
+
+    assert "matmul" not in made_by(small[0]) + made_by(small[1])
+    assert ["size"] == made_by(with_policy(lt.differentiate(sums), "min_bytes"))
+
+
+def test_recompute_cheap_keeps_values_that_a_rule_reads_and_no_others():
+    def f(x, w):
+        z = x @ w
+        return np.sin(2 * z) * np.sin(3 * z)
+
+    assert "matmul" not in kept_of(f, X, W, policy="recompute_cheap")
+    assert ["matmul"] == kept_of(f, X, W, policy="min_bytes")
+
+
+def test_an_argument_replaces_a_residual_of_the_same_size():
+    g = lt.differentiate(lt.trace(lambda x: np.sin(np.exp(x)), X), policy="min_bytes")
+
+    assert [] == made_by(g)
+    assert (0,) == g.df_input_captured_inputs
+
+
+def test_values_of_branching_chains_are_recomputed_if_the_chain_is_short():
+    """Six times two products and a sum: 18 binds, of which a sum over operands counts 189."""
+
+    def f(x):
+        y = x
+        for _ in range(6):
+            y = 2 * y + 3 * y
+        return np.sin(y) * x
+
+    assert [] == kept_of(f, X, policy="min_bytes")
+
+
+def test_views_are_recomputed_through_chains_of_any_length():
+    def f(x):
+        y = x
+        for _ in range(30):
+            y = y.T
+        return np.sin(y) * x
+
+    assert [] == kept_of(f, X, policy="min_bytes")
+
+
+def test_min_bytes_keeps_results_of_loops_whose_steps_are_cheap():
+    def f(x):
+        y = lt.fori_loop(0, 5, lambda i, y: y + x, x)
+        return np.sin(y) * x
+
+    assert 1 == len(kept_of(f, X, policy="min_bytes"))
+
+
+def test_no_policy_draws_random_numbers_again():
+    def f(x, key):
+        return np.exp(x * lt.random.normal(key, x.shape)).sum()
+
+    program = lt.value_and_grad(lt.trace(f, X, lt.random.key(3)), policy=nothing)
+
+    assert 1 == [bind.op.random for bind in program.binds].count(True)
+
+
+def test_no_policy_calls_a_users_operation_in_a_loop_again():
+    calls = []
+
+    def double(x):
+        calls.append(1)
+        return 2 * x
+
+    doubled = lt.opaque(double, lambda x: x, name="test_policies.double", vjp=lambda g, y, x: (g,))
+    program = lt.trace(lambda x: np.exp(lt.fori_loop(0, 3, lambda i, y: doubled(y), x)).sum(), X)
+    counts = []
+    for policy in ("keep_all", nothing):
+        calls.clear()
+        lt.value_and_grad(program, policy=policy)(X)
+        counts.append(len(calls))
+
+    assert [3, 3] == counts
+
+
+@pytest.mark.parametrize("segment", [1, 3, 7])
+def test_cuts_of_short_segments_recompute_no_matrix_product(monkeypatch, segment):
+    """A segment keeps the values that the backward pass and later segments need from it."""
+    monkeypatch.setattr(min_cut, "SEGMENT", segment)
+    f = lt.trace(layers, X, W)
+    plain, fewest = lt.differentiate(f), lt.differentiate(f, policy="min_bytes", exact=True)
+    counts = [[bind.op.name for bind in g.df.binds].count("matmul") for g in (plain, fewest)]
+
+    assert counts[0] == counts[1]
+    assert kept_bytes(fewest) <= kept_bytes(lt.differentiate(f, policy="min_bytes"))
