@@ -35,7 +35,7 @@ from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
 from letir.executor.kernels.quiet_kernels import quiet_call
 from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.stencil_calls import stencil_bind
-from letir.executor.kernels.threaded_calls import with_threads
+from letir.executor.kernels.threaded_calls import least_size, with_threads
 from letir.executor.kernels.visible_order import (
     axis_order,
     operands_of_mixed_order,
@@ -101,7 +101,7 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
                 matrices[n] = group
         fn = _with_single_groups(fn, matrices, is_exact, min_elements)
     kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, min_elements)
-    stencils = {} if on_device else stencil_groups(fn, kernels, is_exact)
+    stencils = {} if on_device else stencil_groups(fn, kernels, is_exact, least_size)
     forms: dict[int, tuple[Kernel, str | None]]
     forms = {n: (kernel, None) for n, kernel in kernels.items()}
     forms |= {n: (group.lowered.kernel, group.lowered.signature) for n, group in stencils.items()}

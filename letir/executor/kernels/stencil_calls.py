@@ -39,16 +39,22 @@ class StencilCall:
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
     def __init__(self, ufunc: Any, group: StencilGroup):
-        self.ufunc, self.lowered = ufunc, group.lowered
+        self.ufunc, self.lowered, self.target = ufunc, group.lowered, group.target
         self.is_one = len(self.lowered.dtypes) == 1
         self.in_order = tuple([n for n, x in enumerate(group.arrays) if len(x.type.shape) > 1])
-        is_large = prod(self.lowered.shape) >= least_size(group.bind.attrs["body"])
+        is_large = prod(self.lowered.loops) >= least_size(group.bind.attrs["body"])
         self.axes = _cut_axes(group) if is_large and isinstance(ufunc, np.ufunc) else None
 
     @property
     def is_direct(self) -> bool:
         """Whether a plan may call the ufunc itself."""
-        return type(self.ufunc) is np.ufunc and self.axes is None
+        return type(self.ufunc) is np.ufunc and self.axes is None and not self.copies_rows
+
+    @property
+    def copies_rows(self) -> bool:
+        """Whether NumPy has to copy the rows around the part that the kernel computes."""
+        target = self.target
+        return target is not None and target.around is not None and not target.copies_rows
 
     def __call__(self, *arrays: Any) -> Any:
         """The results. Raises LayoutError for arrays in an order that shows in the results."""
@@ -58,7 +64,16 @@ class StencilCall:
             [self.new_array(self.lowered.shape, dtype) for dtype in self.lowered.dtypes]
         )
         self.run(arrays, results)
+        if self.copies_rows:
+            self.copy_rows(arrays, results[0])
         return results[0] if self.is_one else results
+
+    def copy_rows(self, arrays: tuple, result: np.ndarray) -> None:
+        """Copy the rows before and after the part that the kernel computes."""
+        assert self.target is not None and self.target.around is not None, "see ``copies_rows``"
+        source, start = arrays[self.target.around], self.target.view.places[0].start
+        for rows in (slice(start), slice(start + self.lowered.loops[0], None)):
+            result[rows] = source[rows]
 
     def write(self, target: np.ndarray, *arrays: Any) -> np.ndarray:
         """``target``, into a part of which the kernel has written its result."""
@@ -71,9 +86,9 @@ class StencilCall:
         if threads == 1:
             self.ufunc(*arrays, out=results)
             return
-        rows, n_out = self.lowered.shape[0], len(results)
+        rows, n_out = self.lowered.loops[0], len(results)
         assert self.axes is not None, "calls in one thread are not cut"
-        places = places_of(rows, chunk_count(rows, prod(self.lowered.shape), threads))
+        places = places_of(rows, chunk_count(rows, prod(self.lowered.loops), threads))
         pairs = list(zip((*arrays, *results), self.axes, strict=True))
 
         def compute(chunk: int) -> None:
@@ -97,15 +112,17 @@ def _cut_axes(group: StencilGroup) -> tuple | None:
     """For each array and result the (axis, step) along which rows of the result are read from it,
     None if it is read whole; None if rows cannot be computed apart.
     """
-    loops, result = group.lowered.shape, []
+    loops, result = group.lowered.loops, []
     whole: dict[int, set] = {}
     for read in group.reads.values():
         whole.setdefault(read.array, set()).add(_cut_of(read.view, loops))
+    if group.target is not None and group.target.around is not None:
+        whole.setdefault(group.target.around, set()).add(_cut_of(group.target.view, loops))
     for n in range(len(group.arrays)):
         if len(whole[n]) > 1 or "" in whole[n]:
             return None
         result.append(whole[n].pop())
-    written = _cut_of(group.write.view if group.write else View.whole(loops), loops)
+    written = _cut_of(group.target.view if group.target else View.whole(loops), loops)
     return (*result, *[written] * len(group.lowered.dtypes))
 
 
@@ -129,14 +146,14 @@ def stencil_bind(group: StencilGroup, ufunc: Any, plain: Callable[[], Bind]) -> 
     group: a bind with an elementwise kernel, or NumPy's operations.
     """
     call = StencilCall(ufunc, group)
-    binders, args, update = group.bind.binders, group.arrays, None
+    binders, args, update = group.binders, group.arrays, None
     facts: Any = _computing(group, call, plain)
     is_one, order = len(binders) == 1, None
-    if group.write is not None:
+    if group.write is not None and not group.write.is_read:
         written, order = group.write.bind, "first"
         update = _updating(group, call, plain, written.attrs["item"])
         facts = _updating_a_copy(update)
-        binders, args = written.binders, (written.args[0], *args)  # type: ignore[arg-type]
+        args = (written.args[0], *args)  # type: ignore[arg-type]
     facts.body, facts.call = without_groups(group.body(group.bind)), call
     facts.least_state = 1
     facts.stencil = (ufunc, group.lowered.shape, group.lowered.dtypes) if call.is_direct else None

@@ -6,7 +6,8 @@ result, and reads each operand at the places of its view. Along an axis on which
 wraps around, the first and last elements are computed in a loop of their own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -37,28 +38,40 @@ class StencilRead:
 class StencilKernel:
     """A kernel and how to call it: ``ufunc(*arrays, out=results)``.
 
-    ``shape`` and ``dtypes``: of its results. Only elements of the result at ``places`` are written.
+    ``loops``: the lengths of its loops; ``shape`` and ``dtypes``: of the arrays of results.
     """
 
     kernel: Kernel
     signature: str
+    loops: tuple[int, ...]
     shape: tuple[int, ...]
     dtypes: tuple[np.dtype, ...]
+
+
+@frozen
+class StencilTarget:
+    """The array of type ``aval`` into whose part ``view`` the only result is written.
+
+    ``around``: the number of the array from which the kernel copies the other elements; None if
+    they stay as they are. ``copies_rows``: whether it copies those in other rows, too.
+    """
+
+    aval: ArrayType
+    view: View
+    around: int | None = None
+    copies_rows: bool = True
 
 
 def stencil_kernel(
     body: Lambda,
     reads: Mapping[Local, StencilRead],
     arrays: Sequence[ArrayType],
-    target: tuple[ArrayType, View] | None = None,
+    target: StencilTarget | None = None,
     *,
     is_exact: bool = False,
 ) -> StencilKernel | None:
     """The kernel of a group's ``body``, whose parameters are views of ``arrays``; None if there is
-    none.
-
-    ``target``: the array into which the only result is written, and the view of it; else results
-    are arrays of their own.
+    none. Without a ``target``, the results are arrays of their own.
     """
     try:
         lowering = _StencilLowering(is_exact, body=body, reads=reads, avals=arrays, target=target)
@@ -74,7 +87,7 @@ class _StencilLowering(ScalarLowering):
     body: Lambda = field(kw_only=True)
     reads: Mapping[Any, StencilRead] = field(kw_only=True)
     avals: Sequence[ArrayType] = field(kw_only=True)
-    target: tuple[ArrayType, View] | None = field(kw_only=True)
+    target: StencilTarget | None = field(kw_only=True)
     loops: tuple[int, ...] = field(init=False)
     inputs: list[Array] = field(factory=list)
     outputs: list[Array] = field(factory=list)
@@ -103,7 +116,8 @@ class _StencilLowering(ScalarLowering):
             for part in (self.inputs, self.outputs)
         ]
         dtypes = tuple([array.dtype for array in self.outputs])
-        return StencilKernel(kernel, f"{inputs}->{outputs}", self.loops, dtypes)
+        shape = self.target.aval.shape if self.target else self.loops
+        return StencilKernel(kernel, f"{inputs}->{outputs}", self.loops, shape, dtypes)
 
     # ---- arrays ----
 
@@ -116,16 +130,15 @@ class _StencilLowering(ScalarLowering):
             made = any(arg in bind.binders for bind in self.body.binds)
             if not made or arg.type.weak or arg.type.shape != self.loops:
                 raise NoKernel
-            aval = self.target[0] if self.target else arg.type
+            aval = self.target.aval if self.target else arg.type
             expect_known(arg.type)
             if aval.dtype != arg.type.dtype:
                 raise NoKernel
             self.outputs.append(self.declare(f"y{n}", aval, is_written=True))
         if len(self.inputs) + len(self.outputs) > MAX_ARRAYS:
             raise NoKernel
-        self.write = (self.target[1] if self.target else View.whole(self.loops)).in_loops(
-            self.loops
-        )
+        written = self.target.view if self.target else View.whole(self.loops)
+        self.write = written.in_loops(self.loops)
         for param in self.body.params:
             self.places[param] = self.reads[param].view.in_loops(self.loops)
 
@@ -141,6 +154,8 @@ class _StencilLowering(ScalarLowering):
         written = [loop for place in self.write if (loop := place.loop) is not None]
         if written != sorted(range(len(self.loops))) or not _is_along_rows(self.write, last):
             return False
+        if self.is_new_whole and any(p.loop is None or p.step != 1 for p in self.write):
+            return False
         for param, places in self.places.items():
             if not _is_along_rows(places, last):
                 return False
@@ -154,12 +169,17 @@ class _StencilLowering(ScalarLowering):
         shortest = max(left + right + _MIN_PART, _MIN_ROW if is_whole else 0)
         return left + right <= _MAX_EDGE and shortest <= self.loops[-1]
 
+    @property
+    def is_new_whole(self) -> bool:
+        """Whether the kernel copies the elements around the part that it computes."""
+        return self.target is not None and self.target.around is not None
+
     def length_of(self, axis: int) -> Operand:
         """The number of steps of a loop, as the length of the written array's axis less a number:
         the code does not depend on sizes.
         """
         output = self.outputs[0]
-        whole = self.target[0].shape if self.target else self.loops
+        whole = self.target.aval.shape if self.target else self.loops
         for n, place in enumerate(self.write):
             if place.loop == axis and place.step == 1:
                 extent = self.extents[output.extents[n + 1]]
@@ -177,9 +197,15 @@ class _StencilLowering(ScalarLowering):
         """Write the loops that are left, inside of loops with these ``indices``."""
         b, depth = self.builder, len(indices)
         if depth < len(self.loops) - 1:
-            with b.loop(lengths[depth]) as index:
+            with self.surrounded(indices), b.loop(lengths[depth]) as index:
                 self.emit_loops(lengths, [*indices, index])
             return
+        with self.surrounded(indices):
+            self.emit_row(lengths, indices)
+
+    def emit_row(self, lengths: list[Operand], indices: list[Operand]) -> None:
+        """Write the loops over a row."""
+        b = self.builder
         rows = {
             key: self.row_of(places, array, indices)
             for key, places, array in [
@@ -200,6 +226,41 @@ class _StencilLowering(ScalarLowering):
                 self.emit_element(rows, b.select(is_first, number, beyond), wraps=True)
         with b.loop(middle) as index:
             self.emit_element(rows, b.add(index, self.integer(left)) if left else index)
+
+    @contextmanager
+    def surrounded(self, indices: list[Operand]) -> Iterator[None]:
+        """Copy the elements before and after the part that is computed along the next axis."""
+        axis, target = len(indices), self.target
+        copies = self.is_new_whole and (axis > 0 or target.copies_rows)  # type: ignore[union-attr]
+        if not copies:
+            yield
+            return
+        assert target is not None, "there are elements to copy"
+        output, start = self.outputs[0], self.write[axis].start
+        extent, after = self.extents[output.extents[axis + 1]], target.aval.shape[axis]
+        after -= start + self.loops[axis]
+        places = zip(self.write, indices, output.extents[1:], strict=False)
+        outer = [self.outer, *[self.index_at(*x, wraps=False) for x in places]]
+        self.copy_range(outer, None, start)
+        yield
+        self.copy_range(outer, self.builder.sub(extent, self.integer(after)), after)
+
+    def copy_range(self, outer: list[Operand], begin: Operand | None, count: int) -> None:
+        """Copy the elements at ``count`` indices from ``begin`` on along the next axis."""
+        if count:
+            with self.builder.loop(self.integer(count)) as index:
+                place = index if begin is None else self.builder.add(index, begin)
+                self.copy_all([*outer, place])
+
+    def copy_all(self, outer: list[Operand]) -> None:
+        """Copy the elements whose first indices are ``outer``."""
+        assert self.target is not None and self.target.around is not None, "see ``surrounded``"
+        b, source, output = self.builder, self.inputs[self.target.around], self.outputs[0]
+        if len(outer) == len(output.extents):
+            b.store(output, tuple(outer), b.load(source, tuple(outer)))
+            return
+        with b.loop(self.extents[output.extents[len(outer)]]) as index:
+            self.copy_all([*outer, index])
 
     def array_of(self, param: Local) -> Array:
         return self.inputs[self.reads[param].array]

@@ -3,7 +3,8 @@ into a part of an array. Their kernels read and write the whole arrays.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from math import prod
 from typing import Any
 
 from attrs import define, field, frozen
@@ -11,20 +12,37 @@ from attrs import define, field, frozen
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.kernels.scalar_lowering import has_scalar_form
-from letir.kernels.stencils.stencil_kernels import StencilKernel, StencilRead, stencil_kernel
+from letir.kernels.stencils.stencil_kernels import (
+    StencilKernel,
+    StencilRead,
+    StencilTarget,
+    stencil_kernel,
+)
 from letir.kernels.stencils.stencil_places import View, find_view, is_near_roll
 from letir.passes.fusion.clustering import MAX_COMPILED
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
 
+_COPIED = 4  # at most one in so many elements is copied around a part
+
 
 @frozen(eq=False)
 class StencilWrite:
-    """The bind at ``position`` that writes a group's only result into the ``view`` of an array."""
+    """The bind at ``position`` that writes a group's only result into the ``view`` of an array.
+
+    ``is_read``: the group reads the array too, or it is an array that would be copied before. The
+    result is then a new array, with the elements around the view.
+    """
 
     bind: Bind
     position: int
     view: View
+    is_read: bool = False
+
+    @property
+    def copied(self) -> tuple[Any, ...]:
+        """The array from which the kernel copies elements."""
+        return self.bind.args[:1] if self.is_read else ()
 
 
 @frozen(eq=False)
@@ -41,9 +59,19 @@ class StencilGroup:
     reads: dict[Local, StencilRead]
     lowered: StencilKernel
     write: StencilWrite | None = None
+    target: StencilTarget | None = None
+
+    @property
+    def binders(self) -> tuple[Local, ...]:
+        """The values that the kernel computes."""
+        return self.bind.binders if self.write is None else self.write.bind.binders
 
     def body(self, bind: Bind) -> Lambda:
-        """The program that computes the results of ``bind`` from the arrays, after the views."""
+        """The program that computes the results of ``bind``, a form of the group's bind, from the
+        arrays, after the views; and writes them if that makes a new array.
+        """
+        is_new = self.write is not None and self.write.is_read
+        last = self.write.bind if self.write is not None and is_new else bind
         names: dict[Local, Local] = {}
 
         def renamed(local: Local) -> Local:
@@ -60,14 +88,19 @@ class StencilGroup:
                 inner.attrs,
                 inner.source,
             )
-            for inner in (*self.views, bind)
+            for inner in (*self.views, *dict.fromkeys([bind, last]))
         ]
-        return Lambda(params, tuple(binds), Ret(tuple(map(renamed, bind.binders))))
+        return Lambda(params, tuple(binds), Ret(tuple(map(renamed, last.binders))))
 
 
-def stencil_groups(fn: Lambda, positions: Iterable[int], is_exact: bool) -> dict[int, StencilGroup]:
-    """The groups at these positions of a program whose kernels read or write parts of arrays."""
-    search = _Search(fn, is_exact)
+def stencil_groups(
+    fn: Lambda, positions: Iterable[int], is_exact: bool, least_size: Callable[[Lambda], int]
+) -> dict[int, StencilGroup]:
+    """The groups at these positions of a program whose kernels read or write parts of arrays.
+
+    ``least_size(body)``: the elements from which on the kernel of a body runs in threads.
+    """
+    search = _Search(fn, is_exact, least_size)
     found = {n: search.group(n) for n in positions}
     return {n: group for n, group in found.items() if group is not None}
 
@@ -82,6 +115,7 @@ class _Search:
 
     fn: Lambda
     is_exact: bool
+    least_size: Callable[[Lambda], int]
     makers: dict[Arg, int] = field(init=False)
     uses: Counter = field(init=False)
     users: dict[Arg, int] = field(init=False)
@@ -114,19 +148,28 @@ class _Search:
         }
         is_shifted = any(arg not in arrays for arg in bind.args)
         for write in (self.write_of(n, arrays), None):
-            target = (write.bind.args[0].type, write.view) if write is not None else None
-            if target is None and not is_shifted:
+            if write is None and not is_shifted:
                 continue
-            types = [array.type for array in arrays]
+            read = arrays if write is None else tuple(dict.fromkeys([*arrays, *write.copied]))
+            types = [array.type for array in read]
+            target = None if write is None else self.target_of(write, read, own)
             lowered = stencil_kernel(own, reads, types, target, is_exact=self.is_exact)
             if lowered is not None:
                 between = self.views_between(arrays, bind.args)
-                return StencilGroup(bind, arrays, between, reads, lowered, write)
+                return StencilGroup(bind, read, between, reads, lowered, write, target)
         return None
 
+    def target_of(self, write: StencilWrite, arrays: tuple, body: Lambda) -> StencilTarget:
+        """The target of a kernel for a write; ``arrays``: those that the kernel reads."""
+        target: Any = write.bind.args[0]
+        around = arrays.index(target) if write.is_read else None
+        # not by a kernel that runs in threads, each of which computes some of the rows
+        copies_rows = prod(write.view.shape) < self.least_size(body)
+        return StencilTarget(target.type, write.view, around, copies_rows)
+
     def write_of(self, n: int, arrays: tuple[Local, ...]) -> StencilWrite | None:
-        """The write of the only result of the group at ``n`` into a part of an array that the group
-        does not read, if nothing else uses the result.
+        """The write of the only result of the group at ``n`` into a part of an array, if nothing
+        else uses the result.
         """
         result, *others = self.fn.binds[n].binders
         place = self.users.get(result, 0)
@@ -138,16 +181,22 @@ class _Search:
         target: Any = write.args[0]
         if type(target) is not Local or not has_static_shape(target.type):
             return None
-        if self.owner(target) in map(self.owner, arrays):
-            return None
         # the kernel reads its arrays at the place of the write: an update of one of them, in
         # between, would have to copy it
         between = self.fn.binds[n + 1 : place]
         if any(b.op.update or b.op.effect or b.op.holds_lambdas for b in between):
             return None
         view = View.whole(target.type.shape).item(write.attrs["item"])
-        is_part = view is not None and view.shape == result.type.shape
-        return StencilWrite(write, place, view) if view is not None and is_part else None
+        if view is None or view.shape != result.type.shape:
+            return None
+        is_read = self.owner(target) in map(self.owner, arrays)
+        copy = self.definition(target)
+        if copy is not None and copy.op.role == "copy" and self.uses[target] == 1:
+            write, is_read = write.with_args((copy.args[0], result)), True
+        # a new array pays if it has few elements around the part
+        if is_read and _COPIED * (target.type.size - result.type.size) > target.type.size:
+            return None
+        return StencilWrite(write, place, view, is_read)
 
     def owner(self, arg: Arg) -> Arg:
         """The value of whose memory a value may be a view."""

@@ -5,7 +5,7 @@ import pytest
 
 import letir as lt
 from letir.kernels.interpreter import run_kernel
-from letir.kernels.stencils.stencil_kernels import StencilRead, stencil_kernel
+from letir.kernels.stencils.stencil_kernels import StencilRead, StencilTarget, stencil_kernel
 from letir.kernels.stencils.stencil_places import View
 
 X = np.random.default_rng(0).normal(size=(6, 24))
@@ -21,12 +21,13 @@ SLICES = [INNER, np.s_[:-2, 1:-1], np.s_[2:, 1:-1], np.s_[1:-1, :-2], np.s_[1:-1
 ROLLS = [(0, 0), (1, 0), (-1, 0), (1, 1), (-1, 1)]
 
 
-def kernel_of(f, views: list[View], base=X, target=None):
+def kernel_of(f, views: list[View], base=X, target=None, **options):
     """The kernel of a function of these views of one array."""
     body = lt.trace(f, *[np.ones(view.shape) for view in views])
     reads = {param: StencilRead(0, view) for param, view in zip(body.params, views, strict=True)}
     (aval,) = [param.type for param in lt.trace(lambda x: x, base).params]
-    return stencil_kernel(body, reads, [aval], None if target is None else (aval, target))
+    written = None if target is None else StencilTarget(aval, target, **options)
+    return stencil_kernel(body, reads, [aval], written)
 
 
 def run(lowered, result, base=X):
@@ -51,6 +52,32 @@ def test_a_kernel_writes_into_a_part_of_an_array_and_nowhere_else():
     expected[INNER] = cross(*[X[item] for item in SLICES])
 
     np.testing.assert_array_equal(run(lowered, np.full(X.shape, 7.0)), expected)
+
+
+@pytest.mark.parametrize("base", [X, X[0], X.reshape(3, 2, 24), X > 0])
+@pytest.mark.parametrize("copies_rows", [True, False])
+def test_a_kernel_may_copy_the_elements_around_the_part_that_it_writes(base, copies_rows):
+    items = [(..., slice(3, -2)), (..., slice(0, -5))]
+    items = [(slice(1, None), *item) if base.ndim > 1 else item for item in items]
+    whole = View.whole(base.shape)
+    views = [whole.item(item) for item in items]
+    function = np.logical_xor if base.dtype == bool else np.add
+    body = lt.trace(function, *[np.ones(view.shape, base.dtype) for view in views])
+    reads = {param: StencilRead(0, view) for param, view in zip(body.params, views, strict=True)}
+    (aval,) = [param.type for param in lt.trace(lambda x: x, base).params]
+    target = StencilTarget(aval, views[0], around=0, copies_rows=copies_rows)
+    result = np.full(base.shape, 7).astype(base.dtype)
+    expected = base.copy()
+    expected[items[0]] = function(*[base[item] for item in items])
+    if not copies_rows:
+        first = slice(0, 1) if base.ndim > 1 else slice(0, 3)
+        expected[first] = result[first]
+        if base.ndim == 1:
+            expected[-2:] = result[-2:]
+
+    np.testing.assert_array_equal(
+        run(stencil_kernel(body, reads, [aval], target), result, base), expected
+    )
 
 
 def test_rolled_arrays_are_read_where_they_wrap_around():
