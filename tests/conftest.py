@@ -130,7 +130,7 @@ def show_module(module: ModuleType | None) -> None:
         for other in _hidden.keys() & sys.modules.keys():
             del sys.modules[other]
         sys.modules.update({other: _hidden[other] for other in imported_by(name)})
-        stand_ins._modules.clear()  # the number of modules may be as before
+        stand_ins.SEARCHED.clear()  # the number of modules may be as before
 
 
 @pytest.fixture(autouse=True)

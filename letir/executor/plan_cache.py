@@ -17,12 +17,15 @@ import warnings
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from functools import partial
+from itertools import repeat
+from types import SimpleNamespace
 from typing import Any
 
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import TemporaryChange, new_lock, renew_after_fork
+from letir.tracing.stand_ins import SEARCHED, WITH_EFFECTS, search_again
 
 
 @define(eq=False)
@@ -253,7 +256,8 @@ class ActiveRecording(TemporaryChange):
         return self
 
     def undo(self) -> None:
-        _WATCHED.set(self.outer)
+        if hasattr(self, "outer"):  # not interrupted before
+            _WATCHED.set(self.outer)
         with _streams_lock:
             active_recordings.discard(self)
             if active_recordings:
@@ -331,3 +335,11 @@ for _note, _owner, _names in (
     for _name in _names:
         _function = getattr(_owner, _name)
         _FUNCTIONS.append((_owner, _name, _function, partial(_call_watched, _note, _function)))
+_IMPORTED: dict[int, Callable] = {}  # for names that users' modules have imported
+for _owner, _, _function, _watched in _FUNCTIONS:
+    if _owner in (time, warnings):
+        _IMPORTED[id(_function)] = _watched
+_BY_ID = SimpleNamespace(stand_in=_IMPORTED.__getitem__, stand_in_for_traced=_IMPORTED.__getitem__)
+WITH_EFFECTS.update(zip(_IMPORTED, zip(repeat(_BY_ID), _IMPORTED, strict=False), strict=True))
+if SEARCHED:
+    search_again()

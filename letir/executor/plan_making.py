@@ -2,6 +2,7 @@
 
 import builtins
 import functools
+import gc
 import logging
 import time
 from collections import deque
@@ -56,7 +57,7 @@ _MAX_OF_OBJECTS = 4_000  # the same of a method, which often changes some
 _PLAIN_EACH = 4  # plain values for each of these objects
 _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
-_HOLDERS = (list, dict, set, deque, np.ndarray)
+_HOLDERS = (list, dict, set, deque, np.ndarray, bytearray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _WITH_STATE = ("_contextvars", "_thread", "argparse", "collections", "queue", "types", "weakref")
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
@@ -272,7 +273,7 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
         visited.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
-            if not issubclass(kind, np.ndarray):
+            if not issubclass(kind, np.ndarray | bytearray):
                 todo += value.values() if isinstance(value, dict) else value
         if isinstance(value, tuple):
             todo += value
@@ -288,6 +289,8 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
+        elif kind.__module__ == "_csv":  # a writer refers to the file
+            todo += gc.get_referents(value)
         elif isinstance(value, type | ModuleType):
             todo += _values_of_namespace(value, holders)
         elif is_class_of_user(kind):

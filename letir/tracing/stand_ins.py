@@ -31,19 +31,19 @@ from letir.tracing.trace_state import ACTIVE
 
 _lock = new_lock(threading.RLock)
 _under_way: dict[int, list] = {}  # id -> the list ``started`` of each recording, in all threads
-_modules: set[str] = set()  # the names of the modules that have been searched for sites
+SEARCHED: set[str] = set()  # the names of the modules that have been searched for sites
 # id of a dict of globals -> (the dict, its possible lengths, sites in it, those for sizes)
 _spaces: dict[int, tuple[dict, tuple, list, list]] = {}
 LOADED_LATE = {"csv", "decimal", "fractions", "json", "scipy", "statistics"}
 LOADED_LATE |= {"numpy.fft", "numpy.random", "numpy.testing"}
 # modules that are being imported during a recording -> whether all of their names are there
 LOADING: dict[str, bool] = {}
-# modules without NumPy, or beside C extensions, whose functions got traced values
-GIVEN_NUMBERS: set[str] = set()
+GIVEN_NUMBERS: set[str] = set()  # modules without NumPy, or with C extensions, that got some
 _MAX_KEPT_DICTS = 1024  # dicts that are kept alive in addition to the dicts of modules
 # id of code -> (code, stand-ins for builtins that it names)
 _named_by: dict[int, tuple] = BoundedCache(_MAX_KEPT_DICTS)
 _libraries: list["LibraryModule"] = []
+WITH_EFFECTS: dict[int, tuple] = {}  # id of a function -> (what has ``stand_in(key)``, the key)
 _methods: list[tuple] = []  # (class, name, original, stand-in)
 _in_place = ModuleSites()
 _for_sizes: list = []  # sites of ``len``, which matters only for symbolic sizes
@@ -65,7 +65,7 @@ def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequ
         if len(_under_way) == 1:
             if not _libraries:
                 _load_libraries()
-            if len(sys.modules) != len(_modules) or _has_grown(sys.modules["__main__"].__dict__):
+            if len(sys.modules) != len(SEARCHED) or _has_grown(sys.modules["__main__"].__dict__):
                 if not LOADED_LATE.isdisjoint(sys.modules):
                     add_loaded_modules()
                 _search_modules()
@@ -122,8 +122,8 @@ def end_stand_ins(started: list) -> None:
                 setattr(owner, name, original)
             if _in_place.sites:
                 _in_place.exchange(False)
-            if len(sys.modules) != len(_modules):
-                LATE_BOUND["restore_new_modules"](_libraries, _modules)
+            if len(sys.modules) != len(SEARCHED):
+                LATE_BOUND["restore_new_modules"](_libraries, SEARCHED)
         del _under_way[id(started)]
 
 
@@ -196,6 +196,13 @@ def add_number_stand_ins(space: dict) -> None:
             _in_place.add(site)
 
 
+def search_again() -> None:
+    """Search all modules for sites again, at the next recording."""
+    _names_by_original.cache_clear()
+    _spaces.clear()
+    SEARCHED.clear()
+
+
 def _names_of(value: Any, space: dict) -> list[str]:
     return [name for name, other in list(space.items()) if other is value]
 
@@ -244,6 +251,7 @@ def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
         space = vars(library.module)
         for name in library.makers:  # loops, not comprehensions, which are calls on Python 3.11
             result[id(space[name])] = library, name
+    result.update(WITH_EFFECTS)
     return result
 
 
@@ -278,11 +286,11 @@ def _search_modules() -> None:
         if name == "__main__" or (not is_standard and (is_given or is_user_module(space))):
             sites += _sites_in(space)
             for_sizes += _spaces[id(space)][3]
-    _modules.clear()  # an interrupted search is made again
+    SEARCHED.clear()  # an interrupted search is made again
     _in_place.assign(sites)
     GIVEN_NUMBERS.difference_update([*filter(are_of_exec, GIVEN_NUMBERS)])  # they have no site now
     _for_sizes[:] = for_sizes
-    _modules.update(sys.modules)
+    SEARCHED.update(sys.modules)
 
 
 def _sites_in(space: dict) -> list:

@@ -1,10 +1,15 @@
 """Calls of letir's public functions, and the state of the process that they have to keep."""
 
+import builtins
 import functools
 import gc
+import io
+import logging
 import math
 import random
 import sys
+import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -79,6 +84,8 @@ def state_of_process():
         "draws": (type(np.random.uniform), type(RNG.normal), type(random.random)),
         "records": (w * 2).requires_grad,
         "recordings": len(active_recordings),
+        "output": (sys.stdout, sys.stderr, logging.Logger.handle, warnings.warn),
+        "files and clocks": (builtins.open, io.open, builtins.input, time.time, time.sleep),
     }
 
 

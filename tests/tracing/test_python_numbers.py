@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import io
+import logging
 import math
 import numbers
 import operator
@@ -649,6 +650,19 @@ def test_protocols_see_the_classes_of_the_values():
 
     assert 15 * 0.5 == f(X, 0.5) == lt.trace(f, X, 0.5)(X, 0.5) == lt.jit(f)(X, 0.5)
     assert 15.0 == lt.grad(f, argnums=1)(X, 0.5)
+
+
+def test_a_logger_formats_the_number_at_the_time_of_recording(caplog):
+    def f(x):
+        y = x * 2
+        logging.getLogger("user").warning("y = %.3f, %s", y, "text")
+        return y * y
+
+    fn = lt.trace(f, 0.5)
+
+    assert 36.0 == fn(3.0)
+    assert 8.0 == lt.grad(f)(1.0)
+    assert ["y = 1.000, text", "y = 2.000, text"] == [r.getMessage() for r in caplog.records]
 
 
 def printed_and_read(x):

@@ -364,7 +364,7 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:
         holder.space.update(contents)
-    elif isinstance(holder, list):
+    elif isinstance(holder, list | bytearray):
         holder[:] = contents
     elif isinstance(holder, dict | set | deque):
         if not is_unchanged(holder, contents) or list(holder) != list(contents):  # also the order

@@ -102,12 +102,14 @@ def float_for_text(x: Any, frame: FrameType) -> Any:
     while code[at] == 0:  # an inline cache behind the instruction
         at -= 2
     is_text = code[at] == _BINARY_OP and code[at + 1] in _REMAINDER
-    if not is_text or not is_user_file(frame.f_code.co_filename):
+    is_logged = frame.f_globals.get("__name__") == "logging"
+    if not is_text or not (is_logged or is_user_file(frame.f_code.co_filename)):
         return None
     value = x.concrete_value()
     if value is ABSENT:
         raise x.refused("the text", _REMEDY)
-    return _note_printed(x, value) if _is_printed(frame) else x.guarded(_python_number, "the text")
+    is_shown = is_logged or _is_printed(frame)
+    return _note_printed(x, value) if is_shown else x.guarded(_python_number, "the text")
 
 
 def _note_printed(x: Any, value: Any) -> Any:
