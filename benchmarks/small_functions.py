@@ -1,4 +1,4 @@
-"""Gradients of small functions without ``jit``: ``grad(f)(x)``, where calling costs more than NumPy.
+"""Gradients of small functions without ``jit``, ``grad(f)(x)``: calls cost more than NumPy's work.
 
 autograd records a function again in every call; letir stops when another recording cannot differ.
 """

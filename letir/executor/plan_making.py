@@ -2,7 +2,6 @@
 
 import builtins
 import functools
-import gc
 import logging
 import time
 from collections import deque
@@ -59,7 +58,16 @@ _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compar
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray, bytearray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
-_WITH_STATE = ("_contextvars", "_thread", "argparse", "collections", "queue", "types", "weakref")
+_WITH_STATE = [
+    "_contextvars",
+    "_csv",
+    "_thread",
+    "argparse",
+    "collections",
+    "queue",
+    "types",
+    "weakref",
+]
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
 _WRAPPED = ("__func__", "func", "fget", "fset", "fdel")
 _CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
@@ -289,8 +297,6 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
-        elif kind.__module__ == "_csv":  # a writer refers to the file
-            todo += gc.get_referents(value)
         elif isinstance(value, type | ModuleType):
             todo += _values_of_namespace(value, holders)
         elif is_class_of_user(kind):

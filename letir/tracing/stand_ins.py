@@ -58,8 +58,6 @@ def start_stand_ins(f: Callable, started: list, has_sizes: bool, functions: Sequ
     ``started``: an empty list to which each step is appended, so that ``end_stand_ins`` can undo
     them after an interrupt. ``has_sizes``: some arguments have symbolic sizes.
     """
-    while type(f) is functools.partial and not f.keywords:
-        f = f.func
     with _lock:
         _under_way[id(started)] = started
         if len(_under_way) == 1:

@@ -211,7 +211,8 @@ def _program_key(fn: Lambda, options: tuple) -> tuple[tuple | None, list]:
         for binder in bind.binders:
             places[binder] = len(places)
             key.append(binder.type)
-    key += [places[a] if type(a) is Local else number_token(a.value) for a in fn.ret.args]
+    for result in fn.ret.args:
+        key.append(places[result] if type(result) is Local else number_token(result.value))
     return tuple(key), constants
 
 

@@ -1,5 +1,6 @@
 """Values that objects of the standard library hold: namespaces, context variables."""
 
+import gc
 from contextvars import ContextVar
 from typing import Any
 
@@ -39,6 +40,8 @@ def values_of_library_object(value: Any, holders: list) -> list:
         context = _ContextValue(value)
         holders.append(Slots(context, ("current",)))
         return [getattr(context, "current", None)]
+    if type(value).__module__ == "_csv":  # a writer refers to the file
+        return gc.get_referents(value)
     try:
         return [vars(value)]
     except TypeError:  # without attributes, such as a lock

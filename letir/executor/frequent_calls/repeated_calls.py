@@ -28,6 +28,7 @@ from letir.executor.frequent_calls.external_values import (
     names_of_globals,
     values_read,
 )
+from letir.ops.elementwise.python_operators import may_change_kind
 from letir.plan.plan import Plan
 from letir.tracing.callers import is_user_module
 from letir.transforms.program_call import ProgramCall, copy_shared_results
@@ -191,7 +192,7 @@ def _is_repeatable(bind: Bind) -> bool:
     """
     op = bind.op
     is_test = op.role is not None and op.role.startswith("guard")
-    return not (is_test or op.effect or op.random or op.is_user_defined)
+    return not (is_test or may_change_kind(bind) or op.effect or op.random or op.is_user_defined)
 
 
 def repeated_call(

@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import is_final
+from letir.ast.terms import Bind, Const
 from letir.ast.types import WEAK
 from letir.errors import GuardError
 from letir.ops.define.records import define
@@ -66,6 +67,18 @@ def _python_text(operator: str, x: str, y: str) -> str:
 def _noun_with_article(kind: str) -> str:
     """``kind`` as a noun with its article."""
     return {"int": "an int", "float": "a float"}.get(kind, kind)
+
+
+def may_change_kind(bind: Bind) -> bool:
+    """Whether other values may make the result of an operator a number of another type.
+
+    Only a power: ``x ** 0.5`` is complex for a negative float, ``2 ** n`` a float for a negative n.
+    """
+    if bind.op is not PRIMITIVES["python_operator"] or bind.attrs["operator"] != "power":
+        return False
+    base, exponent = [arg.value if type(arg) is Const else None for arg in bind.args]
+    is_whole = type(exponent) is int or (type(exponent) is float and exponent.is_integer())
+    return not is_whole and not (type(base) is float and base > 0)
 
 
 def _as_kind(x: Any, kind: str) -> Any:

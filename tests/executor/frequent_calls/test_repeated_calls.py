@@ -197,6 +197,27 @@ RUN_AGAIN = {
 }
 
 
+POWERS = {
+    "a root": (lambda x: x**0.5, True),
+    "a power of a variable": (lambda x: x**x, True),
+    "a square": (lambda x: x**2 + x**2.0 + x**-3, False),
+    "a power of two": (lambda x: 2.0**x, False),
+    "a quotient": (lambda x: 1 / x + x // 3.0 + x % 2.0, False),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", POWERS)
+def test_a_power_of_a_number_that_may_become_complex_runs_in_each_call(name):
+    f, runs = POWERS[name]
+    transformed = warmed(f, x=1.5)
+
+    assert runs_of(transformed, 2.5)[1] == runs
+    for x in (-2.5, 0.0, -1.0, 3.0, 2, math.nan, math.inf):
+        with np.errstate(all="ignore"):
+            assert outcome(transformed, x) == outcome(lt.grad(anew(f)), x)
+
+
 @in_one_test
 @pytest.mark.parametrize("name", RUN_AGAIN)
 def test_a_function_with_a_path_or_state_of_its_own_runs_in_each_call(name):
