@@ -31,14 +31,11 @@ def row_kernel(body: Lambda, space: Space, is_exact: bool = False) -> RowKernel 
         return None
     if sections is None and passes.pass_with_prefetch(lowering.rows_ahead) < 0:
         return result
-    return evolve(result, on_device=lambda: _RowByRow(is_exact, passes=passes).kernel())
 
+    def on_device() -> RowKernel:
+        return RowLowering(is_exact, passes=passes, rows_ahead=0).kernel()
 
-@define(eq=False)
-class _RowByRow(RowLowering):
-    """The lowering for a device, which computes many rows side by side."""
-
-    rows_ahead = 0
+    return evolve(result, on_device=on_device)
 
 
 @define(eq=False)

@@ -16,7 +16,8 @@ from letir.kernels.row_groups import Input, RowLowering
 from letir.kernels.row_passes import Reduction, RowPasses, is_dear
 
 BLOCK_ROWS = 8  # rows of a block: a vector of float64, or a few
-_MAX_COLUMNS = 1 << 8  # of longer rows, the functions of rows are a small part of the work
+_MAX_COLUMNS = 1 << 10  # of longer rows, the functions of rows are a small part of the work
+_MAX_KEPT = 1 << 8  # columns of rows of which a block stays in the cache between two sections
 _MIN_BLOCKS = 4  # with fewer blocks, the additional loops save no time
 _OF_ROWS = ("row", "shared row")
 
@@ -49,7 +50,17 @@ def sections_of(passes: RowPasses) -> list[Section] | None:
         else:
             result[-1].stages.append(stage)
             result[-1].alone[stage] = binds
-    return result if len(result) > 1 and not _keeps_rows(passes, result) else None
+    if len(result) == 1 or _keeps_rows(passes, result):
+        return None
+    return None if space.columns > _MAX_KEPT and _reads_again(passes, result) else result
+
+
+def _reads_again(passes: RowPasses, sections: list[Section]) -> bool:
+    """Whether a section after the first one has a pass over the elements of a row."""
+    stages = {stage for section in sections[1:] for stage in section.stages}
+    return not stages.isdisjoint(passes.loops) and not set(sections[0].stages).isdisjoint(
+        passes.loops
+    )
 
 
 def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
@@ -100,13 +111,16 @@ class RowBlocks(RowLowering):
     of the current block, and the number of its rows.
     """
 
-    rows_ahead = BLOCK_ROWS
     sections: list[Section] = field(kw_only=True)
     rooms: dict[Arg | Input, Array] = field(factory=dict)
     block: tuple[Operand, Operand] = field(init=False)
 
     def buffers(self) -> tuple[Array, ...]:
         return tuple(self.rooms.values())
+
+    def __attrs_post_init__(self):
+        if _reads_again(self.passes, self.sections):
+            self.rows_ahead = BLOCK_ROWS
 
     # ---- what sections read and compute ----
 

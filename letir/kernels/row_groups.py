@@ -37,9 +37,9 @@ class RowLowering(ScalarLowering):
     m: Operand = field(init=False)  # the number of rows
     n: Operand = field(init=False)  # the number of columns
     loaded: dict[Input, Operand] = field(factory=dict)
+    rows_ahead: int = 1  # from a row to the one that is read ahead of its turn; 0 for none
 
     keeps_in_memory = True  # values for later passes
-    rows_ahead = 1  # from a row to the one that is read ahead of its turn; 0 for none
 
     def kernel(self) -> RowKernel:
         """The kernel."""

@@ -262,6 +262,12 @@ class RowPasses:
             for arg in bind.args:
                 needed.setdefault(self.source(arg), set()).update(self.computed[value])
 
+    @property
+    def loops(self) -> list[int]:
+        """The passes that loop over the elements of a row."""
+        reduced = [r.stage for r in self.reductions if r.operand_kind == "full"]
+        return sorted({*reduced, *[stage for own in self.computed.values() for stage in own]})
+
     def pass_with_prefetch(self, rows_ahead: int) -> int:
         """The pass in which the processor should read a later row ahead of its turn; -1 for none.
 
@@ -271,8 +277,7 @@ class RowPasses:
         space, results = self.space, {self.source(arg) for arg in self.body.ret.args}
         ahead = rows_ahead * space.columns
         is_long = _MIN_ROW <= space.columns <= _MAX_ROW and ahead >= _MIN_AHEAD
-        reduced = [r.stage for r in self.reductions if r.operand_kind == "full"]
-        loops = sorted({*reduced, *[stage for own in self.computed.values() for stage in own]})
+        loops = self.loops
         if not is_long or math.prod(space.shape) < _MANY or space.rows < 2 or len(loops) < 2:
             return -1
         binds = [b for b in self.elementwise if loops[1] in self.computed.get(b.binders[0], ())]

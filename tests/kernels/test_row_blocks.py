@@ -125,9 +125,16 @@ def test_buffers_are_printed():
     assert f"< {BLOCK_ROWS} {{\n" in text
 
 
-@pytest.mark.parametrize("shape", [(40, 300), (31, 30), (40, 8)])
+@pytest.mark.parametrize("shape", [(40, 1100), (31, 30), (40, 8)])
 def test_long_rows_few_rows_and_few_columns_are_not_taken_in_blocks(shape):
     assert () == kernel_of(log_sum_exp, *operands(*shape)).kernel.buffers
+
+
+def test_longer_rows_are_taken_in_blocks_if_no_later_section_reads_them_again():
+    args = operands(40, 300)
+
+    assert kernel_of(log_sum_exp, *args).kernel.buffers
+    assert () == kernel_of(logistic, *args).kernel.buffers
 
 
 def test_rows_with_cheap_values_are_not_taken_in_blocks():
@@ -163,6 +170,25 @@ def test_blocks_change_no_bits(f, rows, dtype):
         ):
             assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
             np.testing.assert_allclose(y, z, rtol=1e-4 if dtype == "f4" else 1e-12, atol=1e-6)
+
+
+@COMPILED
+@pytest.mark.parametrize("is_stacked", [False, True])
+def test_blocks_of_the_matrices_of_a_stack_change_no_bits(is_stacked):
+    pytest.importorskip("llvmlite")
+    x, row = operands(35, 20)[0].reshape(5, 7, 20).repeat(6, axis=1), np.arange(20.0)
+
+    def f(x, row):
+        s = np.exp(-(x * row).sum(axis=2))
+        return (x * s[:, :, None]).sum(axis=2), np.log1p(s)
+
+    found = row_kernel(lt.trace(f, x, row), Space(x.shape, 1, 2, is_stacked))
+    assert found is not None and found.kernel.buffers
+    results = results_of(found, (x, row))
+    for y, z in zip(results, results_of(found.for_device, (x, row)), strict=True):
+        assert np.array_equal(y, z)
+    for y, z in zip(f(x, row), results, strict=True):
+        np.testing.assert_allclose(y, z.reshape(y.shape), rtol=1e-12)
 
 
 @COMPILED
