@@ -24,6 +24,7 @@ SIGNATURE = "(k),(s)->(r)"
 _USUAL = ("copy", "add", "sub", "mul", "div", "dot")  # the first operations of every kernel
 _INDEX = np.dtype("int64")
 _TOGETHER = 4  # elements for which an elementary function is called at once
+_TERMS = 4  # terms that "muladd" adds while the sums are in registers
 
 
 def table_operations(names: Sequence[str], dtype: np.dtype) -> tuple[str, ...]:
@@ -70,6 +71,9 @@ def _emit(
     """The loops of one operation, which have no iterations unless ``is_chosen``."""
     _, n0, n1, y, y0, y1, *operands = entries
     zero = b.number(0, _INDEX)
+    if name == "muladd":
+        _emit_muladd(b, memory, b.select(is_chosen, n0, zero), entries)
+        return
     with b.loop(b.select(is_chosen, n0, zero), is_parallel=False) as i:
         target = b.add(y, b.let("mul", i, y0))
         places = [
@@ -95,6 +99,32 @@ def _emit(
             results = [(j, _apply_operation(b, name, operands)) for j, operands in operands_at]
             for j, value_at in results:
                 b.store(memory, (zero, b.add(target, b.let("mul", j, y1))), value_at)
+
+
+def _emit_muladd(b: Builder, memory: Array, terms: Operand, entries: Sequence[Operand]) -> None:
+    """Add the products of ``terms`` numbers a and rows b to the row y, one after the other.
+
+    The elements of rows lie side by side; ``a0`` and ``b0`` are the steps between terms.
+    """
+    _, _, columns, y, _, _, a, a0, _, other, b0, _ = entries
+    zero, count = b.number(0, _INDEX), b.number(_TERMS, _INDEX)
+    groups = b.let("quotient", terms, count)
+    done = b.let("mul", groups, count)
+
+    def add_terms(first: Operand, together: int) -> None:
+        places = [b.add(first, b.number(n, _INDEX)) for n in range(together)]
+        factors = [b.load(memory, (zero, b.add(a, b.let("mul", k, a0)))) for k in places]
+        rows = [b.add(other, b.let("mul", k, b0)) for k in places]
+        with b.loop(columns) as j:
+            total: Operand = b.load(memory, (zero, b.add(y, j)))
+            for factor, row in zip(factors, rows, strict=True):
+                total = b.add(total, b.mul(factor, b.load(memory, (zero, b.add(row, j)))))
+            b.store(memory, (zero, b.add(y, j)), total)
+
+    with b.loop(groups, is_parallel=False) as group:
+        add_terms(b.let("mul", group, count), _TERMS)
+    with b.loop(b.sub(terms, done), is_parallel=False) as rest:
+        add_terms(b.add(done, rest), 1)
 
 
 def _steps_of_several(b: Builder, n1: Operand) -> tuple[Operand, Callable]:

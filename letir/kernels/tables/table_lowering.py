@@ -370,11 +370,12 @@ class _Lowering(TableRows):
             raise NoKernel
         x0, x1 = (0, *x.strides)[-2:]
         y0, y1 = (*y.strides, 0)[:2]
+        zero = self.operand(Const(0))
         if columns == 1:
-            self.append(["dot", first, inner, target.start, 1, 0, x.start, x0, x1, y.start, 0, y0])
+            sums = (x.start, x0, x1), (y.start, 0, y0)
+            self.emit_sums(first, inner, target.start, *sums, zero)
         else:
             for n in range(first):
-                start = target.start + n * columns
-                row = ["dot", columns, inner, start, 1, 0, x.start + n * x0, 0, x1]
-                self.append([*row, y.start, y1, y0])
+                sums = (x.start + n * x0, 0, x1), (y.start, y1, y0)
+                self.emit_sums(columns, inner, target.start + n * columns, *sums, zero)
         self.last = target.root if first == columns == 1 else None

@@ -6,7 +6,11 @@ from attrs import define, field
 
 from letir.kernels.tables.table_memory import Root, TablePlace, broadcast_strides, merged_loops
 
-_COST_OF = {"copy": 0.8, "add": 1.0, "sub": 1.0, "mul": 1.0, "dot": 1.0, "div": 2.0, "sqrt": 4.0}
+_MIN_SUMS = 8  # sums that are computed side by side
+_COST_OF = {
+    **{"copy": 0.8, "add": 1.0, "sub": 1.0, "mul": 1.0, "dot": 1.0, "muladd": 0.2},
+    **{"div": 2.0, "sqrt": 4.0},
+}
 
 
 @define(eq=False)
@@ -45,6 +49,23 @@ class TableRows:
         for start, own in zip(starts, steps, strict=True):
             row += [start, *pad, *own]
         self.append(row)
+
+    def emit_sums(
+        self, count: int, terms: int, target: int, x: tuple, y: tuple, zero: TablePlace
+    ) -> None:
+        """Rows for ``count`` sums of products of ``terms`` elements of x and y, which are written
+        to elements from ``target`` on.
+
+        ``x`` and ``y``: the first element, and the steps between sums and between terms. Sums whose
+        terms lie apart, but side by side with those of the next sum, are computed side by side.
+        """
+        x, y = (y, x) if x[1] else (x, y)
+        (a, a0, a1), (b, b0, b1) = x, y
+        if (a0, b0) == (0, 1) and {a1, b1} - {0, 1} and count >= _MIN_SUMS:
+            self.append(["copy", 1, count, target, 0, 1, zero.start])
+            self.append(["muladd", terms, count, target, 0, 1, a, a1, 0, b, b1, 1])
+        else:
+            self.append(["dot", count, terms, target, 1, 0, a, a0, a1, b, b0, b1])
 
     def append(self, row: list) -> None:
         row += [0] * (12 - len(row))

@@ -87,6 +87,32 @@ def test_products_and_sums_of_all_shapes():
     assert_close((a @ a.T, outer, outer.sum(axis=0) @ x), found)
 
 
+@pytest.mark.parametrize("terms", [2, 3, 4, 5, 12])
+def test_sums_whose_terms_lie_apart_are_computed_side_by_side(terms):
+    text = f"""lambda %0: float64[{terms}, 9], %1: float64[{terms}], %2: float64[{terms}, 3] {{
+      %3: float64[9, {terms}] = transpose(%0)
+      %4: float64[9] = matmul(%3, %1)
+      %5: float64[9] = matmul(%1, %0)
+      %6: float64[3, {terms}] = transpose(%2)
+      %7: float64[3, 9] = matmul(%6, %0)
+      %8: float64[9, {terms}] = add(%3, %3)
+      %9: float64[9] = matmul(%8, %1)
+      return (%4, %5, %7, %9) }}"""
+    x, v, y = [np.random.default_rng(2).normal(size=n) for n in ((terms, 9), terms, (terms, 3))]
+
+    names = [name for name, *_ in rows(text)]
+    assert (5, 1) == (names.count("muladd"), names.count("dot"))
+    assert_close((x.T @ v, v @ x, y.T @ x, (x + x).T @ v), run(text, x, v, y))
+
+
+def test_a_sum_of_negative_zeros_is_a_positive_zero():
+    text = """lambda %0: float64[2, 9], %1: float64[2] {
+      %2: float64[9] = matmul(%1, %0)
+      return %2 }"""
+
+    assert not np.signbit(run(text, np.full((2, 9), -0.0), np.ones(2))).any()
+
+
 def test_elements_are_moved_in_runs():
     text = """lambda %0: float64[3, 4], %1: float64[3] {
       %2: float64[4, 3] = transpose(%0, axes=None)
