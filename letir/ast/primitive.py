@@ -99,10 +99,10 @@ class Primitive:
 
     # ---- facts ----
     # the special meaning that passes give to the operation: "constant", "guard", "write_back",
-    # "barrier", "fused", "subgraph"; in gradient programs "grad_of", "when_defined",
-    # "autograd_add", "instantiate"; "index": x[item]; "index_set", its write; "roll"; "copy";
-    # "negation"; "fold_in", which makes a random key of another one; "sized", see `sizes_in`;
-    # "error_region", run in an error state of NumPy; "library", "solver", which call SciPy
+    # "barrier", "fused", "subgraph", "index" (x[item]), "index_set" (its write), "roll", "copy",
+    # "negation"; in gradient programs "grad_of", "when_defined", "autograd_add", "instantiate";
+    # "read_only_copied": NumPy copies read-only operands; "fold_in": a random key of another one;
+    # "sized", see `sizes_in`; "error_region": in an error state; "library", "solver": of SciPy
     role: str | None = None
     # stops programs whose values are not as recorded; another plan may complete the call
     guards: bool | Callable = False  # or guards(**attrs)

@@ -147,6 +147,18 @@ def copy_in_order(array: Any) -> Any:
     return array[forward].copy(order="K")[forward]
 
 
+def writable_view(array: np.ndarray) -> np.ndarray:
+    """A view of a read-only array for functions that do not write into it, but copy read-only
+    arrays; the array itself if it does not own its memory.
+    """
+    if not array.flags.owndata:
+        return array
+    array.flags.writeable = True
+    result = array.view()
+    array.flags.writeable = False
+    return result
+
+
 def memory_owner(array: Any) -> Any:
     """The array that owns the memory of a view."""
     while getattr(array, "base", None) is not None:

@@ -14,6 +14,7 @@ from attrs import define
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.float_warnings import ERROR_STATE, LOUD, SETTING_FILES, current_state, is_silent
+from letir.eval.memory_checks import writable_view
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     direct_ufunc,
@@ -107,6 +108,7 @@ class _Layout:
         self.free: list[int] = list(self.unused)
         self.rest: list = []
         self.numbers: dict = {}  # slots of the Python numbers among the operands
+        self.views: dict[int, int] = {}  # slots of writable views of constants, by their slots
         self.arrays: list = []  # constants: results must not share memory with them
         self.fresh: set[Local] = set()  # values that share memory with no constant
         self.steps: list[tuple] = []
@@ -150,6 +152,8 @@ class _Layout:
         self.where.append(where)
         ufunc = direct_ufunc(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
+        if bind.op.role == "read_only_copied" and self.xp is np:
+            slots = [self.writable_slot(slot) for slot in slots]
         is_called = not is_logged and is_simple(bind, self.xp)
         if ufunc is None or not is_called:  # else ``Plan.run`` calls the ufunc
             self.may_warn = self.may_warn or not is_silent(bind.op)
@@ -219,6 +223,19 @@ class _Layout:
         result = self.numbers.get(key)
         if result is None:
             result = self.numbers[key] = self.new_slot(value)
+        return result
+
+    def writable_slot(self, slot: int) -> int:
+        """A slot with a writable view of the array in this slot, if that is a read-only constant.
+
+        The functions that read it copy read-only arrays first, and write into none.
+        """
+        value = self.rest[slot - self.first] if slot >= self.first else None
+        if type(value) is not np.ndarray or value.flags.writeable or not value.shape:
+            return slot
+        result = self.views.get(slot)
+        if result is None:
+            result = self.views[slot] = self.new_slot(writable_view(value))
         return result
 
     def slot_for(self, binder: Local) -> int:

@@ -28,6 +28,7 @@ from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
 from tests.eval.test_memory_checks import UPDATES, filled, filled_in_columns, read_and_filled
 
 X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
+PLACES = np.array([3, 0, 1, 1])
 
 
 def planned(fn, *args) -> tuple:
@@ -532,3 +533,15 @@ def test_a_number_that_a_dtype_rounds_has_the_floating_point_errors_of_numpy(num
                 return str(error)
 
     assert outcome(lambda: x + number) == outcome(lambda: plan_of(f).run([x])[0])
+
+
+@pytest.mark.parametrize("f", [lambda x: np.take(x, PLACES), lambda x: np.bincount(PLACES, x, 4)])
+def test_functions_that_copy_read_only_arrays_get_a_writable_view_of_a_constant(f):
+    fn = lt.trace(f, np.arange(4.0))
+    plan = plan_of(fn)
+    arrays = [x for x in plan.table.rest if type(x) is np.ndarray and x.shape]
+
+    constant, view = arrays
+    assert (False, True) == (constant.flags.writeable, view.flags.writeable)
+    assert view.base is constant
+    assert_same(f(np.arange(4.0)), plan.run([np.arange(4.0)])[0])

@@ -244,4 +244,5 @@ bincount = composite(
     impl=lambda xp, x, *weights, length: xp.bincount(x, *weights, minlength=length),
     raises=True,
     no_float_errors=True,
+    role="read_only_copied",
 )

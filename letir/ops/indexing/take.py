@@ -91,6 +91,7 @@ take = composite(
     numpy=(np.take,),
     raises=True,
     no_float_errors=True,
+    role="read_only_copied",
 )
 
 
