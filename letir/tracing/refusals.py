@@ -237,6 +237,8 @@ def wrong_result_error(leaf: Any) -> TraceError:
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
         remedy = "return the traced value itself, and make a text of the result"
+    if getattr(getattr(leaf, "dtype", None), "names", None):
+        remedy = "return the fields of the structured array: z['field']"
     if type(leaf) is GeneratorType:
         remedy = "return a list of what it yields"
     elif type(leaf) in (CoroutineType, AsyncGeneratorType):

@@ -33,6 +33,7 @@ class StructuredBuffer:
     size = property(lambda self: int(np.prod(self.shape)), doc="The number of elements.")
     itemsize = property(lambda self: self.dtype.itemsize, doc="The bytes of an element.")
     nbytes = property(lambda self: self.size * self.itemsize, doc="The bytes of all elements.")
+    letir_example = property(lambda self: np.empty(self.shape, self.dtype), doc="For errors.")
     __class__ = property(lambda self: np.ndarray if self.item is None else np.void)  # as in NumPy
     __hash__ = None  # type: ignore[assignment]
 
