@@ -151,3 +151,70 @@ def test_an_argument_that_is_an_array_from_outside_too_is_no_constant_of_the_pro
         lt.trace(changed_table, TABLE)
     with pytest.raises(TraceError, match="a, which the program changes, shares memory with an arr"):
         lt.grad(changed_table)(TABLE)
+
+
+def adds(a, b):
+    a += b
+    return (a * b).sum()
+
+
+def shifts(a, b):
+    a[1:] = b[:-1]
+    b *= 2
+    return (a * a).sum() + b.max()
+
+
+def computes_into(a, b):
+    np.multiply(a, b, out=a)
+    return a.sum() * b.sum()
+
+
+def writes_through_a_view(a, b):
+    backwards = a[::-1]
+    backwards[0] = b.sum()
+    return (a * b).sum()
+
+
+def writes_both(a, b):
+    a[:] = b
+    b[:] = a + 1
+    return (a - b).sum() + a[0] * b[0]
+
+
+def writes_nothing(a, b):
+    return (a * b).sum()
+
+
+LAYOUTS = {  # how two arguments of four numbers lie in memory
+    "apart": lambda memory: (memory[:4].copy(), memory[4:8].copy()),
+    "one array": lambda memory: (memory[:4],) * 2,
+    "one view": lambda memory: (memory[:4], memory[:4][:]),
+    "backwards": lambda memory: (memory[:4], memory[3::-1]),
+    "shifted": lambda memory: (memory[:4], memory[1:5]),
+    "interleaved": lambda memory: (memory[0:8:2], memory[1:9:2]),
+    "adjacent": lambda memory: (memory[:4], memory[4:8]),
+}
+
+
+def outcome(f, layout):
+    """(result, arguments after the call), or the name of the error."""
+    args = LAYOUTS[layout](np.arange(12.0) * 0.7 % 3 + 0.3)
+    try:
+        result = f(*args)
+    except TraceError as error:
+        return type(error).__name__
+    return np.array(result), *[arg.copy() for arg in args]
+
+
+@pytest.mark.parametrize(
+    "f", [adds, shifts, computes_into, writes_through_a_view, writes_both, writes_nothing]
+)
+def test_all_ways_agree_on_arguments_that_share_memory(f):
+    jitted, slope = lt.jit(f), lt.grad(f)
+    apart = LAYOUTS["apart"](np.arange(12.0))
+    slopes = (lt.jit(slope), lt.grad(lt.trace(f, *apart)), lt.compile(lt.grad(lt.trace(f, *apart))))
+
+    for layout in [*LAYOUTS] * 3:
+        assert_same(outcome(f, layout), outcome(jitted, layout))
+        for other in slopes:
+            assert_same(outcome(slope, layout), outcome(other, layout))
