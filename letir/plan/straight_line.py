@@ -101,7 +101,7 @@ def _stacked_casts(table: Any) -> frozenset[int]:
 
 
 def _compile_text(text: StepWriter) -> StraightLine:
-    """The compiled function of a text."""
+    """The compiled function of this source code."""
     code = compile("\n".join(text.lines), _FILE, "exec")
     exec(code, text.names)  # the text holds names and numbers only
     run: Any = text.names.pop("run")  # else the function's globals would contain the function

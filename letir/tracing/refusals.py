@@ -233,10 +233,10 @@ def raise_clearer_error(
 
 
 def wrong_result_error(leaf: Any) -> TraceError:
-    """The error for a result of the traced function that is not an array, a number or a text."""
+    """The error for a result of the traced function that is not an array, a number or a string."""
     remedy = "return arrays and numbers, nested in tuples, lists and dicts"
     if type(leaf) is str:
-        remedy = "return the traced value itself, and make a text of the result"
+        remedy = "return the traced value itself, and format the result"
     if getattr(getattr(leaf, "dtype", None), "names", None):
         remedy = "return the fields of the structured array: z['field']"
     if type(leaf) is GeneratorType:

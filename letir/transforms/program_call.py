@@ -114,7 +114,7 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
 def differentiated_arguments(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
     """``arguments_of`` for arguments with respect to which a function is differentiated.
 
-    Raises DTypeError if one of them is static itself: a function, a text, a bool ...
+    Raises DTypeError if one of them is static itself: a function, a string, a bool ...
     """
     positions, chosen = arguments_of(tree, argnums)
     static = dict(tree.statics)

@@ -280,7 +280,7 @@ def _steps_reading(plain: SplitGradient) -> tuple[dict, dict]:
 
 
 def _first_names(names: Iterable[str]) -> str:
-    """The first ``_MAX_NAMES`` names as a text."""
+    """The first ``_MAX_NAMES`` names as a string."""
     names = list(names)
     return ", ".join(names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
 

@@ -234,7 +234,7 @@ class TestWriter:
 
 
 def define_function(name: str, text: str, names: dict) -> Callable:
-    """The function ``name`` of a text."""
+    """The function ``name`` that this source code defines."""
     exec(compile(text, __file__, "exec"), names)
     result: Callable = names.pop(name)  # else the function's globals would contain the function
     return result

@@ -61,7 +61,7 @@ def formula_program(
 
 
 def _first_formula(function: str, arguments: Any, results: Any, types: tuple) -> Any:
-    """The program of the first formula that can be recorded; if none can, a text that says why."""
+    """The program of the first formula that can be recorded; if none can, the reason, a string."""
     reasons = []
     for target in FORMULAS[function]:
         try:

@@ -242,7 +242,7 @@ def _static_argument_sentence(name: str, value: Any) -> str:
     if is_array(value):
         try:
             type_of(value)
-        except DTypeError as error:  # an array of texts or of objects
+        except DTypeError as error:  # an array of strings or of objects
             return f"{name}: {str(error).splitlines()[0]}"
         return ""
     return f"{name} is {describe_value(value)}"

@@ -112,7 +112,7 @@ LOADED_ON_USE = (
 
 
 def _as_text(function: Callable[..., str]) -> Callable[..., str]:
-    """The implementation of a function that makes a text of an array."""
+    """The implementation of a function that formats an array as a string."""
     return lambda *args, **options: LATE_BOUND["text_by_function"](function, *args, **options)
 
 

@@ -1,4 +1,4 @@
-"""Calls of NumPy's functions that choose among texts or objects: ``np.where(x > 0, "+", "-")``.
+"""Calls of NumPy's functions that choose among strings or objects: ``np.where(x > 0, "+", "-")``.
 
 Arrays of texts are not recorded. The conditions are guarded, as the integers that index an ordinary
 array are, and NumPy chooses.
@@ -17,7 +17,7 @@ _CHOICES = frozenset([np.where, np.select, np.choose])
 
 
 def choose_texts(func: Callable, args: tuple, kwargs: dict) -> Any:
-    """NumPy's choice among texts or objects with guarded conditions.
+    """NumPy's choice among strings or objects with guarded conditions.
 
     ``NOT_COMPUTED`` for other functions, and where a choice or a condition is a traced number.
     """
@@ -37,7 +37,7 @@ def _known_condition(x: Any) -> Any:
 
 
 def _is_text_among(choices: tuple | list) -> bool:
-    """Whether a choice is a text, an object or an array of them."""
+    """Whether a choice is a string, an object or an array of them."""
     for x in choices:
         if type(x) in (list, tuple):
             if _is_text_among(x):

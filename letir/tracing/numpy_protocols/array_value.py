@@ -272,7 +272,7 @@ class ArrayValue(ArrayMethods):
         return Value.__eq__(self, other) if result is None else result
 
     def _compared_with_no_number(self, other: Any, *, is_equal: bool) -> Any:
-        """The result of comparing each element with None or a text; None for other objects."""
+        """The result of comparing each element with None or a string; None for other objects."""
         if isinstance(other, str | bytes) and self.is_scalar():
             return None if self.type.weak else np.bool_(is_equal)
         if (other is None or isinstance(other, str | bytes)) and not self.is_scalar():

@@ -119,7 +119,7 @@ def _note_printed(x: Any, value: Any) -> Any:
 
 
 def guard_printed(trace: Any) -> None:
-    """Guard all printed numbers, because a text is among the results of ``trace``."""
+    """Guard all printed numbers, because a string is among the results of ``trace``."""
     for x in vars(trace).pop("printed", ()):
         x.guarded(_python_number, "the text")
 
@@ -156,7 +156,7 @@ def json_stand_in(original: Callable) -> Callable:
     """The stand-in for ``json.dumps``, ``dump``, ``loads`` and ``load``.
 
     The C code of the first two takes no traced values; the values of the text are guarded. The last
-    two refuse to read such a text, since the derivatives of the numbers would be lost.
+    two refuse to read such a string, since the derivatives of the numbers would be lost.
     """
 
     @functools.wraps(original)
@@ -173,7 +173,7 @@ def json_stand_in(original: Callable) -> Callable:
             raise note_refusal(
                 mark_unrecorded_code(
                     TraceError(
-                        "json.loads of a text of traced values would lose their derivatives"
+                        "json.loads of a string with traced values would lose their derivatives"
                         f"{at_user()}\n  copy the values: copy.deepcopy(x)"
                     )
                 )

@@ -1,5 +1,5 @@
-"""Readers of numbers in texts: ``eval``, ``ast.literal_eval``, ``csv.reader``, ``np.fromstring``,
-``np.loadtxt``, ``np.genfromtxt``, ``Decimal``, ``Fraction``, and arrays of texts.
+"""Readers of numbers in strings: ``eval``, ``ast.literal_eval``, ``csv.reader``, ``np.fromstring``,
+``np.loadtxt``, ``np.genfromtxt``, ``Decimal``, ``Fraction``, and arrays of strings.
 
 A number that such a function reads from the text of a traced number has no derivative, so reading
 it while recording is refused. ``float(str(x))`` is the number itself: see ``text_formats``.
@@ -129,7 +129,7 @@ copyreg.pickle(_ReadingClass, _pickled)
 
 
 def refuse_texts(values: Any, dtype: Any) -> None:
-    """Raise TraceError if an array of ``dtype`` is read from texts of traced numbers."""
+    """Raise TraceError if an array of ``dtype`` is read from strings of traced numbers."""
     if np.dtype(dtype).kind in "fc":
         is_array = isinstance(values, np.ndarray) and values.dtype.kind in "SUT"
         _refuse_reading("array", values.ravel().tolist() if is_array else values)
@@ -146,14 +146,14 @@ def _eval_stand_in(source: Any, globals: Any = None, locals: Any = None, /) -> A
 
 
 def _refuse_reading(reader: str, source: Any, noted: Iterable[str] | None = None) -> None:
-    """Raise TraceError if the text of a traced number is in a text, a list or a StringIO."""
+    """Raise TraceError if the text of a traced number is in a string, a list or a StringIO."""
     noted = _noted_texts() if noted is None else noted
     if noted and any(_has_text(text, noted) for text in _texts_of(source)):
         raise note_refusal(
             mark_unrecorded_code(
                 TraceError(
-                    f"{reader} of the text of a traced value would lose its derivative{at_user()}"
-                    "\n  use the value itself, or float(text) of the text of one number"
+                    f"{reader} of a string with a traced value would lose its derivative{at_user()}"
+                    "\n  use the value itself, or float(s) of a string that is one number"
                 )
             )
         )
