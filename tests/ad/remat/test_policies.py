@@ -602,3 +602,30 @@ def test_cuts_of_short_segments_recompute_no_matrix_product(monkeypatch, segment
 
     assert counts[0] == counts[1]
     assert kept_bytes(fewest) <= kept_bytes(lt.differentiate(f, policy="min_bytes"))
+
+
+def test_recomputed_values_are_not_merged_with_those_of_the_forward_pass():
+    """A barrier hides that they are equal: merged, they would stay in memory until then."""
+    program = lt.value_and_grad(lt.trace(lambda x: np.sin(np.exp(x)).sum(), X), policy="min_bytes")
+    merged = lt.passes.common_subexpressions(program)
+
+    assert 2 == [bind.op.name for bind in merged.binds].count("exp")
+
+
+def test_effects_of_a_derivative_rule_stay_in_the_backward_pass(capsys):
+    @lt.custom_vjp
+    def noted(x):
+        return 2 * x
+
+    def backward(x, ct):
+        lt.debug.print("backward")
+        return (2 * ct,)
+
+    noted.defvjp(lambda x: (2 * x, x), backward)
+    f = lt.trace(lambda x: np.exp(noted(x)).sum(), X)
+    g = lt.differentiate(f, defined=[True], policy="min_bytes")
+
+    _, residuals = g.forward(X)
+    assert "" == capsys.readouterr().out
+    g.backward(residuals, 1.0)
+    assert "backward\n" == capsys.readouterr().out
