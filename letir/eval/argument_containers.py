@@ -24,8 +24,8 @@ from letir.ast.tree_nodes.stored_results import (
     joined_call,
     parse_place,
     part_at,
+    parts_along_path,
     parts_of,
-    parts_on_the_way,
     places_of,
     resolve_parts,
     store_part,
@@ -53,7 +53,7 @@ class ArgumentContainers:
         met = Counter([id(container) for _, container in containers_in((args, kwargs))])
         for place in places:
             owner, repeated = args, None
-            for owner in parts_on_the_way(roots, place, len(place.steps) - 1):
+            for owner in parts_along_path(roots, place, len(place.steps) - 1):
                 if met[id(owner)] > 1:  # parts of it are met once, but are at two places as well
                     repeated = owner
                 if _is_one_object(owner):

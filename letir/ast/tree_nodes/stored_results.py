@@ -54,7 +54,7 @@ class Stores:
 
 @frozen(eq=False)
 class SameAs:
-    """A container that the call has at ``place``."""
+    """Stands for a container at ``place`` among the arguments, or the stored values, of a call."""
 
     place: str
 
@@ -90,9 +90,10 @@ TREE_TEXTS.update({Stores: Stores.tree_text, SameAs: SameAs.tree_text})
 
 @frozen
 class Place:
-    """A parsed place: ``root`` and the steps (is an attribute, name or key) from it.
+    """A parsed place: the variable ``root``, and steps (is an attribute, name or key) from it.
 
-    ``action``: "set", "delete" or "extend"; the last step of the latter is the first index.
+    ``action``: "set", "delete" or "extend". The last step of "extend" is the index of the first new
+    item.
     """
 
     root: str
@@ -150,7 +151,7 @@ def _parsed_place(text: str) -> Place:
 
 
 def _slots(instance: Any) -> list[str]:
-    """The names of attributes in slots that an object has, or can have."""
+    """The names of all slots of an object's class, whether they are set or not."""
     return [
         name
         for cls in type(instance).__mro__
@@ -167,7 +168,7 @@ def own_attributes(instance: Any) -> dict[str, Any]:
 
 
 def items_of(value: dict) -> dict:
-    """A plain dict with the items of a dict, in its order; runs no method of a user's class."""
+    """A plain dict with the items of a dict, made without calling methods of a user's class."""
     return dict(OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value))
 
 
@@ -198,7 +199,7 @@ def _is_of_a_library(kind: Any) -> bool:
 
 
 def is_changeable(value: Any) -> bool:
-    """Whether a value with parts can get others."""
+    """Whether the parts of a value can be replaced, added or removed."""
     return not isinstance(value, tuple) and (
         isinstance(value, list | dict | deque | set)
         or bool(parts_of(value))
@@ -234,13 +235,13 @@ def containers_in(value: Any, leaves: Iterable[int] = ()) -> Iterator[tuple[tupl
 def part_at(roots: Mapping[str, Any], place: Place) -> Any:
     """The part at a place. Raises DTypeError if there is none."""
     part = roots[place.root]
-    for part in parts_on_the_way(roots, place, len(place.steps)):  # noqa: B007  the last one
+    for part in parts_along_path(roots, place, len(place.steps)):  # noqa: B007  the last one
         pass
     return part
 
 
-def parts_on_the_way(roots: Mapping[str, Any], place: Place, count: int) -> Iterator[Any]:
-    """The parts at the first 1, 2 ... ``count`` steps of a place. Raises DTypeError without one."""
+def parts_along_path(roots: Mapping[str, Any], place: Place, count: int) -> Iterator[Any]:
+    """The parts after step 1, 2 ... ``count`` of a place. Raises DTypeError if one is missing."""
     part = roots[place.root]
     for is_name, key in place.steps[:count]:
         try:
@@ -313,14 +314,14 @@ def place_of_argument(steps: tuple) -> str:
 
 
 def joined_call(call: tuple[tuple, dict]) -> tuple[tuple, dict]:
-    """The arguments (args, kwargs) with the containers for which ``SameAs`` stand."""
+    """(args, kwargs) in which each ``SameAs`` is replaced by the container that it stands for."""
     roots: dict[str, Any] = dict(zip(_ROOTS, call, strict=False))
     joined: Any = resolve_parts(call, lambda found: part_at(roots, parse_place(found.place)))
     return joined
 
 
 def resolve_parts(value: Any, find: Callable[[SameAs], Any]) -> Any:
-    """``value`` with the containers for which ``SameAs`` stand; new containers change in place."""
+    """``value`` with ``find(same_as)`` for each ``SameAs`` in it; containers change in place."""
     if type(value) is SameAs:
         return find(value)
     parts = parts_of(value)

@@ -1,8 +1,9 @@
-"""Loops whose neighbouring steps are computed together in vectors, with the loops inside them.
+"""Vectorised outer loops: consecutive steps of a loop, with the loops inside it, in one vector.
 
-LLVM vectorises innermost loops. A sum over many terms for each of many neighbouring elements, such
-as a convolution, is faster if the loop over the elements is vectorised, and the loop over the terms
-inside it adds vectors. The registers of integers hold the value of the first of these steps.
+LLVM vectorises innermost loops only. A sum over many terms for each of many elements, such as a
+convolution, is faster if the outer loop over the elements is vectorised, and the inner loop over
+the terms adds vectors. Floats are vectors with a lane for each step; integers, which are indices,
+are scalars with the value of the first step.
 """
 
 import numpy as np
@@ -17,15 +18,15 @@ from letir.kernels.loop_language import Array, Let, Load, Loop, Number, Operand,
 class VectorLoops(ModuleText):
     """Writes loops with ``lanes``, see ``Loop``.
 
-    ``vector_loop``: the one being written, or None. ``start``: its first step. ``mask``: LLVM's
-    text of a vector that says which steps exist, "" for all. ``near``: integers that increase by 1
-    from step to step.
+    ``vector_loop``: the loop being written, or None. ``start``: its first step. ``mask``: LLVM's
+    text of a vector of flags, true in the lanes that hold a step; "" if all do. ``consecutive``:
+    integers that increase by 1 from step to step.
     """
 
     vector_loop: Loop | None = None
     start: int = 0
     mask: str = ""
-    near: set[Operand] = field(factory=set)
+    consecutive: set[Operand] = field(factory=set)
 
     def loop(self, loop: Loop, bases: dict) -> None:
         if not loop.lanes or self.is_general:
@@ -48,18 +49,18 @@ class VectorLoops(ModuleText):
     def steps(
         self, loop: Loop, limits: tuple[int, int], mask: str, totals: list[str], bases: dict
     ) -> list[str]:
-        """Write the steps between these limits; the results are the ``totals`` with their sums."""
+        """Write the steps between these limits; returns ``totals`` plus the sums of these steps."""
         start, stop = limits
         zeros = tuple(
             [(x, Number(x.dtype.type(0)), then, result) for x, _, then, result in loop.carried]
         )
         self.vector_loop = evolve(loop, extent=Number(np.int64(stop)), carried=zeros, lanes=0)
         self.start, self.mask, self.lanes = start, mask, loop.lanes
-        self.near.add(loop.index)
+        self.consecutive.add(loop.index)
         super().loop(self.vector_loop, bases)
         self.vector_loop, self.mask, self.lanes = None, "", 1
         return [
-            self.total(start_value, self.names[result], result.dtype, loop.lanes)
+            self.sum_lanes(start_value, self.names[result], result.dtype, loop.lanes)
             for start_value, (*_, result) in zip(totals, loop.carried, strict=True)
         ]
 
@@ -67,8 +68,8 @@ class VectorLoops(ModuleText):
         is_in_vectors = loop is self.vector_loop
         return (str(self.start), str(self.lanes)) if is_in_vectors else super().steps_of(loop)
 
-    def total(self, start: str, vector: str, dtype: np.dtype, lanes: int) -> str:
-        """``start`` plus the elements of a vector."""
+    def sum_lanes(self, start: str, vector: str, dtype: np.dtype, lanes: int) -> str:
+        """``start`` plus all lanes of a vector."""
         kind, wide = type_text(dtype), vector_type(dtype, lanes)
         name = f"llvm.vector.reduce.fadd.v{lanes}f{8 * dtype.itemsize}"
         self.declared[name] = f"declare {kind} @{name}({kind}, {wide})"
@@ -84,9 +85,9 @@ class VectorLoops(ModuleText):
     def let(self, statement: Let) -> str:
         if self.vector_loop is None or statement.result.dtype.kind == "f":
             return super().let(statement)
-        if any(x in self.near for x in statement.operands):
+        if any(x in self.consecutive for x in statement.operands):
             assert statement.name == "add", "an index in vectors is only added to"
-            self.near.add(statement.result)
+            self.consecutive.add(statement.result)
         lanes, self.lanes = self.lanes, 1
         result = super().let(statement)
         self.lanes = lanes
@@ -97,7 +98,7 @@ class VectorLoops(ModuleText):
             return super().load(statement, bases, group)
         place, dtype = self.part_address(statement, bases), statement.result.dtype
         element, vector, align = type_text(dtype), self.type_of(dtype), dtype.itemsize
-        if not self.is_near(statement.array, statement.indices):
+        if not self.is_consecutive(statement.array, statement.indices):
             number = self.value(f"load {element}, ptr {place}, align {align}")
             first = self.value(f"insertelement {vector} poison, {element} {number}, i64 0")
             all_first = f"<{self.lanes} x i32> zeroinitializer"
@@ -114,7 +115,9 @@ class VectorLoops(ModuleText):
         if self.vector_loop is None:
             super().store(statement, bases, group)
             return
-        assert self.is_near(statement.array, statement.indices), "steps store into neighbours"
+        assert self.is_consecutive(statement.array, statement.indices), (
+            "steps store into neighbours"
+        )
         value, dtype = self.operand(statement.value), statement.value.dtype
         place, vector, align = (
             self.part_address(statement, bases),
@@ -129,11 +132,11 @@ class VectorLoops(ModuleText):
         operands = f"{vector} {value}, ptr {place}, i32 {align}, {flags} {self.mask}"
         self.emit(f"call void @{name}({operands})")
 
-    def is_near(self, array: Array, indices: tuple[Operand, ...]) -> bool:
-        """Whether neighbouring steps access neighbouring elements; else all access the same one."""
+    def is_consecutive(self, array: Array, indices: tuple[Operand, ...]) -> bool:
+        """Whether steps access consecutive elements; if not, all steps access the same element."""
         *others, last = indices
-        assert not any(x in self.near for x in others), "only the last index is in vectors"
-        if last not in self.near:
+        assert not any(x in self.consecutive for x in others), "only the last index is in vectors"
+        if last not in self.consecutive:
             return False
         stride = self.strides[array, len(others)]
         assert stride == str(array.dtype.itemsize), "the elements of a vector lie side by side"
