@@ -207,6 +207,22 @@ def test_a_missing_rule_names_the_operation_and_the_users_line():
         lt.grad(lambda x: half(x).sum())(A)
 
 
+def test_a_missing_rule_of_an_operand_that_requires_no_grad_is_no_error():
+    """The rule of another operand of the same bind, in the raw form, which holds all rules."""
+    unknown = lt.extend.todo("no rule for the second operand")
+    scaled = lt.primitive(
+        "test_reverse.scaled",
+        impl=lambda xp, x, y: x * y,
+        aval=lambda x, y: x,
+        vjp=lambda ct, out, x, y: (ct * y, unknown),
+    )
+    f = lt.trace(scaled, A, B)
+
+    assert "scaled" in str(lt.differentiate(f, [True, False]))
+    with pytest.raises(lt.MissingRule, match="no rule for the second operand"):
+        lt.differentiate(f, [True, True])
+
+
 def test_the_direct_form_is_the_specialised_raw_form():
     """[D8]: for known cotangents, differentiate emits what specialize_undef makes of the raw df."""
     fn = lt.trace(lambda a, b: (np.tanh(a * b) @ b, a.sum()), A, B)
