@@ -271,3 +271,33 @@ def test_an_array_that_several_calls_close_over_is_copied_once():
 
     first, second = (bind.attrs["body"].constants[0].attrs["value"] for bind in program.binds)
     assert first is second
+
+
+def test_a_named_policy_keeps_results_of_users_operations():
+    """They may be impure, and are not computed again."""
+    calls = []
+
+    def double(x):
+        calls.append(1)
+        return 2 * x
+
+    doubled = lt.opaque(
+        double, lambda x: x, name="test_checkpointing.double", vjp=lambda g, *_: (g,)
+    )
+    f = lt.checkpoint(lambda x: np.exp(doubled(np.sin(x))).sum(), "min_bytes")
+    program = lt.value_and_grad(lt.trace(f, np.ones(3)))
+    calls.clear()
+    program(np.ones(3))
+
+    assert 1 == len(calls)
+
+
+def test_values_that_nothing_reads_are_not_saved():
+    def f(x):
+        np.exp(x)
+        y = np.cos(x)
+        return y * y
+
+    (bind,) = lt.trace(lt.checkpoint(f, lambda bind: True), np.ones(3)).binds
+
+    assert 1 == bind.attrs["saved"]
