@@ -29,14 +29,12 @@ from letir.transforms.jitted_functions import option_token, shared_with_executor
 from letir.transforms.program_call import (
     ProgramCall,
     as_program,
-    copy_shared_results,
     differentiated_arguments,
     nested_example,
-    record_call,
     tree_of_arguments,
     tree_of_results,
 )
-from letir.transforms.repeated_programs import repeated_function, transformed_run
+from letir.transforms.repeated_programs import run_transformed
 
 _is_inlined = attrgetter("op.inlined")
 
@@ -174,14 +172,7 @@ def _gradient_transform(
     @functools.wraps(f)
     def gradient(*args, **kwargs):
         try:
-            repeated = repeated_function(f, options)
-            if repeated.calls and (results := repeated.results(args, kwargs)) is not None:
-                return results
-            with paused_gc():
-                keep = repeated.keeper(args, kwargs)
-                call = record_call(f, args, kwargs)
-                run, tree = transformed_run(call, options, program, keep)
-            return tree.unflatten(copy_shared_results(run()))
+            return run_transformed(f, options, program, args, kwargs)
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error)
             raise

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from attrs import frozen
+from attrs import astuple, frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import linear_program
@@ -24,7 +24,6 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
-from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import move_from_front
 from letir.ops.shape.eye_and_arange import eye
 from letir.ops.shape.reshape_and_ravel import reshape
@@ -32,17 +31,16 @@ from letir.ops.shape.shape_and_creation import ones, zeros
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.batching import batch_program
 from letir.transforms.gradients import check_inputs
-from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.jitted_functions import option_token, shared_with_executors
 from letir.transforms.program_call import (
     ProgramCall,
     as_program,
-    copy_shared_results,
     differentiated_arguments,
     nested_example,
-    record_call,
     tree_of_arguments,
     tree_of_results,
 )
+from letir.transforms.repeated_programs import run_transformed
 
 Argnums = int | Sequence[int]
 
@@ -207,14 +205,13 @@ def _jacobian_transform(f: Callable, request: _JacobianOptions, blocks_of: Calla
     f = as_program(f)
     if isinstance(f, Lambda):
         return _jacobian_program(ProgramCall(f, tree_of_arguments(f), []), request, blocks_of)
+    options = option_token(astuple(request, recurse=False))
+    program = functools.partial(_jacobian_program, request=request, blocks_of=blocks_of)
 
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
-        call = record_call(f, args, kwargs)
-        result = _jacobian_program(call, request, blocks_of)
-        tree = result.out_tree or tree_of_results(len(result.ret.args))
-        return tree.unflatten(copy_shared_results(run_flat(result, list(call.leaves))))
+        return run_transformed(f, options, program, args, kwargs)
 
     return jacobian_of
 

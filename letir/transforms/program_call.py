@@ -6,6 +6,7 @@ Also pytrees of arguments and results, and ``copy_shared_results``.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def record_call(
 
     ``writes``: how to treat writes into arguments, see ``record``.
     """
-    f = as_program(f)
+    f = f if type(f) is FunctionType else as_program(f)
     if isinstance(f, Lambda):
         return ProgramCall(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     given = args

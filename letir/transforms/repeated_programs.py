@@ -19,6 +19,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, number_token
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
@@ -27,7 +28,12 @@ from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_unchecked
 from letir.plan.plan import Plan
 from letir.tracing.trace_state import ACTIVE
-from letir.transforms.program_call import ProgramCall, tree_of_results
+from letir.transforms.program_call import (
+    ProgramCall,
+    copy_shared_results,
+    record_call,
+    tree_of_results,
+)
 
 _MAX_BINDS = 1 << 12  # binds of a program whose plan is kept
 _MAX_BINDS_OF_ALL = 1 << 16  # binds of all programs whose plans are kept
@@ -98,7 +104,7 @@ _RECORDED_ALWAYS = RepeatedFunction(lambda: None)
 _RECORDED_ALWAYS.attempts = _MAX_ATTEMPTS
 
 
-def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
+def _repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
     """What is known of the calls of ``f`` under a transform with these ``options``."""
     key = id(f), options
     found = _functions.get(key)
@@ -115,7 +121,28 @@ def _forget(functions: dict, key: tuple, _: Any) -> None:
     functions.pop(key, None)
 
 
-def transformed_run(
+def run_transformed(
+    f: Callable,
+    options: tuple | None,
+    transform: Callable[[ProgramCall], Lambda],
+    args: tuple,
+    kwargs: dict,
+) -> Any:
+    """The nested results of the program that ``transform`` makes of a recording of ``f``.
+
+    ``options``: see ``_transformed_run``.
+    """
+    known = _repeated_function(f, options)
+    if known.calls and (results := known.results(args, kwargs)) is not None:
+        return results
+    with paused_gc():
+        keep = known.keeper(args, kwargs)
+        call = record_call(f, args, kwargs)
+        run, tree = _transformed_run(call, options, transform, keep)
+    return tree.unflatten(copy_shared_results(run()))
+
+
+def _transformed_run(
     call: ProgramCall,
     options: tuple | None,
     transform: Callable[[ProgramCall], Lambda],

@@ -34,6 +34,7 @@ from letir.executor.argument_spec import (
     search_places,
 )
 from letir.tracing.callers import is_class_of_user
+from letir.tracing.checks.reachable_draws import transformed_function
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
 # modules of Python whose functions, also those in Python, only return values or change arguments
@@ -93,19 +94,20 @@ def values_read(
     executor: Any = None,
     *,
     effects: Collection[str] = EFFECTS,
-    takes_arrays: bool = False,
+    for_recording: bool = False,
 ) -> ExternalValues | None:
     """The values that ``f`` reads from outside; None if ``f`` might read or change other state.
 
     ``executor``: an executor of ``f``. ``f`` may call it and others that give the same bits.
-    ``effects``: the names of the functions that do more than return a value. ``takes_arrays``:
-    arrays are among the places, too.
+    ``effects``: the names of the functions that do more than return a value. ``for_recording``:
+    for a function that a transform records; arrays are among the places, and a gradient counts as
+    the function that it is the gradient of.
 
     All of them have to be numbers, strings, generators, or functions and modules of Python, NumPy
     and SciPy. Functions of the user that ``f`` calls count as parts of ``f``. Functions of letir
     are refused, because they would record in every call.
     """
-    found = _ReadParts(executor, effects, takes_arrays)
+    found = _ReadParts(executor, effects, for_recording)
     if not search_places(f, found.places_in):
         return None
     functions = found.functions if found.uses_scipy else ()
@@ -119,13 +121,13 @@ def values_read(
 class _ReadParts:
     """What ``values_read`` has found.
 
-    ``constants``: the places of numbers, strings, generators, and of arrays if it ``takes_arrays``;
+    ``constants``: the places of numbers, strings, generators, and ``for_recording`` of arrays;
     ``others``: all other places that are read.
     """
 
     executor: Any
     effects: Collection[str]
-    takes_arrays: bool
+    for_recording: bool
     constants: list[Place] = field(factory=list)
     others: list[Place] = field(factory=list)
     functions: list[FunctionType] = field(factory=list)
@@ -146,10 +148,13 @@ class _ReadParts:
 
     def is_constant(self, value: Any) -> bool:
         """Whether a value is compared itself, not searched for what it reads."""
-        return is_constant(value) or (self.takes_arrays and type(value) is np.ndarray)
+        return is_constant(value) or (self.for_recording and type(value) is np.ndarray)
 
     def places_of_function(self, value: Any, namespace: Any) -> list[Place] | None:
         """The places in a function in this namespace, in a partial function or in a class."""
+        transformed = transformed_function(value) if self.for_recording else None
+        if transformed is not None:
+            return [((transformed,), 0, transformed)]
         if type(value) is functools.partial:
             keywords = [(value.keywords, name, part) for name, part in value.keywords.items()]
             positional = [(value.args, i, part) for i, part in enumerate(value.args)]

@@ -102,7 +102,7 @@ def outside_state(f: Any) -> OutsideState | None:
     """What ``f`` reads from outside; None if it may read other things, or have an effect."""
     if LATE_BOUND["reaches_draws"](f):
         return None
-    outside = values_read(f, effects=EFFECTS.union(_READERS.split()), takes_arrays=True)
+    outside = values_read(f, effects=EFFECTS.union(_READERS.split()), for_recording=True)
     if outside is None:
         return None
     functions = [value for value in (f, *[v for *_, v in outside.others]) if _is_users(value)]

@@ -39,6 +39,15 @@ def _harmless_names() -> frozenset[str]:
     return frozenset([name for space in spaces for name in dir(space)]) - {"gamma", "random"}
 
 
+def transformed_function(f: Any) -> Callable | None:
+    """The function whose gradient, Jacobian or batched form ``f`` is; None for other functions."""
+    if type(f) is not FunctionType:
+        return None
+    module = str(f.__globals__.get("__name__"))
+    is_transform = module == "letir.ast" or module.startswith("letir.transforms.")
+    return getattr(f, "__wrapped__", None) if is_transform else None
+
+
 def reaches_draws(f: Callable) -> bool:
     """Whether ``f``, or a function that it names, may draw with parameters from NumPy's generators.
 
@@ -54,6 +63,10 @@ def reaches_draws(f: Callable) -> bool:
         if kind in _WITHOUT_DRAWS or id(function) in visited:
             continue
         visited.add(id(function))
+        transformed = transformed_function(function)
+        if transformed is not None:
+            todo.append(transformed)
+            continue
         if kind is functools.partial:
             todo += [function.func, *function.args, *function.keywords.values()]
             continue

@@ -109,7 +109,7 @@ INPUTS = [
 @pytest.mark.parametrize("name", REPEATED)
 def test_a_repeated_call_equals_a_recorded_one(name):
     f = REPEATED[name]
-    for transform in (lt.grad, lt.value_and_grad):
+    for transform in (lt.grad, lt.value_and_grad, lt.jacobian, lt.hessian):
         transformed = warmed(f, transform)
         assert runs_of(transformed, X + 0.25)[1] == 0
         with np.errstate(all="ignore"):
@@ -225,6 +225,19 @@ def test_a_function_with_a_path_or_state_of_its_own_runs_in_each_call(name):
 
     for _ in range(12):
         assert runs_of(transformed, X)[1] > 0
+
+
+def test_second_derivatives_and_batches_of_derivatives_run_once():
+    for transformed in (
+        warmed(lambda x: lt_grad(x) @ x, lt.grad),
+        warmed(lambda x: lt_batched(x).sum(), lt.grad),
+        warmed(lt.grad(lambda x: (x**3).sum()), lt.jacobian),
+    ):
+        assert runs_of(transformed, X + 1)[1] == 0
+    np.testing.assert_allclose(lt.hessian(lambda x: (x**3).sum())(X), np.diag(6 * X))
+
+
+lt_grad, lt_batched = lt.grad(lambda x: np.sin(x).sum()), lt.vmap(lambda a: a**3)
 
 
 def test_draws_differ_between_calls():
