@@ -1,5 +1,7 @@
 """NumPy's elementwise functions that are not ufuncs, as NumPy has them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -215,6 +217,22 @@ def test_derivatives_keep_their_digits_where_results_are_rounded():
     assert np.allclose(
         1 / ((1 - near_one) * (1 + near_one)), lt.grad(np.arctanh)(near_one), rtol=1e-12, atol=0
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_derivatives_of_angles_keep_their_digits_for_operands_of_all_sizes(dtype):
+    most = {np.float16: 1, np.float32: 35, np.float64: 300}[dtype]
+    rng = np.random.default_rng(0)
+    sizes = 10.0 ** (rng.uniform(-most, most, 2000) + rng.uniform(-3, 3, (2, 2000)))
+    y, x = (rng.normal(size=(2, 2000)) * sizes).astype(dtype)
+    found = lt.grad(lambda y, x: np.arctan2(y, x).sum(), (0, 1))(y, x)
+
+    squares = [Fraction(float(a)) ** 2 + Fraction(float(b)) ** 2 for a, b in zip(x, y, strict=True)]
+    for slopes, numbers in zip(found, (x, -y), strict=True):
+        for slope, number, square in zip(slopes, numbers, squares, strict=True):
+            true = float(Fraction(float(number)) / square)
+            if np.finfo(dtype).tiny < abs(true) < np.finfo(dtype).max:
+                assert abs(float(slope) - true) <= 4 * np.spacing(dtype(abs(true)))
 
 
 @pytest.mark.parametrize(
