@@ -250,6 +250,13 @@ def test_bodies_of_loops_have_such_kernels_too():
         np.testing.assert_array_equal(plain(A, 5), fast(A, 5))
 
 
+@pytest.mark.parametrize("f", [alternate, onto_itself, rolled])
+def test_no_index_is_outside_of_an_array(f, everything_pays, monkeypatch):
+    monkeypatch.setenv("LETIR_CHECK_KERNELS", "1")
+
+    check_calls(f, *[x[:7, :21].copy() for x in (A, B)][: 2 if f is alternate else 1], calls=2)
+
+
 # ---- generated programs ----
 
 SHAPE = (5, 26)
