@@ -231,15 +231,17 @@ class EndOfRecording(BaseException):
 class ActiveRecording(TemporaryChange):
     """A recording for an executor, which is in ``active_recordings`` while it is under way.
 
-    ``state``: what has to be restored, if it ends at an effect outside of the function: (objects,
-    their contents); None if it goes on. ``effect``: the effect at which it has ended.
+    ``state``: (objects, their contents before, whether these are all objects that the function
+    reaches), None if effects outside of the function are not noted. ``effect``: the first effect;
+    ``has_ended``: whether the recording has ended there, after which the objects are restored.
     """
 
-    __slots__ = ("effect", "is_first", "outer", "state")
+    __slots__ = ("effect", "has_ended", "is_first", "outer", "state")
     latest: "ActiveRecording | None" = None  # the one that began last
 
     def make(self) -> "ActiveRecording":
-        self.effect, self.state, self.outer = "", None, _WATCHED.get()
+        self.effect, self.has_ended = "", False
+        self.state, self.outer = None, _WATCHED.get()
         with Pause():
             self.is_first, ActiveRecording.latest = not active_recordings, self
             active_recordings.add(self)

@@ -130,9 +130,11 @@ def make_plan(executor: "Executor", request: PlanRequest, key: ArgumentSpec, fre
 
 
 def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
-    """(program, captured generators, whether it took a value of an iterator outside of it, whether
-    it made a generator that it keeps). Raises an error, after which the Python function is to be
-    called, if the program depends on state that the function changes, or has effects outside.
+    """(program, captured generators, whether it took a value of an iterator outside of it or had
+    an effect there, whether it made a generator that it keeps).
+
+    Raises an error, after which the Python function is to be called, if the program depends on
+    state that the function changes, or has effects outside.
     """
     do = with_limit(executor, request, functools.partial(_recording, executor.f, request.marked))
     max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
@@ -145,13 +147,14 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
         if iterators and executor.iterators is None:
             LATE_BOUND["watch_iterators"](executor, iterators)
         with ActiveRecording() as recording:
-            if is_all and executor.watches_state and not request.spec.is_on_device:
-                recording.state = holders, before
+            if executor.watches_state and not request.spec.is_on_device:
+                recording.state = holders, before, is_all
             first, has_taken = (
                 LATE_BOUND["run_watching_iterators"](iterators, do) if iterators else (do(), False)
             )
-            if recording.effect:  # the function has caught the end of its recording
+            if recording.has_ended:  # the function has caught the end of its recording
                 raise EndOfRecording
+            has_taken |= bool(recording.effect)
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
                 refuse_changed_state(executor, request, recording, (holders, before, first.fn))
     except EndOfRecording:

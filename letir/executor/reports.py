@@ -227,7 +227,7 @@ def _state_or_search(searched: tuple, roots: list) -> tuple:
     if iterators or not is_all:
         return False, holders, before
     with suppress(Exception, EndOfRecording), ActiveRecording() as recording:
-        recording.state = holders, before
+        recording.state = holders, before, is_all
         do()
     is_kept = all(map(is_unchanged, holders, before))
     if not is_kept:

@@ -30,7 +30,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     of it, or is too long to be recorded. The function is recorded for the sizes of the request,
     too; what it changes outside of itself is changed once, or not at all if there is an error.
     """
-    iterators, holders, _ = captured_state(search_roots(executor, request))
+    iterators, holders, is_all = captured_state(search_roots(executor, request))
     if iterators:
         raise NoSymbolicProgram("it has an iterator outside of it")
     if executor.ended_recording:  # it would be recorded several times, without a limit
@@ -38,7 +38,8 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
     before = kept = [contents_of(holder) for holder in holders]
     try:
         with ActiveRecording() as recording:
-            recording.state = (holders, before) if executor.watches_state else None
+            if is_all and executor.watches_state:
+                recording.state = holders, before, is_all
             do = functools.partial(record_function, executor.f, request.marked)
             fixed, _ = with_limit(executor, request, do)()
             refuse_changed_state(executor, request, recording, (holders, before, fixed))

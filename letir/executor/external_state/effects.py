@@ -5,6 +5,7 @@ A plan would not repeat them. The recording for a plan ends at the first of them
 and the executor calls the function as Python.
 """
 
+import operator
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -26,10 +27,16 @@ class HasEffects(ReadsOwnChanges):
 
 
 def _end_at(recording: ActiveRecording, effect: str) -> None:
-    """End the recording, unless what the function has changed so far cannot be undone."""
-    pairs = [*zip(*(recording.state or ()), strict=True)]
-    if all(is_restorable(holder, old) or is_unchanged(holder, old) for holder, old in pairs):
-        recording.effect = recording.effect or f"it {effect}{at_user()}"
+    """Note an effect, and end the recording before it happens.
+
+    If what the function has changed so far cannot be undone, the recording goes on: its plan is for
+    this call alone.
+    """
+    recording.effect = recording.effect or f"it {effect}{at_user()}"
+    holders, before, is_all = recording.state or ((), (), False)
+    is_restored = map(is_restorable, holders, before), map(is_unchanged, holders, before)
+    if is_all and all(map(operator.or_, *is_restored)):
+        recording.has_ended = True
         raise EndOfRecording
 
 

@@ -258,6 +258,18 @@ def test_what_the_function_did_before_it_printed_is_undone(capsys):
     assert capsys.readouterr().out == "3\n4\n5\n" * 2
 
 
+def test_a_function_that_reaches_very_many_objects_prints_in_each_call(capsys):
+    tables = {n: [n] for n in range(2000)}
+
+    @lt.jit
+    def f(x):
+        print("size", x.size)
+        return x * tables[3][0]
+
+    assert_same([X * 3] * 13, [f(X) for _ in range(13)])
+    assert capsys.readouterr().out == "size 2\n" * 13
+
+
 def test_output_that_the_function_keeps_is_no_effect():
     def f(x):
         with contextlib.redirect_stdout(io.StringIO()) as out:
