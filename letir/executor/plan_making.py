@@ -58,7 +58,7 @@ _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compar
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _HOLDERS = (list, dict, set, deque, np.ndarray, bytearray)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
-_WITH_STATE = [
+_WITH_STATE = (
     "_contextvars",
     "_csv",
     "_thread",
@@ -67,7 +67,7 @@ _WITH_STATE = [
     "queue",
     "types",
     "weakref",
-]
+)
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
 _WRAPPED = ("__func__", "func", "fget", "fset", "fdel")
 _CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
