@@ -247,11 +247,14 @@ class ActiveRecording(TemporaryChange):
             active_recordings.add(self)
         _WATCHED.set(self)
         with _streams_lock:
-            for stream in _STREAMS:
-                current = getattr(sys, stream.name)
-                if current is not stream and current is not None:
-                    stream.original = current
-                    setattr(sys, stream.name, stream)
+            for name in _STREAMS:
+                current = getattr(sys, name)
+                if type(current) is not _Stream and current is not None:
+                    stream = (
+                        _Stream()
+                    )  # a new one: the function may keep it, in a stream of its own
+                    stream.name, stream.original = name, current
+                    setattr(sys, name, stream)
             for owner, name, original, stand_in in _FUNCTIONS:
                 if getattr(owner, name) is original:
                     setattr(owner, name, stand_in)
@@ -264,9 +267,10 @@ class ActiveRecording(TemporaryChange):
             active_recordings.discard(self)
             if active_recordings:
                 return
-            for stream in _STREAMS:
-                if getattr(sys, stream.name) is stream:
-                    setattr(sys, stream.name, stream.original)
+            for name in _STREAMS:
+                current = getattr(sys, name)
+                if type(current) is _Stream:
+                    setattr(sys, name, current.original)
             for owner, name, original, stand_in in _FUNCTIONS:
                 if getattr(owner, name) is stand_in:
                     setattr(owner, name, original)
@@ -323,8 +327,7 @@ def _handle_watched(logger: logging.Logger, record: logging.LogRecord) -> None:
     return _call_watched("note_log", _handle, logger, record)
 
 
-_STREAMS = (_Stream(), _Stream())
-_STREAMS[0].name, _STREAMS[1].name = "stdout", "stderr"
+_STREAMS = ("stdout", "stderr")
 # (where it is, name, function, stand-in)
 _FUNCTIONS: list = [(logging.Logger, "handle", _handle, _handle_watched)]
 for _note, _owner, _names in (

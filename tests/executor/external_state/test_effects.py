@@ -282,6 +282,35 @@ def test_output_that_the_function_keeps_is_no_effect():
     assert fast.counters["compiles"] == 1
 
 
+class Copying:
+    """A stream that keeps a copy of the text."""
+
+    def __init__(self, stream):
+        self.stream, self.kept = stream, []
+
+    def write(self, text):
+        self.kept.append(text)
+        return self.stream.write(text)
+
+    def flush(self):
+        self.stream.flush()
+
+
+def test_a_function_may_replace_the_stream(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # it gets back its value after the test
+
+    def f(x):
+        if not isinstance(sys.stdout, Copying):
+            sys.stdout = Copying(sys.stdout)
+        return x * 2
+
+    silent, loud = lt.jit(f), lt.jit(prints_constants)
+
+    assert_same([X * 2] * 4, [silent(X), loud(X), loud(X + 0), silent(X)])
+    assert capsys.readouterr().out == "called\n" * 2
+    assert "".join(sys.stdout.kept) == "called\n" * 2
+
+
 def test_derivatives_under_jit_print_in_each_call(capsys):
     def f(x):
         print(f"{x.sum():.1f}")
