@@ -10,6 +10,7 @@ import builtins
 import copy
 import io
 import logging
+import os
 import sys
 import threading
 import time
@@ -287,6 +288,7 @@ active_recordings: set[ActiveRecording] = set()
 # in other threads, and in letir's own output, there is none
 _WATCHED: ContextVar[ActiveRecording | None] = ContextVar("letir_watched", default=None)
 _streams_lock = new_lock()
+_OF_SYSTEM = ["mkdir", "putenv", "remove", "rename", "replace", "rmdir", "system", "unlink"]
 _CLOCKS = ["monotonic", "perf_counter", "process_time", "thread_time", "time"]
 _CLOCKS += ["monotonic_ns", "perf_counter_ns", "process_time_ns", "thread_time_ns", "time_ns"]
 
@@ -334,12 +336,15 @@ for _note, _owner, _names in (
     ("note_open", builtins, ["open"]),
     ("note_open", io, ["open"]),
     ("note_call_of_user", builtins, ["input"]),
+    ("note_call_of_user", os, _OF_SYSTEM),
     ("note_call_of_user", time, [*_CLOCKS, "sleep"]),
     ("note_call_of_user", warnings, ["warn"]),
 ):
     for _name in _names:
-        _function = getattr(_owner, _name)
-        _FUNCTIONS.append((_owner, _name, _function, partial(_call_watched, _note, _function)))
+        _function = getattr(_owner, _name, None)  # None: not on this system
+        if _function is not None:
+            _watched = partial(_call_watched, _note, _function)
+            _FUNCTIONS.append((_owner, _name, _function, _watched))
 _IMPORTED: dict[int, Callable] = {}  # for names that users' modules have imported
 for _owner, _, _function, _watched in _FUNCTIONS:
     if _owner in (time, warnings):

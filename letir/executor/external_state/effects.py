@@ -6,6 +6,7 @@ and the executor calls the function as Python.
 """
 
 import operator
+import os
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -61,10 +62,14 @@ def note_open(
 def note_call_of_user(
     recording: ActiveRecording, original: Callable, args: tuple, kwargs: dict, frame: FrameType
 ) -> Any:
-    """Note that a user's code calls a function that has an effect, or reads a clock; call it."""
-    name = original.__name__
-    if is_user_module(frame.f_globals):
-        _end_at(recording, f"calls {original.__module__.lstrip('_')}.{name}")
+    """Note that a user's code calls a function that has an effect, or reads a clock; call it.
+
+    Functions of the operating system are called for it by Python's library, ``os.environ`` too.
+    """
+    name, module = original.__name__, original.__module__.lstrip("_")
+    is_system = module == os.name and not is_letir_file(frame.f_code.co_filename)
+    if is_system or is_user_module(frame.f_globals):
+        _end_at(recording, f"calls {'os' if is_system else module}.{name}")
     return warn_in_place(3, *args, **kwargs) if name == "warn" else original(*args, **kwargs)
 
 

@@ -5,6 +5,7 @@ import contextlib
 import csv
 import io
 import logging
+import os
 import sys
 import threading
 import time
@@ -193,6 +194,26 @@ def test_a_file_is_written_in_each_call(tmp_path):
         assert_same(X * 2, f(X))
 
     assert path.read_text(encoding="utf-8") == "line\n" * 13
+
+
+def test_directories_and_variables_of_the_environment_change_in_each_call(tmp_path, monkeypatch):
+    monkeypatch.setenv("LETIR_TEST_CALLS", "0")
+
+    @lt.jit
+    def f(x):
+        os.environ["LETIR_TEST_CALLS"] = str(int(os.environ["LETIR_TEST_CALLS"]) + 1)
+        return x * 2
+
+    @lt.jit
+    def g(x):
+        (tmp_path / str(len([*tmp_path.iterdir()]))).mkdir()
+        return x * 2
+
+    for _ in range(6):
+        assert_same((X * 2, X * 2), (f(X), g(X)))
+
+    assert os.environ["LETIR_TEST_CALLS"] == "6"
+    assert len([*tmp_path.iterdir()]) == 6
 
 
 def test_a_clock_is_read_in_each_call():
