@@ -38,7 +38,8 @@ def _canonical_level(fn: Lambda) -> Lambda:
         fresh.update(zip(bind.binders, binders, strict=True))
         binds.append(Bind(binders, bind.op, args, bind.attrs))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
-    return Lambda([fresh[param] for param in fn.params], binds, ret, fn.in_tree, fn.out_tree)
+    trees = [tree and tree.with_sorted_keys() for tree in (fn.in_tree, fn.out_tree)]
+    return Lambda([fresh[param] for param in fn.params], binds, ret, *trees)
 
 
 def _alpha_equal(f: Lambda, g: Lambda) -> bool:

@@ -198,16 +198,37 @@ class Tree:
     spec: optree.PyTreeSpec
     statics: tuple[tuple[int, Static], ...] = ()
     _text: list[str] = field(factory=list, init=False)  # computed on first use
+    _written: list[str] = field(factory=list, init=False)
 
     @property
     def text(self) -> str:
-        """The nesting as text, ``*`` for an array."""
+        """The nesting as text, ``*`` for an array, with the keys of dicts in sorted order.
+
+        Trees are equal if their texts are.
+        """
         if not self._text:  # kept: every comparison of programs asks for it
-            leaves: list[Any] = [LEAF] * self.spec.num_leaves
-            for i, static in self.statics:
-                leaves[i] = static
-            self._text.append(_tree_text(self.spec, iter(leaves)))
+            self._text.append(_tree_text(self.spec, iter(self._leaves())))
         return self._text[0]
+
+    @property
+    def written(self) -> str:
+        """The text in a program: the keys of dicts are in their own order, which results keep."""
+        if not self._written:
+            self._written.append(_tree_text(self.spec, iter(self._leaves()), keys_in_order))
+        return self._written[0]
+
+    def with_sorted_keys(self) -> "Tree":
+        """An equal tree in which the keys of dicts are in sorted order."""
+        if self.written == self.text:
+            return self
+        return Tree.from_pytree(_sorted_nodes(self.spec, iter(self._leaves())))
+
+    def _leaves(self) -> list:
+        """The static leaves, and ``LEAF`` for each array."""
+        leaves: list[Any] = [LEAF] * self.spec.num_leaves
+        for i, static in self.statics:
+            leaves[i] = static
+        return leaves
 
     @classmethod
     def from_pytree(cls, tree: Any) -> "Tree":
@@ -275,10 +296,7 @@ class Tree:
 
     def example(self) -> Any:
         """The structure with ``LEAF`` for arrays, and its static leaves: the argument of ``of``."""
-        leaves: list[Any] = [LEAF] * self.spec.num_leaves
-        for i, static in self.statics:
-            leaves[i] = static
-        return self.spec.unflatten(leaves)
+        return self.spec.unflatten(self._leaves())
 
     def nest(self, leaves: Iterable) -> Any:
         """The structure with these leaves, and None for static ones."""
@@ -319,14 +337,37 @@ def _call_text(tree: Tree) -> str:
     return f"({', '.join(parts)})"
 
 
-def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
-    """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes."""
+def keys_in_order(spec: optree.PyTreeSpec) -> list:
+    """The keys of a node that is a dict, in the order in which they were added to it."""
+    return list(spec.one_level().unflatten([LEAF] * spec.num_children))
+
+
+def _sorted_nodes(spec: optree.PyTreeSpec, leaves: Iterator) -> Any:
+    """The structure with these leaves, and with the keys of dicts in sorted order."""
+    if spec.type is None:
+        return next(leaves)
+    node = spec.one_level().unflatten([_sorted_nodes(part, leaves) for part in spec.children()])
+    if spec.type in (dict, defaultdict):
+        for key in spec.entries():
+            node[key] = node.pop(key)
+    return node
+
+
+def _tree_text(
+    spec: optree.PyTreeSpec,
+    leaves: Iterator,
+    keys_of: Callable[[optree.PyTreeSpec], list] = optree.PyTreeSpec.entries,
+) -> str:
+    """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes.
+
+    ``keys_of`` gives the keys of a dict in the order of the text.
+    """
     kind = spec.type
     if kind is None:  # optree's mark of a leaf
         return repr(next(leaves))
     if kind is Text:
         return repr(spec.unflatten(()))
-    children = [_tree_text(child, leaves) for child in spec.children()]
+    children = [_tree_text(child, leaves, keys_of) for child in spec.children()]
     inside = ", ".join(children)
     if kind in TREE_TEXTS:
         return TREE_TEXTS[kind](spec, children)
@@ -335,7 +376,8 @@ def _tree_text(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     if kind in (list, deque):
         return f"[{inside}]" if kind is list else f"deque([{inside}])"
     if kind in (dict, OrderedDict, defaultdict):
-        items = ", ".join(f"{k!r}: {v}" for k, v in zip(spec.entries(), children, strict=True))
+        texts = dict(zip(spec.entries(), children, strict=True))
+        items = ", ".join(f"{key!r}: {texts[key]}" for key in keys_of(spec))
         return f"{{{items}}}" if kind is dict else f"{kind.__name__}({{{items}}})"
     if kind is type(None):
         return "None"

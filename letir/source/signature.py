@@ -14,7 +14,7 @@ import attrs
 import optree
 from attrs import define, field
 
-from letir.ast.pytrees import Static
+from letir.ast.pytrees import Static, Text, keys_in_order
 from letir.ast.terms import Lambda, Local
 from letir.errors import ExportError
 from letir.source.numpy_literals import literal_text, printable_line
@@ -183,7 +183,8 @@ def can_unpack(spec: optree.PyTreeSpec) -> bool:
 def can_build(spec: optree.PyTreeSpec) -> bool:
     """Whether a generated function can return results of this structure."""
     return _has_plain_keys(spec) and all(
-        aval in _PLAIN_KINDS or optree.is_namedtuple_class(aval) for aval in _kinds_of(spec)
+        aval in _PLAIN_KINDS or aval is Text or optree.is_namedtuple_class(aval)
+        for aval in _kinds_of(spec)
     )
 
 
@@ -192,6 +193,8 @@ def structure_expression(writer: Writer, spec: optree.PyTreeSpec, texts: Iterato
     kind: Any = spec.type
     if kind is None:
         return next(texts)
+    if kind is Text:
+        return literal_text(str(spec.unflatten(())))
     children = [structure_expression(writer, child, texts) for child in spec.children()]
     inside = ", ".join(children)
     if kind is type(None):
@@ -201,7 +204,8 @@ def structure_expression(writer: Writer, spec: optree.PyTreeSpec, texts: Iterato
     if kind is list:
         return f"[{inside}]"
     if kind in _MAPPINGS:
-        items = [f"{literal_text(k)}: {v}" for k, v in zip(spec.entries(), children, strict=True)]
+        values = dict(zip(spec.entries(), children, strict=True))
+        items = [f"{literal_text(key)}: {values[key]}" for key in keys_in_order(spec)]
         inside = f"{{{', '.join(items)}}}"
         if kind is dict:
             return inside

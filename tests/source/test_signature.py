@@ -49,7 +49,7 @@ def test_arguments_and_results_nest_as_in_the_original_function():
 
     assert "def f(layers, options, *, scale):" in source
     assert "((w, b),) = layers" in source
-    assert 'return {"all": [' in source
+    assert 'return {"out": ' in source and ', "all": [' in source
 
 
 def test_attrs_classes_and_dataclasses_are_flattened():
@@ -72,6 +72,15 @@ def test_a_named_tuple_of_results_is_defined_in_the_source():
 
     assert type(found).__name__ == "Layer"
     assert_same(tuple(program(np.ones(2))), tuple(found))
+
+
+def test_texts_among_the_results_are_written():
+    def f(x):
+        return {"kind": "it's\n", "values": [x, "b"]}, "a"
+
+    program = lt.trace(f, 1.5)
+
+    assert loaded(lt.to_source(program))(2.5) == f(2.5)
 
 
 def test_results_in_a_class_of_a_user_are_flat_with_a_comment():

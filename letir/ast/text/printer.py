@@ -170,7 +170,9 @@ class Printer:
         """The text of a Lambda in pieces."""
         params = ", ".join([self.binder(param) for param in fn.params])
         trees = "".join(
-            f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None
+            f" {k} {t.written}"
+            for k, t in (("in", fn.in_tree), ("out", fn.out_tree))
+            if t is not None
         )
         # pieces, joined by the caller: repeated concatenation would be quadratic
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
