@@ -50,7 +50,12 @@ def _power_kind(y, kinds: set[str]) -> str | None:
 ADD = PythonOperator("+", operator.add, counts_booleans=True, takes_complex=True, is_sum=True)
 SUBTRACT = PythonOperator("-", operator.sub, counts_booleans=True, takes_complex=True, is_sum=True)
 MULTIPLY = PythonOperator(
-    "*", operator.mul, counts_booleans=True, takes_complex=True, repeats_sequences=True
+    "*",
+    operator.mul,
+    counts_booleans=True,
+    takes_complex=True,
+    repeats_sequences=True,
+    rounds_scalars="c",
 )
 DIVIDE = PythonOperator(
     "/",
@@ -72,6 +77,7 @@ POWER = PythonOperator(
     takes_complex=True,
     differs=_power_differs,
     result_kind=_power_kind,
+    rounds_scalars="fc",
 )
 LEFT_SHIFT = PythonOperator("<<", differs=_is_negative)
 RIGHT_SHIFT = PythonOperator(">>", differs=_is_negative)
@@ -127,7 +133,8 @@ def _on_python(op: Primitive, operands: tuple):
     python = op.python
     if python.counts_booleans:
         operands = tuple([_bool_as_number(x) for x in operands])
-    is_unlike = python.differs or (python.orders_numbers and any(map(_is_complex, operands)))
+    unlike_if_complex = python.orders_numbers or "c" in python.rounds_scalars
+    is_unlike = python.differs or (unlike_if_complex and any(map(_is_complex, operands)))
     if is_unlike and hasattr(emitter, "concrete"):  # a trace: in a rule they are NumPy's
         return LATE_BOUND["apply_python_operator"](emitter, op, operands)
     return weaken_result(emitter.apply(op, operands))

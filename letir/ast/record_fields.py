@@ -95,6 +95,9 @@ class PythonOperator:
     # result_kind(y, kinds): the kind of the result for real numbers, or None if the values decide;
     # ``y`` is None if it is not known. The default is a float if one operand is, else an int
     result_kind: Callable | None = None
+    # the kinds of dtypes, "f" and "c", for which Python and NumPy's scalars may round the last bit
+    # of the result in another way than a ufunc, which has instructions of its own for arrays
+    rounds_scalars: str = ""
 
     @property
     def compares(self) -> bool:

@@ -9,7 +9,6 @@ import functools
 import math
 import operator
 import typing
-import warnings
 from collections.abc import Callable, Collection, Iterable
 from types import CodeType
 from typing import Any
@@ -22,7 +21,6 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import MemberSite
 from letir.ast.pytrees import flatten
 from letir.ast.sizes.size import Size
-from letir.errors import DTypeError
 from letir.tracing.callers import (
     LibraryModule,
     attributes_called_on_lists,
@@ -30,10 +28,8 @@ from letir.tracing.callers import (
     name_of_globals,
 )
 from letir.tracing.numpy_protocols.array_value import ArrayValue
-from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance
+from letir.tracing.numpy_protocols.python_protocols import has_attribute, is_instance, python_number
 from letir.tracing.operands import first_traced
-from letir.tracing.refusals import not_one_number_error
-from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.stand_ins import (
     GIVEN_NUMBERS,
     is_recording,
@@ -66,9 +62,9 @@ def _log(x, base=None):
     result = _recording_function("log")(x)
     if base is None:
         return result
-    return result / (
-        _recording_function("log")(base) if isinstance(base, Value) else math.log(base)
-    )
+    by = _recording_function("log")(base) if isinstance(base, Value) else math.log(base)
+    # Python's quotient, which raises for the base 1
+    return PRIMITIVES["python_operator"](result, by, operator="div", kind="float")
 
 
 def _hypot(*coordinates):
@@ -84,6 +80,31 @@ def _remainder(x, y):
     is_odd = _recording_function("fmod")(np.rint((x - rest) / y), 2.0) != 0
     is_beyond = (2 * np.abs(rest) > whole) | ((2 * np.abs(rest) == whole) & is_odd)
     return np.where(is_beyond, rest - np.copysign(whole, rest), rest)
+
+
+def _ulp(x):
+    """math.ulp, which is infinite for infinite numbers."""
+    is_infinite = np.isinf(x)
+    return np.where(is_infinite, np.inf, np.spacing(np.abs(np.where(is_infinite, 0.0, x))))
+
+
+def _ldexp(x, n):
+    """math.ldexp, which raises TypeError unless ``n`` is an integer."""
+    kind = n.dtype.kind if isinstance(n, Value) else np.dtype(type(n)).kind
+    if kind not in "iub":
+        return math.ldexp(0.0, 0.5)  # type: ignore[arg-type]  # raises Python's error
+    return _recording_function("ldexp")(python_number(x, float), python_number(n, int))
+
+
+def _isclose(a, b, *, rel_tol=1e-9, abs_tol=0.0):
+    """math.isclose: infinite numbers are close to equal numbers only."""
+    if not all(isinstance(tol, Value) or tol >= 0 for tol in (rel_tol, abs_tol)):
+        math.isclose(0.0, 1.0, rel_tol=-1.0)  # raises Python's error
+    is_finite = np.isfinite(a) & np.isfinite(b)
+    # no difference of infinite numbers is computed: it would warn
+    x, y = np.where(is_finite, a, 0.0), np.where(is_finite, b, 0.0)
+    most = np.maximum(rel_tol * np.maximum(np.abs(x), np.abs(y)), abs_tol)
+    return np.equal(a, b) | (is_finite & (np.abs(x - y) <= most))
 
 
 def _frexp(x):
@@ -103,17 +124,15 @@ _REAL: dict[str, Callable] = {
     **{name: functools.partial(_math_function, name=name) for name in _SMOOTH.split()},
     **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "floor", "ceil")},
     **{"trunc": np.trunc, "log": _log, "hypot": _hypot},
-    "ldexp": lambda x, n: x * 2.0**n,
+    "ldexp": _ldexp,
     "frexp": _frexp,
-    "ulp": lambda x: np.spacing(np.abs(x)),
-    "modf": lambda x: (x - np.trunc(x), np.trunc(x)),
+    "ulp": _ulp,
+    "modf": np.modf,
     "dist": lambda p, q: _math_reduction([a - b for a, b in zip(p, q, strict=True)], "hypot"),
     "fsum": lambda items: _math_reduction(items, "fsum"),
     "sumprod": lambda p, q: sum(a * b for a, b in zip(p, q, strict=True)),
     "prod": _product,
-    "isclose": lambda a, b, *, rel_tol=1e-9, abs_tol=0.0: (
-        np.abs(a - b) <= np.maximum(rel_tol * np.maximum(np.abs(a), np.abs(b)), abs_tol)
-    ),
+    "isclose": _isclose,
 }
 
 
@@ -122,15 +141,30 @@ def _complex_log(z, base=None):
     return np.log(z) if base is None else np.log(z) / np.log(base)
 
 
+def _phase(z):
+    """cmath.phase, with the bits of math.atan2."""
+    return _recording_function("atan2")(z.imag, z.real)
+
+
+def _rect(r, phi):
+    """cmath.rect, with the bits of math.cos and math.sin."""
+    r, phi = python_number(r, float), python_number(phi, float)
+    cos, sin = (
+        _recording_function(name)(phi) if isinstance(phi, Value) else getattr(math, name)(phi)
+        for name in ("cos", "sin")
+    )
+    return PRIMITIVES["complex_of"](r * cos, r * sin)
+
+
 _COMPLEX: dict[str, Callable] = {
     **{
         n: getattr(np, n)
         for n in ["exp", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log10"]
     },
-    **{"log": _complex_log, "phase": np.angle, "polar": lambda z: (np.abs(z), np.angle(z))},
-    "rect": lambda r, phi: r * np.exp(1j * phi),
+    **{"log": _complex_log, "phase": _phase, "polar": lambda z: (abs(z), _phase(z)), "rect": _rect},
 }
 _OF_ANY_NUMBER = ("prod", "sumprod")  # integers stay integers
+_OF_OTHER_NUMBERS = ("ldexp", "rect")  # convert their arguments, not all to the module's kind
 _OF_SEQUENCES = ("dist", "fsum", "prod", "sumprod")
 _CONVERTED: dict[str, type] = {"isnan": bool, "isinf": bool, "isfinite": bool, "isclose": bool}
 _CONVERTED |= {"floor": int, "ceil": int, "trunc": int}
@@ -166,7 +200,7 @@ def _math_stand_in(functions: dict[str, Callable], kind: type, original: Callabl
             return original(*args, **kwargs)
         if name == "trunc" and not hasattr(args[0].__class__, "__trunc__"):
             return original(_without_trunc(args[0].__class__))  # raises Python's TypeError
-        if name not in _OF_ANY_NUMBER:
+        if name not in (*_OF_ANY_NUMBER, *_OF_OTHER_NUMBERS):
             args = _python_numbers(args, kind)
         result = recorded(*args, **kwargs)
         if name in _CONVERTED:
@@ -190,42 +224,6 @@ def _python_numbers(value: Any, kind: type) -> Any:
     if isinstance(value, tuple | list):
         return [_python_numbers(item, kind) for item in value]
     return python_number(value, kind) if isinstance(value, Value) else value
-
-
-def python_number(x: Any, kind: type | None = None) -> Any:
-    """A traced scalar as a traced Python number: of this kind, or if None of its own kind."""
-    if not isinstance(x, Value):
-        return x
-    called = "a Python number" if kind is None else f"{kind.__name__}()"
-    if x.size != 1:
-        raise not_one_number_error(x, called)
-    if kind is float and x.dtype.kind == "c":
-        raise error_at_user_line(
-            DTypeError(
-                f"{called} of a traced value of type {x.type}: a complex number is not real\n"
-                "  take x.real or abs(x)"
-            )
-        )
-    if x.shape and kind is not None:
-        _convert_one_element(x.ndim, called)
-    x = x.reshape(()) if x.shape else x
-    if kind is not None and x.dtype != np.dtype(kind):
-        x = x.astype(kind)
-    return x if x.type.weak else PRIMITIVES["weaken"](x)
-
-
-def _convert_one_element(ndim: int, called: str) -> None:
-    """Warn or raise TypeError as NumPy does for ``float()`` of an array of one element."""
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            float(np.zeros((1,) * ndim))
-    except TypeError as error:
-        raise TypeError(
-            f"{error}: {called}{at_user()}\n  convert the element: x[0], x.item()"
-        ) from None
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=1)
 
 
 def as_numpy_scalar(x: Value, kind: type) -> Any:

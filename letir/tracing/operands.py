@@ -7,6 +7,7 @@ Used by ``Trace.enter`` and ``Trace.frozen``.
 import functools
 import math
 import operator
+import warnings
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -309,3 +310,17 @@ def is_traced_slice(entry: slice) -> bool:
 
 
 LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)
+
+
+def convert_one_element(ndim: int, called: str) -> None:
+    """Warn or raise TypeError as NumPy does for ``float()`` of an array of one element."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            float(np.zeros((1,) * ndim))
+    except TypeError as error:
+        raise TypeError(
+            f"{error}: {called}{at_user()}\n  convert the element: x[0], x.item()"
+        ) from None
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=1)

@@ -17,7 +17,8 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.tracing.callers import LibraryModule
-from letir.tracing.math_stand_ins import as_numpy_scalar, python_number
+from letir.tracing.math_stand_ins import as_numpy_scalar
+from letir.tracing.numpy_protocols.python_protocols import python_number
 from letir.tracing.operands import first_traced
 from letir.tracing.stand_ins import is_recording
 

@@ -2,6 +2,7 @@
 
 import cmath
 import enum
+import functools
 import math
 import operator
 import pickle
@@ -51,6 +52,52 @@ def test_smooth_functions_of_math_are_recorded_and_differentiated(name):
     expected = (f(2.5 + 1e-6) - f(2.5 - 1e-6)) / 2e-6
     np.testing.assert_allclose(lt.grad(f)(2.5), expected, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(lt.jit(f)(3.25), f(3.25), rtol=1e-14)
+
+
+EDGES = {
+    "modf": math.modf,
+    "ulp": math.ulp,
+    "ldexp": lambda s: (math.ldexp(s, -1100), math.ldexp(s, 3)),
+    "log": lambda s: math.log(2.0, s),
+    "log to the base 1": lambda s: math.log(s, 1.0),
+    "isclose": lambda s: [math.isclose(s, y) for y in (0.0, 1.0, 2.5, math.inf, -math.inf)],
+    "isclose with tolerances": lambda s: math.isclose(s, 1.0, rel_tol=0.0, abs_tol=1.5),
+}
+
+
+def _outcome(f, x):
+    """The text of a result, or the class of an exception."""
+    try:
+        return repr(f(x))
+    except (ArithmeticError, ValueError) as error:
+        return next(c.__name__ for c in type(error).mro() if c.__module__ == "builtins")
+
+
+@in_one_test
+@pytest.mark.parametrize("name", EDGES)
+def test_functions_of_math_at_the_ends_of_the_numbers(name):
+    """Python gives no warnings for these numbers, and neither do programs."""
+    f = EDGES[name]
+
+    def replayed(x):
+        return lt.trace(f, x)(x)
+
+    for x in (-0.0, 1.0, -2.5, 5e-324, 1e308, math.inf, -math.inf, math.nan):
+        expected = _outcome(f, x)
+        assert _outcome(replayed, x) == expected
+        assert _outcome(lt.jit(f), x) == expected
+
+
+def test_ldexp_needs_an_integer():
+    for call in (lt.jit(math.ldexp), functools.partial(lt.trace, math.ldexp)):
+        with pytest.raises(TypeError, match="Expected an int as second argument"):
+            call(1.0, 2.0)
+    assert lt.grad(math.ldexp)(1.5, 3) == 8.0
+
+
+def test_negative_tolerances_raise_the_error_of_python():
+    with pytest.raises(ValueError, match="tolerances must be non-negative"):
+        lt.trace(lambda s: math.isclose(s, 1.0, rel_tol=-1.0), 1.0)
 
 
 ROUNDED_ONCE = {

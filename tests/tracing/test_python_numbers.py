@@ -1,5 +1,6 @@
 """Traced Python numbers compute as in Python, or raise an error."""
 
+import cmath
 import contextlib
 import functools
 import io
@@ -120,6 +121,39 @@ def test_an_operator_of_python_numbers_runs_python(function, points):
                     call(*args)
             else:
                 assert_same(expected, call(*args))
+
+
+POWERS = {
+    "pow": pow,
+    "pow of a product": lambda x, y: pow(1 * x, y),
+    "operator.pow": operator.pow,
+    "a reduction": lambda x, y: functools.reduce(pow, [x, y]),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", POWERS)
+def test_the_function_pow_computes_as_the_operator(name):
+    f = POWERS[name]
+
+    for x, y in [(2, -1), (0, 3), (-2.5, 0.5), (1.5, 2), (3, 2.5)]:
+        for result in (lt.trace(f, x, y)(x, y), lt.jit(f)(x, y)):
+            assert (type(result), result) == (type(x**y), x**y)
+    with pytest.raises(ZeroDivisionError):
+        lt.jit(f)(0.0, -2.5)
+
+
+def test_products_of_complex_numbers_have_the_bits_of_python_and_no_warnings():
+    def f(z, w):
+        return z * w, 2j * z, cmath.polar(z), cmath.phase(w), cmath.rect(z.real, w.imag)
+
+    rng = np.random.default_rng(0)
+    program, fast = lt.trace(f, 1 + 2j, 3 - 1j), lt.jit(f)
+    for _ in range(40):
+        z, w = [complex(*rng.normal(size=2)) for _ in range(2)]
+        assert repr(program(z, w)) == repr(fast(z, w)) == repr(f(z, w))
+    assert repr(lt.jit(lambda x: 1j * x * 2)(math.inf)) == repr(1j * math.inf * 2)
+    check_grads(lambda x: abs(x * (1 + 2j) * (x * 1j)), (1.5,))
 
 
 def test_a_replay_whose_result_has_another_type_in_python_is_a_guard_error():

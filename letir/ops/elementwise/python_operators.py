@@ -1,7 +1,8 @@
 """``python_operator``: an operator of two Python numbers, computed by Python.
 
-Python and NumPy differ where Python raises (``1.0 / 0.0``, ``1 >> -1``), and where the values
-decide on the type: ``2 ** -1`` is a float, ``(-4.0) ** 0.5`` is complex.
+Python and NumPy differ where Python raises (``1.0 / 0.0``, ``1 >> -1``), where the values decide on
+the type (``2 ** -1`` is a float, ``(-4.0) ** 0.5`` is complex), and in the rounding of products of
+complex numbers.
 """
 
 import operator as python
@@ -19,6 +20,7 @@ from letir.ops.define.records import define
 from letir.ops.elementwise.casting import cast
 
 _COMPUTE = {
+    "mul": python.mul,
     "div": python.truediv,
     "floor_divide": python.floordiv,
     "remainder": python.mod,

@@ -13,14 +13,17 @@ from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import WEAK
 from letir.ops.elementwise.python_operators import compute_operator
-from letir.tracing import entry
+from letir.tracing import entry, math_stand_ins
 from letir.tracing.numpy_protocols import array_value, python_protocols
 from letir.tracing.source_locations import at_user, is_user_file
 from letir.tracing.trace_state import ABSENT
 
 # the files of the operators' methods
 _OWN_FILES = frozenset(
-    [operators.__file__, array_value.__file__, python_protocols.__file__, __file__]
+    [
+        *(operators.__file__, array_value.__file__, python_protocols.__file__, __file__),
+        math_stand_ins.__file__,  # of the builtin pow
+    ]
 )
 
 

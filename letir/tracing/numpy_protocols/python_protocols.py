@@ -19,11 +19,16 @@ from letir.ast.operators import weaken_result
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.errors import TraceError, mark_unrecorded_code
+from letir.errors import DTypeError, TraceError, mark_unrecorded_code
 from letir.tracing.numpy_protocols.array_value import ArrayValue
-from letir.tracing.operands import has_traced_slice
-from letir.tracing.refusals import no_length_error, note_refusal, with_hint
-from letir.tracing.source_locations import at_user, is_letir_file
+from letir.tracing.operands import convert_one_element, has_traced_slice
+from letir.tracing.refusals import (
+    no_length_error,
+    not_one_number_error,
+    note_refusal,
+    with_hint,
+)
+from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file
 
 _PYTHON_NUMBERS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 _OF_INTEGERS = ("bit_length", "bit_count", "to_bytes", "as_integer_ratio")
@@ -362,3 +367,25 @@ def _known_key(key: Any) -> Any:
 
 
 LATE_BOUND.update(is_foreign=is_foreign, known_key=_known_key, with_known_keys=with_known_keys)
+
+
+def python_number(x: Any, kind: type | None = None) -> Any:
+    """A traced scalar as a traced Python number: of this kind, or if None of its own kind."""
+    if not isinstance(x, Value):
+        return x
+    called = "a Python number" if kind is None else f"{kind.__name__}()"
+    if x.size != 1:
+        raise not_one_number_error(x, called)
+    if kind is float and x.dtype.kind == "c":
+        raise error_at_user_line(
+            DTypeError(
+                f"{called} of a traced value of type {x.type}: a complex number is not real\n"
+                "  take x.real or abs(x)"
+            )
+        )
+    if x.shape and kind is not None:
+        convert_one_element(x.ndim, called)
+    x = x.reshape(()) if x.shape else x
+    if kind is not None and x.dtype != np.dtype(kind):
+        x = x.astype(kind)
+    return x if x.type.weak else PRIMITIVES["weaken"](x)

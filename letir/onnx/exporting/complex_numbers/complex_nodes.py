@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Attrs
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.onnx.exporting.complex_numbers.complex_programs import Pair, as_pair, program_on_pairs
@@ -15,6 +16,7 @@ from letir.onnx.exporting.complex_numbers.complex_values import real_type
 from letir.onnx.exporting.node_graph import (
     COMPLEX,
     Graph,
+    Unexportable,
     exports_op,
     is_complex,
     is_undefined,
@@ -250,6 +252,13 @@ def _as_one(g: Graph, bind: Bind) -> Any:
     return rule_for(bind.op.name)(g, bind)
 
 
+def _python_product(g: Graph, bind: Bind) -> Any:
+    """A product of Python's complex numbers."""
+    if bind.attrs["operator"] != "mul":
+        raise Unexportable(f"Python's {bind.attrs['operator']} of complex numbers")
+    return _multilinear(g, bind.replace(op=PRIMITIVES["mul"], attrs=Attrs()))
+
+
 refuses_operations(COMPLEX, "wofz")
 exports_op("complex_of")(_complex_of)
 _for_complex(_complex_of, "complex_of")
@@ -262,6 +271,7 @@ _for_complex(_ones, "ones")
 _for_complex(_shape_only, "size", "length")
 _for_complex(_where, "where")
 _for_complex(_multilinear, "dot", "einsum", "matmul", "mul")
+_for_complex(_python_product, "python_operator")
 _for_complex(_multilinear, "conv", "conv_transpose", "conv_weight", "convolve")
 _for_complex(_of_truths, "all", "any", "count_nonzero", "logical_and", "logical_not")
 _for_complex(_of_truths, "logical_or", "logical_xor")

@@ -8,6 +8,7 @@ SAMPLES = {
             sample_of(2.0, 0.5, operator="div", kind="float"),
             sample_of(2, 3, operator="div", kind="float"),
             sample_of(1 + 2j, 2.0, operator="div", kind="complex"),
+            sample_of(1 + 2j, 3 - 0.5j, operator="mul", kind="complex"),
             sample_of(2.5, 0.7, operator="floor_divide", kind="float"),
             sample_of(7, -3, operator="floor_divide", kind="int"),
             sample_of(2.5, 0.7, operator="remainder", kind="float"),
