@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
+from letir.ast.bodies import bodies_of
 from letir.ast.terms import Bind, Lambda
 from letir.executor.calls import executor_by_reference
 from letir.executor.compiled import Compiled
@@ -26,6 +27,7 @@ from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest
 _MAX_AS_PYTHON = 4
 _MAX_MADE = 32  # tests of an executor, those of its quick calls included
 _MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
+_MAX_OPERATIONS = 64  # of a function that is not timed
 _MAX_WORK = 1 << 22  # elements that are computed: timing runs the function several times
 
 
@@ -46,7 +48,8 @@ def call_of_python(
     takes longer, because it copies the generator's state. They need not be
     compared where a plan cannot be faster: it would have to raise and catch an exception, or it
     computes with numbers and the function ``branches`` on them, so that plans of other branches
-    fail at their guards first.
+    fail at their guards first. Where NumPy's scalars may have other last bits than the plan, the
+    number of operations decides, so that no result depends on a time.
     """
     args, kwargs = call
     raises = any(bind.op.role == "guard_raised" for bind in compiled.plan.binds)
@@ -73,6 +76,8 @@ def call_of_python(
         return result
     if compiled.generators:  # captured: timing would advance them
         is_wanted = len(compiled.program) <= _MAX_BESIDE_DRAWS
+    elif any(map(_rounds_scalars, compiled.program.binds)):
+        is_wanted = _is_of_same_length(compiled)
     else:
         try:
             call = deepcopy(call) if compiled.changed else call  # timing writes into the arguments
@@ -81,6 +86,23 @@ def call_of_python(
         is_wanted = _is_faster(result, of_plan, call)
     # the answer takes more time than the test before it
     return result if is_wanted and (numbers or _has_same_bits(compiled)) else None
+
+
+def _rounds_scalars(bind: Bind) -> bool:
+    """Whether the last bit of the result may be another one if NumPy's scalars compute it."""
+    avals = [binder.type for binder in bind.binders if bind.op.python.rounds_scalars]
+    return any(
+        aval is None
+        or (not aval.shape and not aval.weak and aval.dtype.kind in bind.op.python.rounds_scalars)
+        for aval in avals
+    )
+
+
+def _is_of_same_length(compiled: Compiled) -> bool:
+    """Whether the plan is short and saves hardly any of the function's operations."""
+    count, of_plan = len(compiled.program), len(compiled.optimized)
+    of_plan += sum(len(body) - 1 for bind in compiled.optimized.binds for body in bodies_of(bind))
+    return count <= _MAX_OPERATIONS and 4 * of_plan >= 3 * count
 
 
 def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict]) -> bool:

@@ -61,6 +61,23 @@ def test_a_plan_of_other_operations_stays():
     assert is_python(lambda x: x**3, X, exact=True)
 
 
+@pytest.mark.parametrize("is_faster", [False, True])
+def test_no_time_decides_where_numpys_scalars_round_in_another_way(monkeypatch, is_faster):
+    """NumPy's scalars and ufuncs may differ in the last bit of powers and of complex products."""
+    monkeypatch.setattr(python_calls, "_is_faster", lambda *_: is_faster)
+
+    def calls_python(f, *args):
+        fast = lt.jit(f)
+        for _ in range(20):
+            np.testing.assert_allclose(fast(*args), f(*args), rtol=1e-14)
+        return fast.quick[0].is_python
+
+    assert calls_python(lambda s, t: np.cbrt(s) + t**2.5, np.float64(1.5), np.float64(2.5))
+    assert calls_python(lambda z: z * z + 1.0, np.complex128(1 + 2j))
+    assert not calls_python(lambda x: sum(np.sort(x)[0] ** 0.3 for _ in range(5)), X)  # one power
+    assert calls_python(lambda x: np.sort(x)[1:] + 1.0, X) == is_faster
+
+
 def test_views_and_the_unchanged_part_of_an_update_are_no_work():
     def marched(table, x):
         """A long loop that reads rows of a large table and writes numbers into a long array."""
