@@ -122,7 +122,9 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     is_view = _gives_view(result, parent, op, attrs, operands[1:])
     certain = _is_certain(op, parent.shape, result.shape)
     if is_view is False:
-        if not certain:
+        if is_read_only(op):  # of a scalar, which has no memory to share
+            result.sharing = Memory(result.arg, reason=READ_ONLY)
+        elif not certain:
             _note_doubtful_reshape(result, parent)
         elif op.role == "index" and not result.shape and ... in index_entries(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own

@@ -189,3 +189,19 @@ def test_an_element_that_is_read_is_a_number_and_not_a_view():
     for mode in (False, True):
         program = lt.trace(f, np.arange(3.0), np.ones((2, 2)), abstract=mode)
         assert program(np.arange(3.0), np.ones((2, 2))) == (0.0, 1.0, 7.0)
+
+
+@pytest.mark.parametrize("number", [1.5, np.float64(1.5)])
+def test_a_number_that_was_broadcast_is_a_read_only_array(number):
+    """[B6] NumPy repeats the element by a stride of 0."""
+
+    def write(x):
+        y = np.broadcast_to(np.sin(x), (2, 3))
+        y[:, -1] = 1.0
+        return y
+
+    for f in (lt.jit(write), lambda x: lt.trace(write, x)):
+        with pytest.raises(ValueError, match="read-only"):
+            f(number)
+    copied = lt.trace(lambda x: np.add(np.broadcast_to(x, 2).copy(), 1.0, out=np.zeros(2)), number)
+    assert copied(number).tolist() == [2.5, 2.5]
