@@ -346,7 +346,8 @@ def _sorted_nodes(spec: optree.PyTreeSpec, leaves: Iterator) -> Any:
     """The structure with these leaves, and with the keys of dicts in sorted order."""
     if spec.type is None:
         return next(leaves)
-    node = spec.one_level().unflatten([_sorted_nodes(part, leaves) for part in spec.children()])
+    parts = [_sorted_nodes(part, leaves) for part in spec.children()]
+    node: Any = spec.one_level().unflatten(parts)
     if spec.type in (dict, defaultdict):
         for key in spec.entries():
             node[key] = node.pop(key)
