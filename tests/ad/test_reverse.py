@@ -259,3 +259,13 @@ def test_rules_in_raw_programs_stay_as_they_are_written():
     (raw,) = [bind for bind in lt.differentiate(fn).df.binds if bind.op.name == "grad_of"]
 
     assert ["mul", "mul"] == [bind.op.name for bind in raw.attrs["body"].binds]
+
+
+def test_residuals_of_loops_have_cotangents_in_second_derivatives():
+    """[D4] They are temporaries of the raw form, like values that rules read."""
+    f = lt.trace(lambda x: lt.fori_loop(0, 3, lambda i, y: np.sin(y) * x, x).sum(), A)
+    g = lt.differentiate(f)
+    found = lt.grad(lambda x: g.joined()(x, np.float64(1.0))[1][0].sum())(A)
+
+    np.testing.assert_allclose(lt.hessian(f)(A).sum(0), found, rtol=1e-12)
+    assert len(g.df_input_vjps) > 1
