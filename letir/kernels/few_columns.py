@@ -6,7 +6,7 @@ from letir.ast.terms import Arg, Lambda
 from letir.kernels.loop_language import Operand
 from letir.kernels.reduction_forms import Parts
 from letir.kernels.row_blocks import RowBlocks, sections_of
-from letir.kernels.row_groups import IN_MEMORY, RowLowering
+from letir.kernels.row_groups import RowLowering
 from letir.kernels.row_interface import RowKernel
 from letir.kernels.row_passes import Reduction, RowPasses, Space
 from letir.kernels.row_products import products_as_sums
@@ -62,21 +62,12 @@ class _FewColumns(RowLowering):
         begun: list[Parts],
         block: tuple[Operand, Operand] | None = None,
     ) -> list[Parts]:
-        b, parts = self.builder, list(begun)
+        parts = begun
         for column in range(self.passes.space.columns):
-            self.column, index = column, b.number(column, "i8")
-            self.enter_column(index)
+            self.column = column
+            self.enter_column(self.builder.number(column, "i8"))
             self.compute(stage)
-            inside = 0
-            for reduction in now:
-                self.result = self.passes.space.shape
-                dtype = reduction.bind.binders[0].type.dtype
-                element = reduction.form.element(b, self.value(reduction.source), dtype)
-                if reduction.kind in IN_MEMORY:
-                    self.update_total(reduction, element)
-                else:
-                    parts[inside] = reduction.accumulator.step(b, parts[inside], element)
-                    inside += 1
+            parts = self.add_element(now, parts)
         return parts
 
     def compute(self, stage: int) -> None:

@@ -20,7 +20,7 @@ from letir.kernels.scalar_lowering import MAX_ARRAYS, NoKernel, ScalarLowering, 
 Input = tuple[Arg, str, tuple[int, ...]]  # a value, its kind, and the shape of the argument
 MAX_SHORT_ROW = 64  # columns of a row whose length is part of the kernel
 _BLOCK = 8  # a block of a sum has 2 ** 8 elements
-IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
+_IN_MEMORY = ("column", "shared column", "shared full")  # totals that are carried in memory
 
 
 @define(eq=False)
@@ -249,7 +249,7 @@ class RowLowering(ScalarLowering):
             for reduction in self.passes.reductions
             if reduction.stage == stage and reduction.operand_kind == "full"
         ]
-        inside = [reduction for reduction in now if reduction.kind not in IN_MEMORY]
+        inside = [reduction for reduction in now if reduction.kind not in _IN_MEMORY]
         if not now and not any(stage in passes for passes in self.passes.computed.values()):
             return
         first = [reduction.accumulator.first(b) for reduction in inside]
@@ -266,7 +266,7 @@ class RowLowering(ScalarLowering):
     def emit_blocks(self, stage: int, now: list[Reduction], first: list[Parts]) -> list[Parts]:
         """Write the pass in blocks of elements; returns the totals of its reductions."""
         b = self.builder
-        kinds = [reduction.accumulator for reduction in now if reduction.kind not in IN_MEMORY]
+        kinds = [reduction.accumulator for reduction in now if reduction.kind not in _IN_MEMORY]
         if self.passes.space.columns <= MAX_SHORT_ROW:  # a single block
             begun = [kind.block(b, own) for kind, own in zip(kinds, first, strict=True)]
             ended = self.emit_elements(stage, now, begun)
@@ -305,17 +305,8 @@ class RowLowering(ScalarLowering):
             index = b.add(block[0], loop.index) if block else loop.index
             self.enter_column(index)
             self.compute(stage)
-            parts = iter(split_like(loop.carried, begun))
-            following: list[Operand] = []
-            for reduction in now:
-                dtype = reduction.bind.binders[0].type.dtype
-                self.result = self.passes.space.shape
-                element = reduction.form.element(b, self.value(reduction.source), dtype)
-                if reduction.kind in IN_MEMORY:
-                    self.update_total(reduction, element)
-                else:
-                    following += reduction.accumulator.step(b, next(parts), element)
-            loop.next(*following)
+            parts = self.add_element(now, split_like(loop.carried, begun))
+            loop.next(*flatten_parts(parts))
         return split_like(loop.results, begun)
 
     def prefetch(self, stage: int, start: Operand, size: Operand) -> None:
@@ -332,6 +323,22 @@ class RowLowering(ScalarLowering):
             column = b.add(start, b.let("shl", index, bits))
             for array in arrays:
                 b.prefetch(array, (*outer, later, column))
+
+    def add_element(self, now: list[Reduction], parts: list[Parts]) -> list[Parts]:
+        """Add the current element to the reductions ``now``; returns their new ``parts``.
+
+        Totals in memory have no parts.
+        """
+        b, remaining, result = self.builder, iter(parts), list[Parts]()
+        self.result = self.passes.space.shape
+        for reduction in now:
+            dtype = reduction.bind.binders[0].type.dtype
+            element = reduction.form.element(b, self.value(reduction.source), dtype)
+            if reduction.kind in _IN_MEMORY:
+                self.update_total(reduction, element)
+            else:
+                result.append(reduction.accumulator.step(b, next(remaining), element))
+        return result
 
     def enter_column(self, index: Operand) -> None:
         """Begin with the element of a row at this index."""
