@@ -41,7 +41,7 @@ def _strided_decompose(x, *, shape, steps, start=0):
 
 def _strided_impl(xp, x, *, shape, steps, start=0):
     """A view of ``x`` if its elements are contiguous, else of a copy."""
-    row = xp.asarray(x).reshape(-1)
+    row = xp.ravel(xp.asarray(x))  # contiguous, as reshape(-1) of a reversed array is not
     if not math.prod(shape):
         return xp.empty(shape, row.dtype)
     strides = [row.itemsize * step for step in steps]

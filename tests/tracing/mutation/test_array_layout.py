@@ -205,6 +205,19 @@ def test_a_strided_view_reads_the_elements_that_numpy_reads(f, x):
     check_grads(program, (x,))
 
 
+@pytest.mark.parametrize("x", [A[0, ::-1], np.repeat(A[0], 2)[::2], A[::-1, 1]])
+def test_a_strided_view_of_elements_that_are_not_contiguous_reads_no_others(x):
+    """A recorded program has a guard of the memory order; one that is written by hand has none."""
+    program = lt.parse(
+        f"lambda %0: float64[{len(x)}] {{ %1: float64[2, 2] = as_strided(%0, shape=(2, 2), "
+        "steps=(1, 1)); return %1 }"
+    )
+    expected = x[[[0, 1], [1, 2]]]
+
+    assert_same(expected, program(x))
+    assert_same(expected, lt.compile(program)(x))
+
+
 def test_a_write_into_a_strided_view_reaches_the_array():
     y = A[:, :3] * 1.0
     y[[0, 1], [0, 1]] = 0
