@@ -1,6 +1,6 @@
 """``Builder``, which builds the statements of a kernel of the loop language."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,18 @@ class Builder:
     def prefetch(self, array: Array, indices: tuple[Operand, ...]) -> None:
         """Let the processor read an element, which may be outside of the array, into its cache."""
         self.bodies[-1].append(Prefetch(array, indices))
+
+    def prefetch_columns(
+        self, arrays: Sequence[Array], row: tuple[Operand, ...], start: Operand, size: Operand
+    ) -> None:
+        """Write a loop that prefetches ``size`` elements of a row of each array, from ``start``."""
+        line = 64 // max([array.dtype.itemsize for array in arrays], default=1)  # of the cache
+        bits = self.number(line.bit_length() - 1, "i8")
+        lines = self.let("shr", self.add(size, self.number(line - 1, "i8")), bits)
+        with self.loop(lines, is_parallel=False) as index:
+            column = self.add(start, self.let("shl", index, bits))
+            for array in arrays:
+                self.prefetch(array, (*row, column))
 
     def loop(self, extent: Operand, *first: Operand, **options: Any) -> "_OpenLoop":
         """A context manager for a ``Loop`` with these ``options``, such as ``is_parallel``.

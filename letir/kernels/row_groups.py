@@ -315,20 +315,11 @@ class RowLowering(ScalarLowering):
             return
         b, (*outer, row) = self.builder, self.place["row"]
         arrays = [array for (_, kind, _), array in self.inputs.items() if kind == "full"]
-        line = 64 // max([array.dtype.itemsize for array in arrays], default=1)  # of the cache
-        bits = b.number(line.bit_length() - 1, "i8")
         later = b.add(row, b.number(self.rows_ahead, "i8"))
-        lines = b.let("shr", b.add(size, b.number(line - 1, "i8")), bits)
-        with b.loop(lines, is_parallel=False) as index:
-            column = b.add(start, b.let("shl", index, bits))
-            for array in arrays:
-                b.prefetch(array, (*outer, later, column))
+        b.prefetch_columns(arrays, (*outer, later), start, size)
 
     def add_element(self, now: list[Reduction], parts: list[Parts]) -> list[Parts]:
-        """Add the current element to the reductions ``now``; returns their new ``parts``.
-
-        Totals in memory have no parts.
-        """
+        """The new ``parts`` of the reductions ``now`` with the element; totals have none."""
         b, remaining, result = self.builder, iter(parts), list[Parts]()
         self.result = self.passes.space.shape
         for reduction in now:

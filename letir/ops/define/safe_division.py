@@ -1,7 +1,8 @@
-"""``safe_divide``: a division for derivative rules, in which 0 / 0 is 0.
+"""Divisions for derivative rules: ``safe_divide``, in which 0 / 0 is 0, and ``over_squares``.
 
-The dividend is a cotangent or a tangent. It is 0 where a result is not used, as in the branch of a
-``where`` that is not taken, and an infinite slope there must not turn it into nan.
+The dividend of ``safe_divide`` is a cotangent or a tangent. It is 0 where a result is not used, as
+in the branch of a ``where`` that is not taken, and an infinite slope there must not turn it into
+nan.
 """
 
 import numpy as np
@@ -62,3 +63,27 @@ safe_divide = define(
     operand_dtypes=in_dtype_of_result,
     source=copied_function(_quotient_impl),
 )
+
+
+# ---- division by a sum of squares ----
+
+# of floats of this many bytes: numbers whose squares, and those of whose reciprocals, are normal;
+# and exponents of 2 that move all other numbers between them, or nearly
+_SQUARES = {4: (1e15, 70), 8: (1e150, 600)}
+
+
+def over_squares(number, x, y, out):
+    """``number / (x**2 + y**2)`` for one of x and y, if squares overflow or underflow too.
+
+    For the rule of a function with result ``out``.
+    """
+    if out.type is None or out.dtype.kind != "f" or out.dtype.itemsize not in _SQUARES:
+        length = PRIMITIVES["hypot"](x, y)
+        return number / length / length
+    most, exponent = _SQUARES[out.dtype.itemsize]
+    where = PRIMITIVES["where"]
+    size = PRIMITIVES["maximum"](abs(x), abs(y))
+    small, large = [out.dtype.type(2.0**n) for n in (-exponent, exponent)]
+    scale = where(size > most, small, where(size < 1 / most, large, out.dtype.type(1)))
+    x, y = x * scale, y * scale
+    return number * scale / (x * x + y * y) * scale

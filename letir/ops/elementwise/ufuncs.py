@@ -26,7 +26,7 @@ from letir.ops.define.records import (
     unary,
     unbroadcast,
 )
-from letir.ops.define.safe_division import safe_divide
+from letir.ops.define.safe_division import over_squares, safe_divide
 from letir.ops.elementwise.comparisons_and_where import where
 
 # ---- arithmetic ----
@@ -218,28 +218,11 @@ def _leg(x, side, angle):
 arcsin = elementwise("arcsin", lambda g, y, x: g / _leg(x, cos, y), numpy=np.arcsin, onnx="Asin")
 arccos = elementwise("arccos", lambda g, y, x: -g / _leg(x, sin, y), numpy=np.arccos, onnx="Acos")
 arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
-# of floats of this many bytes: numbers whose squares, and those of whose reciprocals, are normal;
-# and exponents of 2 that move all other numbers between them, or nearly
-_SQUARES = {4: (1e15, 70), 8: (1e150, 600)}
-
-
-def _over_squares(number, x, y, out):
-    """``number / (x**2 + y**2)`` for one of x and y, if squares overflow or underflow too."""
-    if out.type is None or out.dtype.kind != "f" or out.dtype.itemsize not in _SQUARES:
-        return number / hypot(x, y) / hypot(x, y)
-    most, exponent = _SQUARES[out.dtype.itemsize]
-    size = maximum(abs(x), abs(y))
-    small, large = [out.dtype.type(2.0**n) for n in (-exponent, exponent)]
-    scale = where(size > most, small, where(size < 1 / most, large, out.dtype.type(1)))
-    x, y = x * scale, y * scale
-    return number * scale / (x * x + y * y) * scale
-
-
 arctan2 = binary(
     "arctan2",
     # operands in the order of np.arctan2(y, x): the first, here x, is the ordinate
-    lambda g, out, x, y: g * _over_squares(y, x, y, out),
-    lambda g, out, x, y: -g * _over_squares(x, x, y, out),
+    lambda g, out, x, y: g * over_squares(y, x, y, out),
+    lambda g, out, x, y: -g * over_squares(x, x, y, out),
     numpy=np.arctan2,
 )
 hypot: Primitive = binary(
