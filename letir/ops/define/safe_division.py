@@ -5,6 +5,8 @@ in the branch of a ``where`` that is not taken, and an infinite slope there must
 nan.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -72,7 +74,7 @@ safe_divide = define(
 _SQUARES = {4: (1e15, 70), 8: (1e150, 600)}
 
 
-def over_squares(number, x, y, out):
+def over_squares(number: Any, x: Any, y: Any, out: Any) -> Any:
     """``number / (x**2 + y**2)`` for one of x and y, if squares overflow or underflow too.
 
     For the rule of a function with result ``out``.
