@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType
@@ -95,6 +95,8 @@ class _StencilLowering(ScalarLowering):
     places: dict[Local, Places] = field(factory=dict)
     write: Places = ()
     outer: Operand = field(init=False)  # the index of the matrices over which NumPy loops
+    # whether the row of each parameter is one of the array's; None if it always is
+    inside: dict[Local, Operand | None] = field(factory=dict)
     edges: tuple[int, int] = (0, 0)  # the elements at the ends of rows that are computed apart
 
     def kernel(self) -> StencilKernel:
@@ -163,7 +165,7 @@ class _StencilLowering(ScalarLowering):
                 continue
             length, start = self.avals[self.reads[param].array].shape[-1], places[-1].start
             is_whole = is_whole and length == self.loops[-1]
-            if places[-1].wraps:
+            if not places[-1].is_within:
                 left, right = max(left, -start), max(right, start + self.loops[-1] - length)
         self.edges = left, right
         shortest = max(left + right + _MIN_PART, _MIN_ROW if is_whole else 0)
@@ -213,9 +215,13 @@ class _StencilLowering(ScalarLowering):
                 *[(y, self.write, y) for y in self.outputs],
             ]
         }
+        self.inside = {
+            p: self.flag_of(self.places[p], rows[p], self.array_of(p)) for p in self.places
+        }
+        rows |= {p: self.within(self.places[p], rows[p], self.array_of(p)) for p in self.places}
         for param, row in rows.items():  # values that are the same along the row
             if type(param) is Local and len(row) == len(self.array_of(param).extents):
-                self.scalars[param] = b.load(self.array_of(param), row)
+                self.scalars[param] = self.load(param, row)
         left, right = self.edges
         middle = lengths[-1]
         if left + right:
@@ -276,6 +282,44 @@ class _StencilLowering(ScalarLowering):
                 result.append(self.index_at(place, index, array.extents[n + 1], wraps=place.wraps))
         return tuple(result)
 
+    def flag_of(self, places: Places, indices: tuple[Operand, ...], array: Array) -> Operand | None:
+        """Whether all indices are those of elements, None if they always are."""
+        b, result = self.builder, None
+        for place, index, name in zip(places, indices[1:], array.extents[1:], strict=False):
+            if place.fills:
+                flag = b.let("ge", index, self.integer(0))
+                flag = b.let("and", flag, b.let("lt", index, self.extents[name]))
+                result = flag if result is None else b.let("and", result, flag)
+        return result
+
+    def within(
+        self, places: Places, indices: tuple[Operand, ...], array: Array
+    ) -> tuple[Operand, ...]:
+        """The indices, and 0 for those that may be outside of an axis."""
+        b, result = self.builder, [indices[0]]
+        zero = self.integer(0)
+        for place, index, name in zip(places, indices[1:], array.extents[1:], strict=False):
+            if place.fills:
+                is_less = b.let("lt", index, self.extents[name])
+                flag = b.let("and", b.let("ge", index, zero), is_less)
+                index = b.select(flag, index, zero)  # noqa: PLW2901
+            result.append(index)
+        return tuple(result)
+
+    def load(self, param: Local, indices: tuple[Operand, ...], flag: Operand | None = None) -> Any:
+        """The element of a parameter at these indices, 0 if it is outside of the array."""
+        b, array, inside = self.builder, self.array_of(param), self.inside[param]
+        value: Operand = b.load(array, indices)
+        if not any(place.fills for place in self.places[param]):
+            return value
+        zero = b.number(0, array.dtype)
+        if array.dtype.kind == "f":
+            value = b.add(value, zero)  # NumPy adds parts to zeros, also to -0.0
+        flags = [x for x in (inside, flag) if x is not None]
+        for x in flags:
+            value = b.select(x, value, zero)
+        return value
+
     def index_at(
         self, place: AxisPlace, index: Operand | None, name: str, *, wraps: bool
     ) -> Operand:
@@ -300,13 +344,23 @@ class _StencilLowering(ScalarLowering):
             if places and places[-1].loop == last:
                 array, around = self.array_of(param), wraps and places[-1].wraps
                 column = self.index_at(places[-1], index, array.extents[-1], wraps=around)
-                self.scalars[param] = b.load(array, (*rows[param], column))
+                flag = None
+                if wraps and places[-1].fills:
+                    here = (self.outer, column)
+                    flag = self.flag_of(places[-1:], here, _last_axis(array))
+                    _, column = self.within(places[-1:], here, _last_axis(array))
+                self.scalars[param] = self.load(param, (*rows[param], column), flag)
         for bind in self.body.binds:
             self.add(bind)
         for output, arg in zip(self.outputs, self.body.ret.args, strict=True):
             column = self.index_at(self.write[-1], index, output.extents[-1], wraps=False)
             b.store(output, (*rows[output], column), self.scalars[arg])
         self.scalars = kept
+
+
+def _last_axis(array: Array) -> Array:
+    """An array with the outer axis and the last axis of another one."""
+    return evolve(array, extents=(array.extents[0], array.extents[-1]))
 
 
 def _is_along_rows(places: Places, last: int) -> bool:

@@ -22,12 +22,19 @@ class AxisPlace:
 
     ``loop``: the position of that loop; None if the index is ``start``. ``wraps``: the index is
     taken modulo the length of the axis; ``start`` is then between its negative and itself.
+    ``fills``: the value is 0 where the index is outside of the axis.
     """
 
     start: int
     loop: int | None = None
     step: int = 1
     wraps: bool = False
+    fills: bool = False
+
+    @property
+    def is_within(self) -> bool:
+        """Whether all indices are those of elements."""
+        return not (self.wraps or self.fills)
 
 
 Places = tuple[AxisPlace, ...]
@@ -70,12 +77,25 @@ class View:
             for n, place in enumerate(places):
                 if type(step) is not int or place.loop != loop:
                     continue
-                if not place.wraps and (place.start, place.step, base[n]) != (
-                    *(0, 1, self.shape[loop]),
-                ):
+                is_whole = (place.start, place.step, base[n]) == (0, 1, self.shape[loop])
+                if place.fills or not (place.wraps or is_whole):
                     return None
                 places[n] = evolve(place, start=_remainder(place.start - step, base[n]), wraps=True)
         return evolve(self, places=tuple(places))
+
+    def placed(self, item: Any, shape: tuple[int, ...]) -> "View | None":
+        """Zeros of this shape with the view written at ``item``; None if it is not a view of this
+        kind, or not a whole array.
+        """
+        found = _places_of_item(item, shape)
+        if found is None or self != View.whole(self.shape) or found[0] != self.shape:
+            return None
+        if any(place.loop is None or place.step != 1 for place in found[1]):
+            return None
+        lengths = zip(self.shape, shape, strict=True)
+        fills = [n < whole for n, whole in lengths]
+        places = zip(found[1], fills, strict=True)
+        return View(shape, tuple([AxisPlace(-p.start, p.loop, fills=x) for p, x in places]))
 
     def in_loops(self, loops: Sequence[int]) -> Places:
         """The places in loops over a result of these lengths, to which the view is broadcast."""
@@ -101,7 +121,7 @@ def _composed(place: AxisPlace, inner: Sequence[AxisPlace]) -> AxisPlace | None:
     if place.loop is None:
         return place
     other = inner[place.loop]
-    if place.wraps and (other.step, other.loop is None) != (1, False):
+    if not place.is_within and (other.step, other.loop is None) != (1, False):
         return None
     start = place.start + place.step * other.start
     return evolve(place, start=start, loop=other.loop, step=place.step * other.step)
@@ -177,7 +197,20 @@ def _may_shift(bind: Bind) -> bool:
     avals = [bind.args[0].type, bind.binders[0].type]
     if any(not is_static_shape(getattr(aval, "shape", (None,))) for aval in avals):
         return False
-    return bind.op.role == "index" or _is_roll(bind)
+    return bind.op.role == "index" or _is_roll(bind) or is_placed_part(bind)
+
+
+def is_placed_part(bind: Bind) -> bool:
+    """Whether a bind writes one array into zeros, at basic indices."""
+    if bind.op.adds_parts != "zeros" or len(bind.args) != 1 or len(bind.attrs["items"]) != 1:
+        return False
+    part, whole = bind.args[0].type, bind.binders[0].type
+    if not all(is_static_shape(getattr(aval, "shape", (None,))) for aval in (part, whole)):
+        return False
+    view = View.whole(part.shape).placed(bind.attrs["items"][0], whole.shape)
+    ends = view.places[-1:] if view is not None else ()
+    near = [max(-p.start, p.start + whole.shape[-1] - part.shape[-1]) for p in ends]
+    return part.dtype == whole.dtype and bool(near) and near[0] <= MAX_ROLL
 
 
 def _is_roll(bind: Bind) -> bool:
@@ -198,4 +231,6 @@ def _further(view: View, bind: Bind, base: tuple[int, ...]) -> View | None:
     """The view that a bind makes of a view of an array of the shape ``base``."""
     if _is_roll(bind):
         return view.rolled(bind.attrs["shift"], bind.attrs["axis"], base)
+    if bind.op.role != "index":
+        return view.placed(bind.attrs["items"][0], bind.binders[0].type.shape)
     return view.item(bind.attrs["item"])

@@ -18,7 +18,7 @@ from letir.kernels.stencils.stencil_kernels import (
     StencilTarget,
     stencil_kernel,
 )
-from letir.kernels.stencils.stencil_places import View, find_view, is_near_roll
+from letir.kernels.stencils.stencil_places import View, find_view, is_near_roll, is_placed_part
 from letir.passes.fusion.clustering import MAX_COMPILED
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
@@ -225,7 +225,7 @@ def with_rolled_groups(fn: Lambda, kept: Container[Local], is_exact: bool) -> La
 
     NumPy makes rolled arrays, so ``fuse`` keeps few of them alive; a kernel makes none of them.
     """
-    if not any(bind.op.role == "roll" for bind in fn.binds):
+    if not any(bind.op.role == "roll" or bind.op.adds_parts == "zeros" for bind in fn.binds):
         return fn
     flat = without_groups(fn, kept)
     rolled = _unmade_rolls(flat, is_exact)
@@ -235,16 +235,19 @@ def with_rolled_groups(fn: Lambda, kept: Container[Local], is_exact: bool) -> La
 
 
 def _unmade_rolls(fn: Lambda, is_exact: bool) -> frozenset[Local]:
-    """The results of ``np.roll`` that only elementwise kernels read."""
+    """Rolled arrays, and arrays of one part in zeros, that only elementwise kernels read."""
     stored = {arg for arg in fn.ret.args if type(arg) is Local}
     result = set()
     for bind in reversed(fn.binds):
         if bind.op.elementwise and has_scalar_form(bind, is_exact):
             continue
-        if bind.op.role in ("roll", "index") and stored.isdisjoint(bind.binders):
-            if bind.op.role == "roll" and is_near_roll(bind):
+        if stored.isdisjoint(bind.binders):
+            if is_near_roll(bind) or is_placed_part(bind):
                 result.add(bind.binders[0])
-            if bind.op.role == "index" or is_near_roll(bind):
+                if is_placed_part(bind):  # the part must be an array
+                    stored.update(bind.locals())
+                continue
+            if bind.op.role == "index":
                 continue
         stored.update(bind.locals())
     return frozenset(result)

@@ -250,6 +250,36 @@ def test_bodies_of_loops_have_such_kernels_too():
         np.testing.assert_array_equal(plain(A, 5), fast(A, 5))
 
 
+def updated(a):
+    for _ in range(3):
+        a = a + 0
+        a[1:-1, 1:-1] = a[1:-1, 1:-1] + 0.1 * laplacian(a)
+    return a
+
+
+def padded(a):
+    b = np.pad(a, 1)
+    return laplacian(b) * a
+
+
+@pytest.mark.parametrize("f", [updated, padded, rolled, lambda a: laplacian(a) ** 2])
+def test_gradients_have_the_bits_of_gradients_without_kernels(f):
+    for function in (lt.grad(lambda a: (f(a) ** 2).sum()), lt.vjp(f, A)[1]):
+        args = (A,) if hasattr(function, "__wrapped__") else (f(A),)
+        expected = lt.jit(function, kernels="off")(*args)
+
+        fast = lt.jit(function)
+        for _ in range(10):
+            assert_same(expected, fast(*args))
+
+
+def test_parts_of_gradients_are_not_written_into_zeros():
+    gradient = lt.trace(lt.grad(lambda a: (updated(a) ** 2).sum()), A)
+
+    names = [bind.op.name for bind in lt.compile(gradient).plan.binds]
+    assert "assemble" not in names
+
+
 @pytest.mark.parametrize("f", [alternate, onto_itself, rolled])
 def test_no_index_is_outside_of_an_array(f, everything_pays, monkeypatch):
     monkeypatch.setenv("LETIR_CHECK_KERNELS", "1")

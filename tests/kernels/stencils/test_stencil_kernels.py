@@ -97,6 +97,26 @@ def test_whole_rows_that_are_short_are_left_to_numpy():
     assert kernel_of(np.add, parts, base) is not None
 
 
+@pytest.mark.parametrize("base", [X, X[2], -0.0 * X, X > 0, (4 * X).astype(int)])
+def test_parts_in_zeros_are_read_where_they_are(base):
+    shape = tuple([n + 3 for n in base.shape])
+    items = [tuple([slice(start, start + n) for n in base.shape]) for start in (0, 1, 3)]
+    views = [View.whole(base.shape).placed(item, shape) for item in items]
+    views.append(views[1].item((..., slice(None))))
+    body = lt.trace(lambda *xs: xs[0] * xs[1] + xs[2] * xs[3], *[np.ones(shape, base.dtype)] * 4)
+    reads = {param: StencilRead(0, view) for param, view in zip(body.params, views, strict=True)}
+    (aval,) = [param.type for param in lt.trace(lambda x: x, base).params]
+    placed = [np.zeros(shape, base.dtype) for _ in items]
+    for whole, item in zip(placed, items, strict=True):
+        whole[item] += base
+    expected = placed[0] * placed[1] + placed[2] * placed[1]
+
+    found = run(stencil_kernel(body, reads, [aval]), np.ones(shape, base.dtype), base)
+    np.testing.assert_array_equal(found, expected)
+    if base.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
 @pytest.mark.parametrize("shift", [-8, -5, -1, 2, 8, 24, 25, -31])
 def test_far_shifts_along_rows_are_read_too(shift):
     lowered = kernel_of(np.add, [WHOLE, WHOLE.rolled(shift, 1, X.shape)])

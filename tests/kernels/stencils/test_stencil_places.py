@@ -60,6 +60,21 @@ def test_the_elements_of_views_of_views_are_those_of_numpy(chain):
         np.testing.assert_array_equal(elements(BASE, view), array)
 
 
+@given(st.lists(slices(6), min_size=3, max_size=3))
+def test_a_part_in_zeros_is_the_part_where_indices_are_those_of_its_elements(item):
+    expected = np.zeros((4, 5, 6), int)
+    part = np.arange(1, 121).reshape(4, 5, 6)[tuple(item)]
+    view = View.whole(part.shape).placed(tuple(item), (4, 5, 6))
+    if view is None:
+        return
+    expected[tuple(item)] = part
+
+    for index in np.ndindex(expected.shape):
+        where = [place.start + index[place.loop] for place in view.places]
+        inside = all(0 <= i < n for i, n in zip(where, part.shape, strict=True))
+        assert expected[index] == (part[tuple(where)] if inside else 0)
+
+
 @pytest.mark.parametrize("item", [slice(None, None, -1), ([0, 1],), True, (0, 0, 0, 0), 9])
 def test_other_indices_are_no_such_views(item):
     assert View.whole(BASE.shape).item(item) is None
