@@ -345,7 +345,8 @@ def _polynomial(self, coef, *args, **kwargs):
         _plain_polynomial(self, coef, *args, **kwargs)
         return
     _watch_polynomials()
-    coefficients = traced_or_array(coef)
+    # a copy, of floats
+    [coefficients] = np.polynomial.polyutils.as_series([traced_or_array(coef)], trim=False)
     _plain_polynomial(self, np.zeros(coefficients.shape), *args, **kwargs)
     self.coef = coefficients
 

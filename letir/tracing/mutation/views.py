@@ -122,7 +122,8 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     is_view = _gives_view(result, parent, op, attrs, operands[1:])
     certain = _is_certain(op, parent.shape, result.shape)
     if is_view is False:
-        if is_read_only(op):  # of a scalar, which has no memory to share
+        # a scalar has no memory to share, and the imaginary part of a real array is made of zeros
+        if is_read_only(op) or (op.is_zero is not None and op.is_zero(parent.type)):
             result.sharing = Memory(result.arg, reason=READ_ONLY)
         elif not certain:
             _note_doubtful_reshape(result, parent)

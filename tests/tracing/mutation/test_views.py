@@ -205,3 +205,17 @@ def test_a_number_that_was_broadcast_is_a_read_only_array(number):
             f(number)
     copied = lt.trace(lambda x: np.add(np.broadcast_to(x, 2).copy(), 1.0, out=np.zeros(2)), number)
     assert copied(number).tolist() == [2.5, 2.5]
+
+
+def test_the_imaginary_part_of_a_real_array_is_read_only():
+    """[B6]"""
+
+    def write(x):
+        y = np.imag(x)
+        y[0] = 1.0
+        return y
+
+    for f in (lt.jit(write), lambda x: lt.trace(write, x)):
+        with pytest.raises(ValueError, match="read-only"):
+            f(np.ones(2))
+    assert lt.jit(write)(np.ones(2) + 1j).tolist() == [1.0, 1.0]

@@ -7,7 +7,7 @@ import pytest
 from numpy.polynomial import Polynomial
 
 import letir as lt
-from letir.testing import assert_close, check_grads
+from letir.testing import assert_close, assert_same, check_grads
 
 C = np.array([0.5, -1.0, 2.0])
 
@@ -24,6 +24,24 @@ def test_values_sums_products_and_derivatives_are_recorded():
     for c in (C, C[::-1] + 1):
         assert_close(values(c), program(c))
         assert_close(values(c), compiled(c))
+
+
+@pytest.mark.parametrize("kind", [np.polynomial.Polynomial, np.polynomial.Chebyshev])
+def test_the_coefficients_of_a_series_are_a_copy_of_floats(kind):
+    def changed(c):
+        series = kind(c)
+        series.coef[0] = 9.0
+        return series.coef, c
+
+    for c in (np.array([1.0, 2.0, 0.0]), np.array([1, 2, 3]), np.ones(2, "float32")):
+        expected = changed(c.copy())
+        for f in (lt.trace(changed, c.copy()), lt.jit(changed)):
+            argument = c.copy()
+            assert_same(expected, f(argument))
+            assert_same(c, argument)
+    assert_same(kind(3.0).coef, lt.trace(lambda s: kind(s).coef, 3.0)(3.0))
+    with pytest.raises(ValueError, match="common type"):
+        lt.jit(lambda c: kind(c).coef)(np.array([True, False]))
 
 
 def test_the_value_of_a_product_of_polynomials_has_a_derivative():
