@@ -329,6 +329,7 @@ full = define(
     order="C",
     compact="array",
     cost="free",
+    write_through="own",
     no_float_errors=True,
     takes_shape=True,
     scalar="full",

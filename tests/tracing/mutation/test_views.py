@@ -1,5 +1,6 @@
 """Operations that return views, and the cost of the views that a trace tracks."""
 
+import functools
 import itertools
 import warnings
 
@@ -219,3 +220,30 @@ def test_the_imaginary_part_of_a_real_array_is_read_only():
         with pytest.raises(ValueError, match="read-only"):
             f(np.ones(2))
     assert lt.jit(write)(np.ones(2) + 1j).tolist() == [1.0, 1.0]
+
+
+VIEWS_OF_0D = {
+    "reshape": lambda z: z.reshape(-1),
+    "an index": lambda z: z[None],
+    "an ellipsis": lambda z: z[...],
+    "ravel": lambda z: z.ravel(),
+    "atleast_1d": np.atleast_1d,
+    "expand_dims": lambda z: np.expand_dims(z, 0),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", VIEWS_OF_0D)
+def test_a_0d_array_made_of_a_scalar_has_views_in_lazy_recordings_too(name):
+    x, number = np.arange(1.0, 5.0), np.float64(2.0)
+    for make in (np.copy, np.array, lambda s: np.full((), s)):
+
+        def f(x, make=make):
+            z = make(x[3])
+            view = VIEWS_OF_0D[name](z)
+            z[()] = number
+            return view.sum() * x[0]
+
+        for record in (lt.trace, functools.partial(lt.trace, abstract=True)):
+            np.testing.assert_array_equal(record(f, x)(x), f(x))
+        np.testing.assert_array_equal(lt.grad(f)(x), [2.0, 0.0, 0.0, 0.0])
