@@ -1,6 +1,7 @@
 """The function that a plan becomes when it runs often: all as by the steps of the plan."""
 
 import gc
+import inspect
 import tracemalloc
 import warnings
 import weakref
@@ -402,6 +403,23 @@ def test_complex_scalars_are_computed_as_by_ufuncs(values):
     x = np.array(values, complex)
 
     check_function(lt.trace(lambda x: (x[0] + x[1], x[0] - 1.5, x[1] / x[0], x[0] * x[1]), x), (x,))
+
+
+def complex_matrix(x):
+    """Python multiplies and divides the complex numbers of ``1j * x[0]``."""
+    factor = 1j * x[0] / 1.5
+    return np.array([[x[1], factor], [2.0 * factor, factor * factor]])
+
+
+@pytest.mark.parametrize("value", [0.5, -0.0, 1e300, np.inf, np.nan])
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+def test_pythons_complex_numbers_are_operands_of_its_operators(value):
+    x = np.array([value, -0.0])
+    plan = straightened(lt.trace(complex_matrix, np.ones(2)))
+
+    assert_same(complex_matrix(x), plan.run([x])[0])
+    # the implementations of operations are bound to an array module
+    assert not any(map(inspect.ismethod, plan.straight.run.__globals__.values()))
 
 
 KNOWN = [1, -2.5, 1j, 3j, complex(-0.0, -1.0), 1 + 0j]  # 0.6 - 0.8j has two rounded terms

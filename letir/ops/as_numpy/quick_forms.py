@@ -30,9 +30,10 @@ from letir.ops.as_numpy.quick_methods import METHOD_FORMS
 from letir.ops.as_numpy.quick_numbers import (
     ARITHMETIC,
     COMPARISONS,
-    FLOAT,
+    COMPLEX,
     NUMBERS,
     OWNED,
+    is_of_fact,
     math_function_form,
     math_reduction_form,
     python_operator_form,
@@ -248,20 +249,21 @@ def _copy(write, *, order) -> str | None:
 
 
 def _cast(write, *, dtype) -> str | None:
-    if write.fact(0) in NUMBERS and dtype == _FLOAT:
-        if write.is_stacked and write.fact(0) == FLOAT:
-            return write.operand(0)  # NumPy converts Python's float faster than its own
-        return f"{write.constant(np.float64)}({write.operand(0)})"
+    is_exact = is_of_fact(dtype, write.fact(0))
+    if is_exact or (write.fact(0) in NUMBERS and dtype == _FLOAT):
+        if write.is_stacked and is_exact:
+            return write.operand(0)  # NumPy converts Python's number faster than its own
+        return f"{write.constant(dtype.type)}({write.operand(0)})"
     return f"{write.slot(0)}.astype({write.constant(dtype)})" if _is_numpys(write, 0) else None
 
 
 def _stack(write, *, axis) -> str | None:
     """``np.array`` of scalars, or a concatenation of arrays with a new axis."""
     result, count = write.result, len(write.bind.args)
-    if result is None or axis < 0 or result.dtype.kind not in "biuf":
+    if result is None or axis < 0:
         return None
     if result.ndim == 1 and all(
-        _is_numpys(write, i) or write.fact(i) in NUMBERS for i in range(count)
+        _is_numpys(write, i) or write.fact(i) in (*NUMBERS, COMPLEX) for i in range(count)
     ):
         items = ", ".join(map(write.operand, range(count)))
         return f"{write.constant(np.array)}([{items}], {write.constant(result.dtype)})"

@@ -25,10 +25,13 @@ COMPARISONS = {
 # ---- facts ----
 
 # A fact says that a slot holds a Python float, a Python int, a NumPy scalar (not a 0-d array), or
-# an array that owns its memory. The first two facts are the names of the classes in the text.
-FLOAT, INT, SCALAR, OWNED = "float", "int", "scalar", "owned"
+# an array that owns its memory, or a Python complex number that an operator of Python gives. The
+# first two facts are the names of the classes in the text.
+FLOAT, INT, SCALAR, OWNED, COMPLEX = "float", "int", "scalar", "owned", "complex"
 NUMBER_FACTS = {float: FLOAT, int: INT}
 NUMBERS = (FLOAT, INT)
+# Python's numbers that NumPy converts faster than its own, and the dtypes of these
+_DTYPES_OF_FACTS = {FLOAT: _FLOAT, COMPLEX: np.dtype(complex)}
 _GIVE_NUMBERS = ("weaken", "math_function", "math_reduction", "python_operator")
 _ARRAY_MAKERS = ("cast", "clip", "concatenate", "copy", "full", "sort", "stack", "where", "zeros")
 _PLAIN_VIEWS = ("index", "reshape", "transpose")
@@ -42,21 +45,28 @@ def number_fact(aval: Any) -> str | None:
     return FLOAT if aval.dtype == _FLOAT else INT if aval.dtype == _INT else None
 
 
+def is_of_fact(dtype: np.dtype, fact: str | None) -> bool:
+    """Whether NumPy converts a Python number of this fact to this dtype without a change."""
+    return fact in _DTYPES_OF_FACTS and _DTYPES_OF_FACTS[fact] == dtype
+
+
 def result_fact(write: Any, bind: Bind) -> str | None:
     """The fact about the result of a bind with one result, see ``NUMBER_FACTS``."""
     aval, name = write.result, bind.op.name
     if aval is None:
         return None
     if aval.weak:
+        if name == "python_operator" and aval.dtype.kind == "c":
+            return COMPLEX
         return number_fact(aval) if name in _GIVE_NUMBERS else None
     if aval.shape:
         return OWNED if bind.op.memory == "new" else None
     if hasattr(bind.op.impl, "ufunc") or name in _GIVE_SCALARS:
         return SCALAR
     if name == "cast":
-        if write.is_stacked and write.fact(0) == FLOAT and aval.dtype == _FLOAT:
-            return FLOAT
-        return SCALAR if write.fact(0) in (*NUMBERS, SCALAR) else None
+        if write.is_stacked and is_of_fact(aval.dtype, write.fact(0)):
+            return str(write.fact(0))
+        return SCALAR if write.fact(0) in (*NUMBERS, COMPLEX, SCALAR) else None
     return SCALAR if name == "index" and _selects_one(bind) else None
 
 
@@ -229,6 +239,12 @@ def math_reduction_form(write: Any, *, name: str) -> str:
 def python_operator_form(write: Any, *, operator: str, kind: str) -> str | None:
     """Python's operator, if the class of its result is certain."""
     facts = [write.fact(0), write.fact(1)]
+    if kind == "complex" and operator in ("mul", "div"):
+        symbol = "*" if operator == "mul" else "/"
+        are_numbers = all(
+            fact in (*NUMBERS, COMPLEX) or not is_local(write, i) for i, fact in enumerate(facts)
+        )
+        return f"{write.operand(0)} {symbol} {write.operand(1)}" if are_numbers else None
     if not all(fact in NUMBERS for fact in facts):
         return None
     symbol = {"div": "/", "floor_divide": "//", "remainder": "%", "right_shift": ">>"}.get(operator)
