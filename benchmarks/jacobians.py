@@ -27,7 +27,7 @@ def operands(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def letir_call(size: int) -> Callable[[], np.ndarray]:
-    """A call that records, transforms and evaluates each time, as a user's would."""
+    """A call that records and evaluates each time, as a user's would; the plan is made once."""
     first, second, x = operands(size)
     return lambda: jacrev(partial(layers, np, first, second))(x)
 

@@ -146,7 +146,10 @@ f = lambda x: np.tanh(x).sum()
 
 
 def test_the_first_gradient_under_jit_loads_and_calls_little():
-    """Half of the 7,370 calls and 270 modules when all records were loaded: docs/performance.md."""
+    """Half of the 7,370 calls and 270 modules when all records were loaded: docs/performance.md.
+
+    Without kernels, which the suite's settings switch off here.
+    """
     code = (
         COUNTED
         + """

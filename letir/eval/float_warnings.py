@@ -214,7 +214,8 @@ def restore_abandoned_state() -> None:
     ERROR_STATE.set(before)
 
 
-LATE_BOUND.update(in_warning_state=partial(in_state, LOUD), run_error_region=_run_region)
+# of the TypeError of ``warnings.warn`` in a module whose ``__warningregistry__`` is not a dict
+NO_REGISTRY = ("'registry' must be a dict or None",)
 
 
 def is_float_error(error: Exception) -> bool:
@@ -224,5 +225,8 @@ def is_float_error(error: Exception) -> bool:
     ``__warningregistry__`` is not a dict: ``warnings.warn`` raises this TypeError instead.
     """
     if isinstance(error, TypeError):
-        return error.args == ("'registry' must be a dict or None",)
+        return error.args == NO_REGISTRY
     return True
+
+
+LATE_BOUND.update(in_warning_state=partial(in_state, LOUD), run_error_region=_run_region)

@@ -251,9 +251,7 @@ class ActiveRecording(TemporaryChange):
             for name in _STREAMS:
                 current = getattr(sys, name)
                 if type(current) is not _Stream and current is not None:
-                    stream = (
-                        _Stream()
-                    )  # a new one: the function may keep it, in a stream of its own
+                    stream = _Stream()  # a new one: the function may keep it, in its own stream
                     stream.name, stream.original = name, current
                     setattr(sys, name, stream)
             for owner, name, original, stand_in in _FUNCTIONS:

@@ -24,6 +24,7 @@ from letir.eval.float_warnings import (
     ERROR_STATE,
     KERNEL_STATES,
     LOUD,
+    NO_REGISTRY,
     PLACES,
     SETTING_FILES,
     current_state,
@@ -47,7 +48,6 @@ from letir.plan.slot_allocation import (
 # that state at the start of every run would take longer than a small ufunc.
 __warningregistry__ = "see finish_run"
 SETTING_FILES.add(__file__)
-_WARNED = ("'registry' must be a dict or None",)
 # Then the steps become a function. An executor's eighth call has made another one before that.
 RUNS_BY_STEPS = 9
 
@@ -136,7 +136,7 @@ class Plan:
                     else:
                         f(v, i, k, c)
             except TypeError as error:
-                if error.args != _WARNED:
+                if error.args != NO_REGISTRY:
                     raise
                 finish_run(table, v, (kind, f, i, j, k, c), steps)
             results = tuple([v[k] for k in table.results])

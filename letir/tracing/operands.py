@@ -309,9 +309,6 @@ def is_traced_slice(entry: slice) -> bool:
     return all(isinstance(n, Value) and n.dtype.kind == "i" and not n.shape for n in ends)
 
 
-LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)
-
-
 def convert_one_element(ndim: int, called: str) -> None:
     """Warn or raise TypeError as NumPy does for ``float()`` of an array of one element."""
     try:
@@ -324,3 +321,6 @@ def convert_one_element(ndim: int, called: str) -> None:
         ) from None
     for warning in caught:
         warnings.warn(warning.message, stacklevel=1)
+
+
+LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)

@@ -67,8 +67,8 @@ _OF_CLASS: dict = {}  # the namespace of functions of classes
 _LOAD_GLOBAL, _EXTENDED_ARG = opmap["LOAD_GLOBAL"], opmap["EXTENDED_ARG"]
 _MAX_FUNCTIONS = 1_000  # that are searched for a use of letir
 _MAX_IF_SMALL = 256  # elements of arguments
-_GENERATORS = (np.random.Generator, np.random.RandomState)  # a plan advances them, too
-_CONSTANTS = frozenset([bool, bytes, complex, float, int, str, NoneType])
+CONSTANTS: frozenset[type] = frozenset([bool, bytes, complex, float, int, str, NoneType])
+_TESTED = CONSTANTS | {np.random.Generator, np.random.RandomState}  # a plan advances these, too
 
 
 @frozen(eq=False)
@@ -292,11 +292,14 @@ def _functions_of_class(kind: type) -> list[FunctionType]:
     return [f for f in functions if not f.__module__.startswith(("collections", "namedtuple_"))]
 
 
-def is_constant(value: Any) -> bool:
-    """Whether a value is a number, a string or a generator of NumPy, or a tuple of these."""
+def is_constant(value: Any, kinds: Collection[type] = _TESTED) -> bool:
+    """Whether a value is of one of these classes, or a tuple of such values.
+
+    By default: a number, a string or a generator of NumPy.
+    """
     if type(value) is tuple:
-        return all(map(is_constant, value))
-    return type(value) in _CONSTANTS or type(value) in _GENERATORS
+        return all(is_constant(item, kinds) for item in value)
+    return type(value) in kinds
 
 
 def _is_of_library(value: Any) -> bool:

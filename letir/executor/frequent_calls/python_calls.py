@@ -74,18 +74,22 @@ def call_of_python(
     result = call_of_function(executor.f, tests.tests, tests.names, tests.count, bool(kwargs))
     if raises or (numbers and branches):
         return result
-    if compiled.generators:  # captured: timing would advance them
-        is_wanted = len(compiled.program) <= _MAX_BESIDE_DRAWS
-    elif any(map(_rounds_scalars, compiled.program.binds)):
-        is_wanted = _is_of_same_length(compiled)
-    else:
-        try:
-            call = deepcopy(call) if compiled.changed else call  # timing writes into the arguments
-        except Exception:  # an argument cannot be copied
-            return None
-        is_wanted = _is_faster(result, of_plan, call)
+    is_wanted = _pays(compiled, result, of_plan, call)
     # the answer takes more time than the test before it
     return result if is_wanted and (numbers or _has_same_bits(compiled)) else None
+
+
+def _pays(compiled: Compiled, of_python: GeneratedCall, of_plan: Any, call: tuple) -> bool:
+    """Whether the Python function is called in place of a plan that gives the same results."""
+    if compiled.generators:  # captured: timing would advance them
+        return len(compiled.program) <= _MAX_BESIDE_DRAWS
+    if any(map(_rounds_scalars, compiled.program.binds)):
+        return _is_of_same_length(compiled)
+    try:
+        call = deepcopy(call) if compiled.changed else call  # timing writes into the arguments
+    except Exception:  # an argument cannot be copied
+        return False
+    return _is_faster(of_python, of_plan, call)
 
 
 def _rounds_scalars(bind: Bind) -> bool:

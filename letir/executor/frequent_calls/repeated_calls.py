@@ -7,7 +7,6 @@ that ``f`` reads from outside is the same. Such calls test just this, and run th
 
 import functools
 from collections.abc import Callable, Iterator
-from itertools import combinations
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -21,8 +20,9 @@ from letir.ast.attrs import same_bits
 from letir.ast.pytrees import Tree
 from letir.ast.terms import Bind, Lambda
 from letir.executor.argument_spec import Place, nested_codes
-from letir.executor.frequent_calls.argument_tests import NotPlain, TestWriter, tests_of_call
+from letir.executor.frequent_calls.argument_tests import TestWriter, tests_of_call
 from letir.executor.frequent_calls.external_values import (
+    CONSTANTS,
     EFFECTS,
     is_constant,
     names_of_globals,
@@ -37,8 +37,18 @@ from letir.transforms.repeated_programs import RepeatedProgram
 _MAX_ELEMENTS = 1 << 14  # of the arrays that a function reads, which each call compares
 _MAX_CODES = 32
 # names of functions that read files or settings of NumPy
-_READERS = """DataSource errstate fromregex genfromtxt getbufsize geterr geterrcall
-    get_printoptions"""
+_READERS = frozenset(
+    [
+        "DataSource",
+        "errstate",
+        "fromregex",
+        "genfromtxt",
+        "getbufsize",
+        "geterr",
+        "geterrcall",
+        "get_printoptions",
+    ]
+)
 _STORE_DEREF = opmap["STORE_DEREF"]
 
 
@@ -102,7 +112,7 @@ def outside_state(f: Any) -> OutsideState | None:
     """What ``f`` reads from outside; None if it may read other things, or have an effect."""
     if LATE_BOUND["reaches_draws"](f):
         return None
-    outside = values_read(f, effects=EFFECTS.union(_READERS.split()), for_recording=True)
+    outside = values_read(f, effects=EFFECTS | _READERS, for_recording=True)
     if outside is None:
         return None
     functions = [value for value in (f, *[v for *_, v in outside.others]) if _is_users(value)]
@@ -142,17 +152,10 @@ def _is_harmless(place: Place) -> bool:
         return value.dtype.kind in "biufc"
     if type(value) is BuiltinFunctionType:
         return value.__self__ is None or type(value.__self__) is ModuleType
-    return type(value) in _WITHOUT_STATE or (is_constant(value) and not _has_generator(value))
+    return type(value) in _WITHOUT_STATE or is_constant(value, CONSTANTS)
 
 
 _WITHOUT_STATE = (FunctionType, ModuleType, functools.partial, np.ufunc, type(np.sum))
-
-
-def _has_generator(value: Any) -> bool:
-    """Whether a constant, or an item of a tuple, is a random generator."""
-    if type(value) is tuple:
-        return any(map(_has_generator, value))
-    return isinstance(value, np.random.Generator | np.random.RandomState)
 
 
 def _is_determined_by_reads(function: FunctionType) -> bool:
@@ -161,7 +164,10 @@ def _is_determined_by_reads(function: FunctionType) -> bool:
     A handler of exceptions may take another path where a value raises.
     """
     code = function.__code__
-    if function.__kwdefaults__ or not all(map(is_constant, function.__defaults__ or ())):
+    defaults = function.__defaults__ or ()
+    if function.__kwdefaults__ or not all(is_constant(value, CONSTANTS) for value in defaults):
+        return False
+    if not vars(function).keys() <= {"__wrapped__"}:  # it may read its own attributes
         return False
     inner = nested_codes(code)
     stores = bool(code.co_freevars) and any(_STORE_DEREF in c.co_code[::2] for c in inner)
@@ -221,11 +227,9 @@ def repeated_call(
     ]
     if len(arrays) > 1:
         tests.tests += [f"{text}.base is None" for text in arrays]
-        tests.tests += [f"{a} is not {b}" for a, b in combinations(arrays, 2)]
-    try:
-        state.add_tests(tests)
-    except NotPlain:
-        return None
+        ids = ", ".join([f"id({text})" for text in arrays])
+        tests.tests.append(f"len({{{ids}}}) == {len(arrays)}")
+    state.add_tests(tests)
     return RepeatedCall(tests.make_function(), program.plan, constants, program.tree)
 
 

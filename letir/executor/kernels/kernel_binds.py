@@ -6,7 +6,7 @@ raises.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -51,7 +51,12 @@ from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.residual_copies import recompute_residuals
-from letir.passes.fusion.stencil_groups import shifted_binds, stencil_groups, with_rolled_groups
+from letir.passes.fusion.stencil_groups import (
+    StencilGroup,
+    shifted_binds,
+    stencil_groups,
+    with_rolled_groups,
+)
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see is_float_error"  # not a dict: warnings.warn fails
@@ -95,17 +100,16 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
     assert calls is not None, "these kernels were made before"
     matrices: dict[int, Any] = {}
     if not on_device:  # these save no launches
-        for n, bind in enumerate(fn.binds):
-            group = None if n in calls else matrix_group(bind, is_exact, min_elements)
-            if group is not None:
-                matrices[n] = group
+        groups = {
+            n: matrix_group(bind, is_exact, min_elements)
+            for n, bind in enumerate(fn.binds)
+            if n not in calls
+        }
+        matrices = {n: group for n, group in groups.items() if group is not None}
         fn = _with_single_groups(fn, matrices, is_exact, min_elements)
     kernels = _kernels_of(fn.binds, {*calls, *matrices}, is_exact, min_elements)
     stencils = {} if on_device else stencil_groups(fn, kernels, is_exact, least_size)
-    forms: dict[int, tuple[Kernel, str | None]]
-    forms = {n: (kernel, None) for n, kernel in kernels.items()}
-    forms |= {n: (group.lowered.kernel, group.lowered.signature) for n, group in stencils.items()}
-    ufuncs = machine_code.ufuncs_of([*forms.values()])
+    ufuncs = machine_code.ufuncs_of(_forms_of(kernels, stencils))
     kernel_calls: dict[int, tuple[Lambda, Callable]] = dict(matrices)
     kernel_calls |= {n: (fn.binds[n].attrs["body"], call) for n, call in calls.items()}
     for _, waiting in kernel_calls.values():
@@ -126,6 +130,16 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
         binds[place] = stencil_bind(stencil, call, plain)
     result = fn.with_binds(binds)
     return result.with_binds(live_binds(result)) if stencils else result
+
+
+def _forms_of(
+    kernels: Mapping[int, Kernel], stencils: Mapping[int, StencilGroup]
+) -> list[tuple[Kernel, str | None]]:
+    """(kernel, signature) of the function to compile for each group, None for a plain ufunc."""
+    forms: dict[int, tuple[Kernel, str | None]]
+    forms = {n: (kernel, None) for n, kernel in kernels.items()}
+    forms |= {n: (group.lowered.kernel, group.lowered.signature) for n, group in stencils.items()}
+    return [*forms.values()]
 
 
 def _bind_maker(fn: Lambda, elementwise: Container[int], repeated: dict[Local, int]) -> Callable:

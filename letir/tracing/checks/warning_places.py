@@ -17,7 +17,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.source import Source, source_line
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
-from letir.eval.float_warnings import PLACES, warnings_shown_by
+from letir.eval.float_warnings import NO_REGISTRY, PLACES, warnings_shown_by
 from letir.tracing.refusals import mark_outside_state, note_refusal
 from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -48,7 +48,7 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
     try:
         return f(*args, **kwargs)
     except TypeError as error:
-        if error.args != _NO_REGISTRY:
+        if error.args != NO_REGISTRY:
             raise
     return _call_from_user(f, args, kwargs)  # outside ``except``: errors would have a context
 
@@ -68,7 +68,6 @@ def _call_from_user(f: Callable, args: tuple, kwargs: dict) -> Any:
 
 # not a dict: ``warnings.warn`` raises this TypeError for the line that calls ``f``
 __warningregistry__ = "see call_at_user"
-_NO_REGISTRY = ("'registry' must be a dict or None",)
 _CALL = compile("f(*args, **kwargs)", "call", "eval")
 _calls: Any = BoundedCache(_MAX_FILES)  # (file, line) -> ``_CALL`` at this line
 _is_users = lru_cache(_MAX_FILES)(is_user_file)  # asked for each frame of each such call

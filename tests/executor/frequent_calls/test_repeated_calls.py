@@ -340,6 +340,26 @@ def test_arguments_of_other_kinds_are_recorded():
     assert lt.grad(lambda x, y: (x * y).sum())(X, X).tolist() == X.tolist()
 
 
+def test_a_function_with_attributes_runs_in_each_call():
+    """``f.size`` may change, and no name tells it from the size of an array."""
+
+    def scaled(x):
+        return (x * scaled.size).sum()
+
+    for scaled.size in (2.0, 3.0):
+        np.testing.assert_array_equal(warmed(scaled)(X), np.full(4, scaled.size))
+
+
+def test_many_arrays_are_one_test():
+    layers = [np.full(2, float(n)) for n in range(60)]
+    transformed = warmed(lambda layers: sum((w * w).sum() for w in layers), x=layers)
+
+    assert runs_of(transformed, layers)[1] == 0
+    assert runs_of(transformed, [*layers[:-1], layers[0]])[1] > 0  # one array at two places
+    known = [known for known in repeated_programs._functions.values() if known.calls][-1]
+    assert len(known.calls[0].match.__code__.co_code) < 20_000  # linear in the arrays
+
+
 def test_arrays_that_share_memory_are_recorded():
     def f(x, y):
         x += 1
