@@ -180,7 +180,8 @@ _LATE_BOUND = {
     ),
     "executor.kernels.unrolled_kernels": ("with_unrolled_kernels",),
     "executor.methods": (
-        *("bound_executor", "call_of_objects", "call_on_first", "holds_attributes_only"),
+        *("call_of_objects", "call_on_first", "executor_on_arrays", "holds_attributes_only"),
+        "jitted_method",
     ),
     "executor.kernels.plan_kernels": ("kernel_lines", "plan_kernels"),
     "executor.plan_limits": ("exceeds_plan_limit",),
@@ -190,7 +191,7 @@ _LATE_BOUND = {
     "executor.frequent_calls.object_calls": ("object_call",),
     "executor.frequent_calls.python_calls": ("python_kinds",),
     "executor.frequent_calls.quick_calls": ("quick_call", "quick_plan"),
-    "executor.transformed_executors": ("pickled_executor", "transformed_executor"),
+    "executor.transformed_executors": ("pickled_function", "transformed_function"),
     "kernels.elementary.complex_numbers": ("as_pair", "complex_form_of", "number_pair"),
     "kernels.interpreted_calls": ("interpreted_call",),
     "kernels.llvm.machine_code": ("ufuncs_of",),

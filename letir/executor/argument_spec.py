@@ -113,11 +113,10 @@ def token_of_static(value: Any, outer: tuple = ()) -> Any:
         return value.__code__, id(names), tuple(parts)
     if kind is tuple:
         return (tuple, *[token_of_static(part, outer) for part in value])
-    if hasattr(kind, "__letir_transformed__") and value.held is None:  # a jitted function
-        return value, token_of_static(value.f, outer)
-    holds = (
-        kind in _BINDING or getattr(value, "held", None) is not None
-    )  # an object that may change
+    is_jitted = hasattr(kind, "__letir_transformed__")
+    if is_jitted and value.__letir_held__ is None:
+        return value, token_of_static(value.__letir_executor__.f, outer)
+    holds = kind in _BINDING or is_jitted  # an object that may change
     if kind in PLAIN_SCALARS or value is None or (is_static(value) and not holds):
         return token(value)
     raise mark_unrecorded_code(

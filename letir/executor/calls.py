@@ -219,11 +219,11 @@ def call_refused(
     new types and no call had a plan. Raises ``error`` for values of letir's own classes.
     """
     if is_method_of(executor, args) or is_users_object(args):
-        method = executor.__get__(args[0])
-        if executor.method is not None and not isinstance(args[0], type):
+        if not isinstance(args[0], type):
             executor.object_kinds |= {type(args[0])}
+            LATE_BOUND["executor_on_arrays"](executor)
             executor.try_first(executor.quick)
-        return method(*args[1:], **kwargs)
+        return LATE_BOUND["call_on_first"](executor, args, kwargs)
     error, value = name_refused(executor.f, marked, error)
     if type(value).__module__.startswith("letir.") or is_lazy(value) or is_tensor(value):
         raise error from None  # it says what to call

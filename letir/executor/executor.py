@@ -1,4 +1,4 @@
-"""``Executor``: a Python function that is recorded and compiled once for all calls of equal types.
+"""``Executor``: records and compiles a Python function once for all calls of equal types.
 
 A call computes the spec of its arguments, looks up the plans for it, and runs the first one whose
 guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans for all sizes.
@@ -7,13 +7,12 @@ guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans
 import functools
 from collections.abc import Callable, Sequence
 from itertools import count
-from types import FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
+from types import FunctionType, NoneType, SimpleNamespace
+from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
-from letir.ast.signatures import P, Q, R, dir_of
 from letir.errors import GuardError
 from letir.eval.arguments import is_static, nested_results
 from letir.eval.float_warnings import restore_abandoned_state
@@ -26,7 +25,6 @@ from letir.executor.calls import (
     call_refused,
     counter_value,
     dynamic_leaves,
-    executor_name,
     fall_back,
     may_run_again,
     needs_log,
@@ -45,11 +43,6 @@ from letir.executor.symbolic_shapes import NoSymbolicProgram, ShapeFamilies
 from letir.plan.plan import Miss
 from letir.tracing.entry import IN_PYTHON
 from letir.tracing.trace_state import ACTIVE, active_trace
-from letir.transforms.jitted_functions import Transform
-
-if TYPE_CHECKING:
-    from letir.executor.methods import BoundExecutor
-    from letir.executor.reports import ExecutorState
 
 _PLANS_NAMED = 8  # plans for one spec with symbolic sizes; beyond, each size gets its own
 _CALLS_BY_KEY = 8  # calls by key after which a plan becomes the plan that is tried first
@@ -57,23 +50,19 @@ _NO_PLAN: Any = SimpleNamespace(), None, None, None, None
 _MAX_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
-class Executor(Generic[P, R]):
-    """A function that is recorded and compiled for each combination of argument types: ``jit``."""
+class Executor:
+    """The plans of a function, by the types of its arguments, and how each call finds its plan."""
 
-    held: Any = None  # the object or partial whose arrays are arguments, see ``with_held``
+    held: Any = None  # the partial whose arrays are arguments, see ``PartialExecutor``
+    function: Callable[[], Any] = NoneType  # a weak reference to the jitted function, or None()
+    origin: tuple | None = None  # (jitted function, transform) of which it is the result
     has_warned = False  # whether it has warned that most calls compile
     watches_state = True  # whether it calls functions whose results depend on state they change
     ended_recording = effect = ""  # why recordings ended, see ``record_limited``, ``effects``
-    __dir__ = dir_of("clear", "counters", "debug_state")
-    if TYPE_CHECKING:
+    # each executor has a call of its own, see ``try_first``
+    __slots__ = ("__call__", "__dict__", "__weakref__")
 
-        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
-
-    else:  # each executor has a function of its own, see ``try_first``
-        __slots__ = ("__call__", "__dict__", "__weakref__")
-
-    def __init__(self, f: Callable[P, R], options: Options):
-        functools.update_wrapper(self, f, updated=())
+    def __init__(self, f: Callable, options: Options):
         self.f, self.options = f, options
         self.is_plain = type(f) is FunctionType and not f.__dict__  # not a derivative of a function
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
@@ -135,7 +124,10 @@ class Executor(Generic[P, R]):
     def try_first(self, quick: tuple) -> None:
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
-        self.__call__ = call_of_executor(self)  # type: ignore[method-assign]
+        self.__call__ = call_of_executor(self)
+        function = self.function()
+        if function is not None:
+            function.__call__ = self.__call__
 
     def call_by_key(self, failed: Callable | None, args: tuple, kwargs: dict) -> Any:
         """Make a call, finding its plan by the short key of its arguments.
@@ -218,19 +210,6 @@ class Executor(Generic[P, R]):
             next(self.missed)
             return run_python_function(self, args, kwargs)
         return self.call_by_spec(number, args, kwargs, key, leaves)
-
-    @overload
-    def __get__(self, instance: None, owner: type | None = None) -> "Executor[P, R]": ...
-    @overload
-    def __get__(
-        self: "Executor[Concatenate[Any, Q], R]", instance: object, owner: type | None = None
-    ) -> "BoundExecutor[Q, R]": ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        if instance is None:
-            return self
-        if 0 in self.options.static_argnums:  # the user declares the object as static
-            return functools.partial(self, instance)
-        return LATE_BOUND["bound_executor"](self, Executor, instance)
 
     def call_by_spec(
         self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves: Sequence[Any]
@@ -320,10 +299,6 @@ class Executor(Generic[P, R]):
             return entry or self.cache.entry(request.spec)
         return self.cache.entry(self.families.named(request.spec) or request.spec)
 
-    def __letir_transformed__(self, transform: Transform) -> "Executor":
-        """The executor of the transformed function, the same one each time."""
-        return LATE_BOUND["transformed_executor"](self, transform)
-
     def remember_key(self, key: tuple, entry: Entry, compiled: Any, leaves: Sequence[Any]) -> None:
         """Store the plan for the short key of a call, by which the next call finds it."""
         if entry.is_evicted or self.options.profile or needs_log(compiled):
@@ -366,34 +341,3 @@ class Executor(Generic[P, R]):
             "compiles": self.cache.compiles,
             "evictions": self.cache.evictions,
         }
-
-    def debug_state(self) -> "ExecutorState":
-        """The plans with their programs, and the counters.
-
-        >>> import numpy as np
-        >>> from letir import jit
-        >>> f = jit(lambda x: x * 2.0)
-        >>> f(np.ones(2))
-        array([2., 2.])
-        >>> len(f.debug_state().plans), f.debug_state().counters["compiles"]
-        (1, 1)
-        """
-        return LATE_BOUND["executor_state"](self, executor_name(self.f))
-
-    def _repr_html_(self):
-        return LATE_BOUND["executor_html"](self)
-
-    def __reduce__(self):
-        return LATE_BOUND["pickled_executor"](self)
-
-    def __copy__(self) -> "Executor[P, R]":
-        return self  # as for functions
-
-    def __deepcopy__(self, memo: dict) -> "Executor[P, R]":
-        return self
-
-    def __setstate__(self, state: tuple[Callable, Options]) -> None:
-        Executor.__init__(self, *state)
-
-    def __repr__(self):
-        return f"<jit of {executor_name(self.f)}>"

@@ -21,12 +21,18 @@ from letir.eval.evaluator import Evaluator
 from letir.eval.memory_checks import memory_owner
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.autodiff.differentiable_program import Differentiable
-from letir.executor.calls import call_refused, run_python_function, spec_or_error
+from letir.executor.calls import (
+    PlanRequest,
+    call_refused,
+    executor_name,
+    run_python_function,
+    spec_or_error,
+)
 from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
-from letir.executor.executor import Executor, PlanRequest, executor_name
-from letir.executor.jit_api import PartialExecutor, jit
-from letir.executor.methods import BoundExecutor
+from letir.executor.executor import Executor
+from letir.executor.jit_api import JittedFunction, PartialExecutor, jit
+from letir.executor.methods import JittedMethod
 from letir.executor.profiling import Profiled
 from letir.executor.reports import GradientState, gradient_states
 
@@ -206,10 +212,12 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return _explain_plan(
             f, "program", ArgumentSpec.from_arguments(tuple(leaves), {})[0], True, leaves, {}
         )
-    if isinstance(f, BoundExecutor):
+    if isinstance(f, JittedMethod):
         return f.as_function(explain, *args, **kwargs)
     if not callable(f):
         LATE_BOUND["refuse_unless_function"]("explain", f)
+    if isinstance(f, JittedFunction):
+        f = f.__letir_executor__
     if not isinstance(f, Executor):
         return explain(jit(f), *args, **kwargs)
     positional = (f.bound, *args) if isinstance(f, PartialExecutor) else args

@@ -1,39 +1,150 @@
-"""``jit``: an executor for a function, a method, a callable object, or a partial."""
+"""``jit``: a jitted function for a function, a method, a callable object, or a partial."""
 
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, overload
 
 from attrs import evolve
 
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.pytrees import flatten
-from letir.ast.signatures import P, R
+from letir.ast.signatures import P, Q, R, dir_of
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array
+from letir.executor.calls import executor_name
 from letir.executor.compiled import expect_kernels
 from letir.executor.executor import Executor
 from letir.executor.static_arguments import Options
+from letir.transforms.jitted_functions import Transform
+
+if TYPE_CHECKING:
+    from letir.executor.methods import JittedMethod
+    from letir.executor.reports import ExecutorState
 
 
-class PartialExecutor(Executor[..., Any]):
+class Jitted(Generic[P, R]):
+    """A jitted function or method: ``clear()`` drops its plans, ``counters`` counts calls and
+    compiles, ``debug_state()`` shows the plans.
+
+    All other attributes belong to the user, as those of a Python function do; letir keeps its own
+    state in ``__letir_executor__``.
+    """
+
+    __dir__ = dir_of("clear", "counters", "debug_state")
+    if TYPE_CHECKING:
+        __wrapped__: Callable[..., R]
+        __letir_executor__: Executor
+
+        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    else:  # each one has a call of its own, see ``Executor.try_first``
+        __slots__ = ("__call__", "__dict__", "__letir_executor__", "__weakref__")
+
+    def clear(self) -> None:
+        """Drop all plans."""
+        self.__letir_executor__.clear()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Exact counts of calls, hits, misses, compiles, failures and evictions.
+
+        ``executors`` counts this function and its transforms.
+        """
+        return self.__letir_executor__.counters
+
+    def debug_state(self) -> "ExecutorState":
+        """The plans with their programs, and the counters.
+
+        >>> import numpy as np
+        >>> f = jit(lambda x: x * 2.0)
+        >>> f(np.ones(2))
+        array([2., 2.])
+        >>> len(f.debug_state().plans), f.debug_state().counters["compiles"]
+        (1, 1)
+        """
+        executor = self.__letir_executor__
+        return LATE_BOUND["executor_state"](executor, executor_name(executor.f))
+
+    def _repr_html_(self):
+        return LATE_BOUND["executor_html"](self)
+
+
+class JittedFunction(Jitted[P, R]):
+    """The result of ``jit``: a function that is recorded and compiled for each combination of
+    argument types.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, executor: Executor):
+        functools.update_wrapper(self, executor.f, updated=())
+        for name, value in getattr(executor.f, "__dict__", {}).items():
+            if not name.startswith(("letir_", "__")):
+                self.__dict__[name] = value  # as functools.wraps does
+        self.__letir_executor__ = executor
+        executor.function = weakref.ref(self)
+        self.__call__ = executor.__call__  # type: ignore[method-assign]
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> "JittedFunction[P, R]": ...
+    @overload
+    def __get__(
+        self: "JittedFunction[Concatenate[Any, Q], R]", instance: object, owner: type | None = None
+    ) -> "JittedMethod[Q, R]": ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        if 0 in self.__letir_executor__.options.static_argnums:  # the object is declared as static
+            return functools.partial(self, instance)
+        return LATE_BOUND["jitted_method"](self, instance)
+
+    def __letir_transformed__(self, transform: Transform) -> "JittedFunction":
+        """The transformed function, jitted with the same options; the same one each time."""
+        return LATE_BOUND["transformed_function"](self, transform)
+
+    @property
+    def __letir_held__(self) -> functools.partial | None:
+        """The partial whose arrays are arguments."""
+        return self.__letir_executor__.held
+
+    def __letir_with_held__(self, partial: functools.partial) -> "JittedFunction":
+        """The jitted function of another partial of the same function, with the same options."""
+        executor: Any = self.__letir_executor__
+        return jitted_partial(partial, executor.given_options)
+
+    def __reduce__(self):
+        return LATE_BOUND["pickled_function"](self)
+
+    def __copy__(self) -> "JittedFunction[P, R]":
+        return self  # as for functions
+
+    def __deepcopy__(self, memo: dict) -> "JittedFunction[P, R]":
+        return self
+
+    def __setstate__(self, state: tuple[Callable, Options, dict]) -> None:
+        f, options, attributes = state
+        JittedFunction.__init__(self, Executor(f, options))
+        self.__dict__.update(attributes)
+
+    def __repr__(self):
+        return f"<jit of {executor_name(self.__letir_executor__.f)}>"
+
+
+class PartialExecutor(Executor):
     """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
         self.bound, self.held, self.given_options = _bound_arrays(partial), partial, options
         super().__init__(_with_bound(partial), _shift_positions(options, 1))
 
-    def with_held(self, partial: functools.partial) -> "PartialExecutor":
-        """An executor for another partial of the same function, with the same options."""
-        return PartialExecutor(partial, self.given_options)
-
-    def __reduce__(self) -> tuple:
-        return PartialExecutor, (self.held, self.given_options)
-
     def try_first(self, quick: tuple) -> None:
         super().try_first(quick)
-        self.__call__ = functools.partial(self.__call__, self.bound)  # type: ignore[method-assign]
+        self.__call__ = functools.partial(self.__call__, self.bound)
+        function = self.function()
+        if function is not None:
+            function.__call__ = self.__call__
 
 
 @overload
@@ -49,7 +160,7 @@ def jit(
     kernels: str | None = None,
     max_plans: int = 64,
     profile: int = 0,
-) -> Executor[P, R]: ...
+) -> JittedFunction[P, R]: ...
 @overload
 def jit(
     f: None = None,
@@ -63,7 +174,7 @@ def jit(
     kernels: str | None = None,
     max_plans: int = 64,
     profile: int = 0,
-) -> Callable[[Callable[P, R]], Executor[P, R]]: ...
+) -> Callable[[Callable[P, R]], JittedFunction[P, R]]: ...
 @entry_point
 def jit(
     f: Callable[..., Any] | None = None,
@@ -131,7 +242,7 @@ def jit(
         max_plans=max_plans,
         profile=profile,
     )
-    return _jit_with_options(options) if f is None else _executor_of(f, options)
+    return _jit_with_options(options) if f is None else _jitted(f, options)
 
 
 def _jit_with_options(options: Options) -> Callable:
@@ -139,22 +250,32 @@ def _jit_with_options(options: Options) -> Callable:
 
     @entry_point
     def jit(f: Callable) -> Callable:
-        return _executor_of(f, options)
+        return _jitted(f, options)
 
     return jit
 
 
-def _executor_of(f: Callable, options: Options) -> Callable:
-    """The executor of a function, a method, a callable object, or a partial."""
+def _jitted(f: Callable, options: Options) -> Callable:
+    """The jitted function of a function, a method, a callable object, or a partial."""
     if not callable(f):
         LATE_BOUND["refuse_unless_function"]("jit", f)
     if isinstance(f, MethodType):
-        return Executor(f.__func__, _shift_positions(options, 1)).__get__(f.__self__)
+        return _jitted_method(f.__func__, f.__self__, options)
     if isinstance(f, functools.partial) and _bound_arrays(f):
-        return PartialExecutor(f, options)
-    if _is_callable_object(f):
-        return Executor(type(f).__call__, _shift_positions(options, 1)).__get__(f)
-    return Executor(f, options)
+        return jitted_partial(f, options)
+    if type(f) is not FunctionType and _is_callable_object(f):
+        return _jitted_method(type(f).__call__, f, options)
+    return JittedFunction(Executor(f, options))
+
+
+def jitted_partial(partial: functools.partial, options: Options) -> JittedFunction:
+    """The jitted function of a partial, whose bound arrays are arguments of the plans."""
+    return JittedFunction(PartialExecutor(partial, options))
+
+
+def _jitted_method(function: Callable, instance: Any, options: Options) -> Any:
+    """The jitted method of an object, for the function that takes the object first."""
+    return JittedFunction(Executor(function, _shift_positions(options, 1))).__get__(instance)
 
 
 def _shift_positions(options: Options, by: int) -> Options:

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any
 
 import numpy as np
 import optree
@@ -20,13 +20,15 @@ from attrs import define, evolve, field, frozen
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.pytrees import NAMESPACE
-from letir.ast.signatures import P, R, dir_of
+from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import DTypeError, TraceError
 from letir.executor.argument_spec import token_of_static
 from letir.executor.calls import general_call, run_python_function, runs_python_alone
 from letir.executor.calls_without_plan import count_call_without_plan, skips_plan_search
+from letir.executor.executor import Executor
+from letir.executor.jit_api import Jitted
 from letir.executor.transformed_executors import transformed_method
 from letir.plan.plan import Miss
 from letir.tracing.checks.container_arguments import PartsSnapshot
@@ -281,11 +283,11 @@ def _call_on_object(executor: Any, on_arrays: Any, instance: Any, args: tuple, k
 
 def call_on_first(executor: Any, args: tuple, kwargs: dict) -> Any:
     """The result of a call whose first argument is an object, after others with its class."""
-    return _call_on_object(executor, executor.method, args[0], args[1:], kwargs)
+    return _call_on_object(executor, executor_on_arrays(executor), args[0], args[1:], kwargs)
 
 
 def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
-    """The function of a bound executor."""
+    """The call of a jitted method."""
     f, kind = executor.f, type(instance)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -300,19 +302,18 @@ def _call_of_method(executor: Any, on_arrays: Any, instance: Any) -> Callable:
     return call
 
 
-class BoundExecutor(Generic[P, R]):
-    """An executor as a method of ``instance``."""
+class JittedMethod(Jitted[P, R]):
+    """A jitted function as a method of ``__self__``; other attributes are those of the function.
 
-    __dir__ = dir_of("clear", "counters", "debug_state")
-    if TYPE_CHECKING:
+    ``__letir_executor__`` takes the state and the arrays of the object before other arguments.
+    """
 
-        def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    __slots__ = ("__func__", "__self__")
 
-    else:  # a function of its own takes less time, because ``__getattr__`` slows down attributes
-        __slots__ = ("__call__", "__dict__", "__self__", "__weakref__", "executor", "on_arrays")
-
-    def __init__(self, executor, on_arrays, instance):
-        self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
+    def __init__(self, function, instance):
+        executor = function.__letir_executor__
+        on_arrays = executor_on_arrays(executor)
+        self.__func__, self.__self__, self.__letir_executor__ = function, instance, on_arrays
         self.__dict__ = on_arrays.wrapped_names  # one dict for all of them: it is made in each call
         self.__call__ = _call_of_method(executor, on_arrays, instance)  # type: ignore[method-assign]
 
@@ -321,44 +322,39 @@ class BoundExecutor(Generic[P, R]):
         instance = self.__self__
         places = places_by_path(instance, _ROOT)
         arrays = distinct_arrays(places)
+        state = _ObjectState.from_object(instance, places, arrays)
         before = _INSTANCE.set(instance)
         try:
-            return ask(
-                self.on_arrays,
-                _ObjectState.from_object(instance, places, arrays),
-                arrays,
-                *args,
-                **kwargs,
-            )
+            return ask(self.__letir_executor__, state, arrays, *args, **kwargs)
         finally:
             _INSTANCE.reset(before)
 
-    def __letir_transformed__(self, transform: Transform) -> "BoundExecutor":
-        """The executor of the transformed method, bound to the same object."""
-        return transformed_method(self.executor, transform).__get__(self.__self__)
-
-    def __getattr__(self, name):
-        return getattr(self.on_arrays, name)  # counters, clear and so on
-
-    def __reduce__(self) -> tuple:
-        # the object may hold this executor: it is a state, which is pickled afterwards
-        return copyreg.__newobj__, (BoundExecutor,), (self.executor, self.__self__)  # type: ignore[attr-defined]
-
-    def __setstate__(self, state: tuple) -> None:
-        executor, instance = state
-        BoundExecutor.__init__(self, executor, executor.__get__(instance).on_arrays, instance)
+    def __letir_transformed__(self, transform: Transform) -> "JittedMethod":
+        """The transformed method, jitted and bound to the same object."""
+        executor = self.__func__.__letir_executor__
+        return transformed_method(executor, transform).__get__(self.__self__)
 
     @property
-    def held(self) -> Any:
+    def __letir_held__(self) -> Any:
         """The object, whose arrays are arguments."""
         return self.__self__
 
-    def with_held(self, instance: Any) -> "BoundExecutor":
-        """The executor as a method of another object."""
-        return self.executor.__get__(instance)
+    def __letir_with_held__(self, instance: Any) -> "JittedMethod":
+        """The jitted function as a method of another object."""
+        return self.__func__.__get__(instance)
+
+    def __getattr__(self, name):
+        return getattr(self.__func__, name)
+
+    def __reduce__(self) -> tuple:
+        # the object may hold this method: it is a state, which is pickled afterwards
+        return copyreg.__newobj__, (JittedMethod,), (self.__func__, self.__self__)  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: tuple) -> None:
+        JittedMethod.__init__(self, *state)
 
     def __repr__(self):
-        return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"
+        return f"<{self.__func__!r} bound to {type(self.__self__).__name__}>"
 
 
 def _options_of_method(options: Any) -> Any:
@@ -370,25 +366,27 @@ def _options_of_method(options: Any) -> Any:
     )
 
 
-def bound_executor(executor: Any, make: Callable, instance: object) -> BoundExecutor:
-    """``executor`` as a method of ``instance``. ``make(function, options)`` is its class."""
+def executor_on_arrays(executor: Any) -> Any:
+    """The executor of a method's function of (state of the object, its arrays, *arguments)."""
     if executor.method is None:
         with executor.lock:
             if executor.method is None:
-                method = make(_mirrored_method(executor.f), _options_of_method(executor.options))
+                options = _options_of_method(executor.options)
+                method: Any = Executor(_mirrored_method(executor.f), options)
                 method.states = BoundedCache(_MAX_STATES)  # of plain objects, by key
                 method.calls_without_plan = {}  # their number in a row, by class of the object
                 method.missed_calls = zip(method.calls, method.missed, strict=True)
                 holder: Any = SimpleNamespace()
-                functools.update_wrapper(holder, executor, updated=())
+                functools.update_wrapper(holder, executor.f, updated=())
                 method.wrapped_names = vars(holder)
                 executor.method = method
-    return BoundExecutor(executor, executor.method, instance)
+    return executor.method
 
 
 LATE_BOUND.update(
-    bound_executor=bound_executor,
     call_of_objects=call_of_objects,
     call_on_first=call_on_first,
+    executor_on_arrays=executor_on_arrays,
     holds_attributes_only=holds_attributes_only,
+    jitted_method=JittedMethod,
 )

@@ -146,10 +146,10 @@ def is_method_of(executor: Any, args: tuple) -> bool:
     """Whether the first argument is an instance of a class with this executor as a method, or a
     class with it as a class method.
     """
-    first = args[0] if args else None
+    first, function = args[0] if args else None, executor.function()
     # from Python 3.13 on @classmethod does not call __get__ of the executor
     if isinstance(first, type):
         attributes = (value for cls in first.__mro__ for value in vars(cls).values())
-        return any(type(v) is classmethod and v.__func__ is executor for v in attributes)
+        return any(type(v) is classmethod and v.__func__ is function for v in attributes)
     classes = type(first).__mro__
-    return any(value is executor for cls in classes for value in vars(cls).values())
+    return any(value is function for cls in classes for value in vars(cls).values())

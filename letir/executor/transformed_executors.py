@@ -1,7 +1,7 @@
-"""Transforms and pickles of executors.
+"""Transforms and pickles of jitted functions.
 
-``grad(jit(f))`` is the same executor each time, cached on the original one, so that all callers
-share its plans. An executor is pickled by name where its function is decorated, as functions are.
+``grad(jit(f))`` is the same jitted function each time, cached on the executor of ``f``, so that all
+callers share its plans. A decorated function is pickled by name, as functions are.
 """
 
 import copyreg
@@ -17,22 +17,24 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import mark_static
 from letir.executor.calls import executor_name
 from letir.executor.executor import Executor
+from letir.executor.jit_api import JittedFunction, PartialExecutor, jitted_partial
 from letir.transforms.jitted_functions import Transform
 
 _MAX_TRANSFORMS = 64  # transforms per executor: new functions among their options would accumulate
 
 
-def transformed_executor(executor: Executor, transform: Transform) -> Any:
-    """The executor of the transformed function, with the same options; cached by transform."""
-    result = _cached_executor(
-        executor, transform.key, lambda: _transformed_function(executor, transform)
+def transformed_function(function: JittedFunction, transform: Transform) -> Any:
+    """The transformed function, jitted with the same options; cached by transform."""
+    executor = function.__letir_executor__
+    result = _cached_function(
+        executor, transform.key, lambda: _transformed_python(executor, transform)
     )
-    result.origin = executor, transform
+    result.__letir_executor__.origin = function, transform
     return result
 
 
 def transformed_method(executor: Any, transform: Transform) -> Any:
-    """The executor of the transformed method."""
+    """The jitted function of the transformed method, which takes the object first."""
     f, options = executor.f, _shift_static(executor.options, -1)
 
     def make() -> Callable:
@@ -43,34 +45,37 @@ def transformed_method(executor: Any, transform: Transform) -> Any:
 
         return method
 
-    return _cached_executor(executor, transform.key and ("method", *transform.key), make)
+    return _cached_function(executor, transform.key and ("method", *transform.key), make)
 
 
-def _cached_executor(executor, key: tuple | None, make: Callable):
-    """The executor cached under this key, made if there is none."""
+def _cached_function(executor: Executor, key: tuple | None, make: Callable) -> Any:
+    """The jitted function cached under this key, made if there is none."""
     cached = executor.transformed
     result = cached.get(key) if key is not None else None
     if result is None:
         # no donation: the backward pass reads the arguments again
-        result = _executor_of(executor, make(), evolve(executor.options, donate_argnums=()))
+        options = evolve(executor.options, donate_argnums=())
+        result = JittedFunction(_executor_like(executor, make(), options))
         if key is not None:
             while len(cached) >= _MAX_TRANSFORMS:
                 cached.pop(next(iter(cached)), None)
-            # setdefault: concurrent threads get the same executor
+            # setdefault: concurrent threads get the same function
             result = cached.setdefault(key, result)
     return result
 
 
-def _executor_of(executor: Executor, f: Callable, options: Any) -> Executor:
+def _executor_like(executor: Executor, f: Callable, options: Any) -> Executor:
     """An executor of another function, with the class and the bound arrays of this one."""
     result: Any = object.__new__(type(executor))
-    result.__dict__.update(executor.__dict__)  # the arrays that a partial has bound
+    if isinstance(executor, PartialExecutor):
+        result.bound, result.held = executor.bound, executor.held
+        result.given_options = executor.given_options
     Executor.__init__(result, f, options)
     return result
 
 
-def _transformed_function(executor, transform: Transform) -> Callable:
-    """The transformed function, with the static arguments of the executor."""
+def _transformed_python(executor: Any, transform: Transform) -> Callable:
+    """The transformed Python function, with the static arguments of the executor."""
     f, options = executor.f, executor.options
     if hasattr(executor, "bound"):  # a partial: the first argument is the list of bound arrays
         return lambda bound, *args, **kwargs: _with_static(
@@ -103,27 +108,36 @@ def _shift_static(options, by: int):
 # ---- pickles ----
 
 
-def pickled_executor(executor: Executor) -> Any:
-    """The result of ``__reduce__``, by which the executor is restored.
+def pickled_function(function: JittedFunction) -> Any:
+    """The result of ``__reduce__``, by which a jitted function is restored.
 
     A decorated function is pickled by its name, and unpickled as the same object. cloudpickle
     pickles functions of ``__main__`` as code, as other processes may lack them: it gets the
-    function of the executor. So does pickle if no name refers to the executor.
+    Python function. So does pickle if no name refers to the jitted function.
     """
-    name, module = executor_name(executor.f), getattr(executor.f, "__module__", None)
-    origin = getattr(executor, "origin", None)
-    if origin is not None:
-        transformed, transform = origin
+    executor = function.__letir_executor__
+    f = executor.f
+    if executor.origin is not None:
+        transformed, transform = executor.origin
         of = transform.function
         return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
-    is_named = object_by_name(module, name) is executor
-    if is_named and not (module == "__main__" and _is_for_cloudpickle()):
+    name = executor_name(f)
+    is_named = object_by_name(getattr(f, "__module__", None), name) is function
+    if is_named and not (f.__module__ == "__main__" and _is_for_cloudpickle()):
         return name
-    return copyreg.__newobj__, (type(executor),), (executor.f, executor.options)  # type: ignore[attr-defined]
+    if isinstance(executor, PartialExecutor):
+        return jitted_partial, (executor.held, executor.given_options)
+    state = f, executor.options, _attributes(function)
+    return copyreg.__newobj__, (JittedFunction,), state  # type: ignore[attr-defined]
 
 
 def _transformed_by_name(module: str, name: str, executor: Any, options: dict) -> Any:
     return getattr(load_module(module), name)(executor, **options)
+
+
+def _attributes(function: JittedFunction) -> dict:
+    """The attributes that a user has set on a jitted function."""
+    return {n: v for n, v in vars(function).items() if not n.startswith("__")}
 
 
 def _is_for_cloudpickle() -> bool:
@@ -134,4 +148,4 @@ def _is_for_cloudpickle() -> bool:
     return frame is not None and "cloudpickle" in frame.f_globals.get("__name__", "")
 
 
-LATE_BOUND.update(transformed_executor=transformed_executor, pickled_executor=pickled_executor)
+LATE_BOUND.update(transformed_function=transformed_function, pickled_function=pickled_function)

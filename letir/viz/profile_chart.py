@@ -12,7 +12,7 @@ from letir.ast.source import Source
 from letir.ast.terms import Lambda
 from letir.executor.compiled import Compiled
 from letir.executor.compiled import compile as compile_program
-from letir.executor.executor import Executor
+from letir.executor.jit_api import JittedFunction
 from letir.executor.plan_profile import PlanProfile
 from letir.tracing.entry import trace
 from letir.viz.chart import Chart
@@ -98,8 +98,8 @@ def profile(f: Any, *args: Any) -> Chart:
 
 def compile_and_profile(name: str, f: Any, args: tuple) -> tuple[Compiled, PlanProfile]:
     """The compiled program of ``f`` and its profile; ``name``: the calling function, for errors."""
-    if isinstance(f, Executor):
-        f = f.f
+    if isinstance(f, JittedFunction):
+        f = f.__wrapped__
     if callable(f) and not isinstance(f, Lambda | Compiled | Gradient):
         f = trace(f, *args)
     compiled = f if isinstance(f, Compiled) else compile_program(shown_program(name, f))

@@ -12,7 +12,7 @@ from letir.ast.terms import Lambda
 from letir.errors import DTypeError
 from letir.executor.compiled import Compiled
 from letir.executor.compiled import compile as compile_program
-from letir.executor.executor import Executor
+from letir.executor.jit_api import JittedFunction
 from letir.plan.plan import Plan
 
 
@@ -35,7 +35,7 @@ def shown_plan(name: str, value: Any) -> Plan:
     """The plan to show for ``value``: for a program the plan that ``compile`` makes, for a jitted
     function the plan of its last call.
     """
-    if isinstance(value, Executor):
+    if isinstance(value, JittedFunction):
         plans = value.debug_state().plans
         if plans and isinstance(plans[0].plan, Plan):
             return plans[0].plan

@@ -97,7 +97,7 @@ def test_an_object_that_stops_changing_gets_a_plan(is_method):
     for scale in np.arange(200.0).tolist():
         layer.scale = scale
         run(*args, np.ones(2))
-        executor = run if is_method else run.method
+        executor = run if is_method else run.__letir_executor__.method
     hits = executor.counters["hits"]
     for _ in range(400):
         assert run(*args, np.ones(2)).tolist() == [199.0, 398.0]
@@ -121,7 +121,7 @@ def test_calls_with_an_object_that_is_no_array_have_a_test_of_their_own(make):
     for n in range(100):
         assert f(pythons, float(n)) == compiled(ours, float(n))
 
-    assert len(compiled.as_python) == 1
+    assert len(compiled.__letir_executor__.as_python) == 1
     assert compiled.counters["invocations"] == 101
 
 
@@ -153,7 +153,7 @@ def test_calls_that_no_plan_fits_are_looked_up_once(monkeypatch):
         assert drop(pythons, n) == compiled(ours, n)
         assert pythons == ours
 
-    assert compiled.runs_python
+    assert compiled.__letir_executor__.runs_python
     assert len(searches) < 20
     assert compiled.counters["invocations"] == 200
 
@@ -193,7 +193,7 @@ def test_a_function_that_always_runs_as_python_is_called_without_tests_of_its_ar
 
     assert results == [float(n * n) for n in range(1, 20)]
     assert others == [40, [21.0, 21.0], 22]
-    assert not f.as_python and f.__call__.__code__.co_freevars == ("counts", "f")
+    assert not f.__letir_executor__.as_python and f.__call__.__code__.co_freevars == ("counts", "f")
     assert f.counters["invocations"] == f.counters["misses"] == 23
     assert [entry.name for entry in raised.traceback[1:]] == ["f"]
 
@@ -236,7 +236,9 @@ def test_a_small_plan_is_not_run_if_the_parts_of_its_object_are_searched_in_each
         step(Rod(), 0.1)
 
     assert len(searches) == before
-    assert [call.object_is_python for call in step.method.quick if call.of_object] == [True]
+    assert [
+        call.object_is_python for call in step.__letir_executor__.method.quick if call.of_object
+    ] == [True]
     assert step.counters["invocations"] == 120
 
 
@@ -261,4 +263,4 @@ def test_a_plan_for_one_call_ends_no_series():
         assert pythons.step(error) == step(error)
 
     assert step.counters["compiles"] <= 10
-    assert max(step.on_arrays.calls_without_plan.values()) > 250
+    assert max(step.__letir_executor__.calls_without_plan.values()) > 250

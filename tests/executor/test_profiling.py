@@ -17,7 +17,7 @@ def scaled(x, n, k):
 
 def version(f):
     """The single plan of an executor."""
-    (entry,) = f.cache.entries.values()
+    (entry,) = f.__letir_executor__.cache.entries.values()
     return entry.plans[0]
 
 

@@ -47,7 +47,7 @@ def test_only_the_latest_transforms_are_kept(monkeypatch):
 
     found = [lt.grad(fast, argnums=(0,) * (1 + n)) for n in range(9)]
 
-    assert len(fast.transformed) == 4
+    assert len(fast.__letir_executor__.transformed) == 4
     np.testing.assert_allclose(found[0](X, 3)[0], 3 * X**2)
 
 

@@ -22,12 +22,17 @@ def plans_are_fastest(monkeypatch):
     monkeypatch.setattr(GeneratedCall, "shortest_time", lambda *_: 0)
 
 
+def quick_of(fast):
+    """The quick calls of a jitted function, the one that is tried first at the front."""
+    return fast.__letir_executor__.quick
+
+
 def warmed(f, *args):
     """An executor that runs its plan as one function."""
     fast = lt.jit(f)
     for _ in range(12):
         fast(*args)
-    assert fast.quick[0].in_parts is not None
+    assert quick_of(fast)[0].in_parts is not None
     return fast
 
 
@@ -122,7 +127,7 @@ def test_a_plan_that_often_warns_runs_in_parts():
         outcome(fast, X - 0.5)
         assert_same(np.log(X), fast(X))
 
-    assert fast.quick[0].in_parts is None
+    assert quick_of(fast)[0].in_parts is None
 
 
 def test_effects_run_in_parts(capsys):
@@ -134,7 +139,7 @@ def test_effects_run_in_parts(capsys):
     for _ in range(12):
         fast(X.copy())
 
-    assert fast.quick[0].in_parts is None
+    assert quick_of(fast)[0].in_parts is None
 
 
 def stepped(x, y):
@@ -152,7 +157,7 @@ def test_writes_to_arguments_come_last():
     stepped(*own)
 
     assert_same(own, ours)
-    assert fast.quick[0].failures == 0
+    assert quick_of(fast)[0].failures == 0
 
 
 def test_read_only_arguments_are_refused():
@@ -182,8 +187,8 @@ def test_an_interrupt_is_not_called_again():
     def interrupted(args, kwargs):
         raise KeyboardInterrupt
 
-    fast.quick[0].run, fast.quick[0].own_call = interrupted, None
-    fast.try_first(fast.quick)
+    quick_of(fast)[0].run, quick_of(fast)[0].own_call = interrupted, None
+    fast.__letir_executor__.try_first(quick_of(fast))
     with pytest.raises(KeyboardInterrupt):
         fast(X)
 
@@ -260,7 +265,7 @@ def test_generators_get_back_their_states_if_a_call_runs_another_way():
         assert_same(expected, found)
         assert told == warned
     assert numpys.random() == ours.random()
-    assert all(quick.in_parts is not None for quick in fast.quick)
+    assert all(quick.in_parts is not None for quick in quick_of(fast))
 
 
 def test_singular_matrices_raise_next_to_functions_that_warn():
@@ -277,8 +282,11 @@ def test_a_guard_of_a_rounded_number_holds_for_all_numbers_that_round_to_it():
     fast = warmed(lambda limit: sum(range(int(limit**0.5))) * limit, 37.0)
     compiles = fast.counters["compiles"]
 
-    assert [fast.quick[0].run((limit,), {}) for limit in (37.0, 40.5)] == [555.0, 607.5]
-    assert fast.quick[0].run((49.0,), {}) is Miss
+    assert [quick_of(fast)[0].run((limit,), {}) for limit in (37.0, 40.5)] == [
+        555.0,
+        607.5,
+    ]
+    assert quick_of(fast)[0].run((49.0,), {}) is Miss
     assert fast(49.0) == 21 * 49.0 and fast(36.0) == 540.0
     assert fast.counters["compiles"] == compiles + 1
 
@@ -394,7 +402,7 @@ def test_rolled_arrays_are_joined_parts_in_the_order_of_the_array(axis):
         assert_same(np.roll(x, 1, axis), result)
         assert np.roll(x, 1, axis).strides == result.strides
         assert_same(np.roll(sliced, 1, axis), fast(sliced))
-        assert any(v is np.concatenate for v in fast.quick[0].own_call.__globals__.values())
+        assert any(v is np.concatenate for v in quick_of(fast)[0].own_call.__globals__.values())
 
 
 def test_a_view_of_a_new_array_is_written_to_in_place():
@@ -406,7 +414,7 @@ def test_a_view_of_a_new_array_is_written_to_in_place():
     fast = warmed(f, POSITIVE)
 
     assert_same(f(POSITIVE), fast(POSITIVE))
-    used = fast.quick[0].own_call.__globals__.values()
+    used = quick_of(fast)[0].own_call.__globals__.values()
     assert not [v for v in used if getattr(v, "__module__", "") == "letir.plan.instructions"]
 
 
@@ -423,7 +431,7 @@ def test_a_call_without_arguments_is_one_function():
     np.random.seed(0)
     expected = [f() for _ in range(60)]
 
-    assert fast.quick
+    assert quick_of(fast)
     assert_same(expected, found)
 
 

@@ -45,7 +45,7 @@ def test_warm_calls_draw_and_advance_as_numpy(name, bits):
         found[-1].append(np.random.normal())
 
     assert_same(found[0], found[1])
-    assert fast.quick or name == "global"
+    assert fast.__letir_executor__.quick or name == "global"
     assert ["own_draw"] == sorted({b.op.name for b in plan_of(fast).binds if b.op.random})
 
 
@@ -62,7 +62,7 @@ def test_a_random_state_draws_itself():
     for _ in range(12):
         assert_same(f(X, numpys), fast(X, ours))
 
-    assert fast.quick
+    assert fast.__letir_executor__.quick
     assert numpys.normal() == ours.normal()
 
 
@@ -101,7 +101,7 @@ def test_a_function_that_starts_with_a_seed_needs_no_snapshot():
     for _ in range(12):
         fast(X)
 
-    (quick,) = fast.quick
+    (quick,) = fast.__letir_executor__.quick
     assert quick.in_parts is not None
     assert "restore" not in quick.own_call.__globals__
 

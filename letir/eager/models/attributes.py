@@ -52,7 +52,7 @@ def holds_numbers(value: Any) -> bool:
     return kind not in _PLAIN and (is_array(value) or hasattr(kind, "__letir_run__"))
 
 
-def _is_executor(value: Any) -> bool:
+def _is_jitted(value: Any) -> bool:
     """Whether ``value`` is a jitted function."""
     return hasattr(type(value), "__letir_transformed__")
 
@@ -67,9 +67,9 @@ def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
         yield from ((i, part, f"[{i}]") for i, part in enumerate(value))
     elif isinstance(value, types.MethodType):
         yield "__self__", value.__self__, ".__self__"
-    elif _is_executor(value):
-        if value.held is not None:
-            yield "held", value.held, ".held"
+    elif _is_jitted(value):
+        if value.__letir_held__ is not None:
+            yield "held", value.__letir_held__, ".held"
     elif isinstance(value, functools.partial):
         yield from ((n, getattr(value, n), f".{n}") for n in ("func", "args", "keywords"))
     else:
@@ -124,8 +124,8 @@ def mirror_value(value: Any, swap: Callable, memo: dict) -> Any:
         out = value._make(items) if hasattr(value, "_make") else type(value)(items)
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirror_value(value.__self__, swap, memo))
-    elif _is_executor(value):
-        out = value.with_held(mirror_value(value.held, swap, memo))
+    elif _is_jitted(value):
+        out = value.__letir_with_held__(mirror_value(value.__letir_held__, swap, memo))
     elif isinstance(value, functools.partial):
         parts = [mirror_value(part, swap, memo) for _, part, _ in _direct_parts(value)]
         out = functools.partial(parts[0], *parts[1], **parts[2])

@@ -35,7 +35,7 @@ def _places_unless_tested(place: Place) -> Sequence[Place] | None:
     """The places that a function names; None if it tests the identity of a value of its own."""
     value = place[-1]
     if hasattr(type(value), "__letir_transformed__"):  # a jitted function
-        return [({}, None, value.f)]
+        return [({}, None, value.__letir_executor__.f)]
     if type(value) is not FunctionType:
         return ()
     if any(map(_tests_identity, nested_codes(value.__code__))):

@@ -187,13 +187,18 @@ def _calls_with_effects(names: Sequence[str], effects: Collection[str]) -> bool:
 
 
 def _function_of(part: Any, executor: Any) -> Any:
-    """The function of an executor, if it gives the same bits as ``executor``; else ``part``."""
-    if executor is None or type(part) is not type(executor):
+    """The Python function of a jitted function that gives the same bits as ``executor``; any other
+    ``part`` as it is.
+    """
+    is_jitted = hasattr(type(part), "__letir_transformed__")
+    if executor is None or not is_jitted or part.__letir_held__ is not None:
         return part
+    other = part.__letir_executor__
     names = ("optimize", "exact", "kernels", "profile")
-    pairs = [(getattr(part.options, name), getattr(executor.options, name)) for name in names]
-    is_same = part.is_plain and all(a == b for a, b in pairs)
-    return part.f if is_same else part
+    pairs = [(getattr(other.options, name), getattr(executor.options, name)) for name in names]
+    has_attributes = any(not name.startswith("__") for name in vars(part))
+    is_same = other.is_plain and not has_attributes and all(a == b for a, b in pairs)
+    return other.f if is_same else part
 
 
 def _values_in_function(function: FunctionType) -> list:

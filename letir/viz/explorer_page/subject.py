@@ -11,7 +11,7 @@ from letir.ast.terms import Lambda, Local
 from letir.errors import DTypeError, LetirError
 from letir.eval.arguments import flat_arguments
 from letir.executor.compiled import Compiled
-from letir.executor.executor import Executor
+from letir.executor.jit_api import JittedFunction
 from letir.tracing.entry import trace
 from letir.viz.shown_programs import shown_plan
 
@@ -46,11 +46,13 @@ def subject_of(value: Any, args: Sequence, kwargs: dict, has_gradient: bool) -> 
     title = "program" if isinstance(value, Lambda | Compiled) else title
     if isinstance(value, Compiled):
         value = value.program
-    elif isinstance(value, Executor) and not (args or kwargs):
+    elif isinstance(value, JittedFunction) and not (args or kwargs):
         shown_plan("explorer", value)  # raises if there is no plan yet
         value = value.debug_state().plans[0].graph
     elif callable(value) and not isinstance(value, Lambda | Gradient):
-        value = trace(value.f if isinstance(value, Executor) else value, *args, **kwargs)
+        value = trace(
+            value.__wrapped__ if isinstance(value, JittedFunction) else value, *args, **kwargs
+        )
     program = value.f if isinstance(value, Gradient) else value
     if not isinstance(program, Lambda):
         raise DTypeError(

@@ -342,7 +342,7 @@ def test_threads_share_a_plan_and_its_gradient_program():
 
     assert not errors
     assert 1 == fast.counters["compiles"]
-    (entry,) = fast.cache.entries.values()
+    (entry,) = fast.__letir_executor__.cache.entries.values()
     assert [1] * len(entry.plans[0].graphs) == [len(g.backwards) for g in entry.plans[0].graphs]
 
 

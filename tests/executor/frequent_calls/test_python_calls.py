@@ -43,7 +43,7 @@ def is_python(f, *args, **options):
     fast = lt.jit(f, **options)
     for _ in range(20):
         assert_same(f(*args), fast(*args))
-    return fast.quick[0].is_python
+    return fast.__letir_executor__.quick[0].is_python
 
 
 def shifted(x):
@@ -70,7 +70,7 @@ def test_no_time_decides_where_numpys_scalars_round_in_another_way(monkeypatch, 
         fast = lt.jit(f)
         for _ in range(20):
             np.testing.assert_allclose(fast(*args), f(*args), rtol=1e-14)
-        return fast.quick[0].is_python
+        return fast.__letir_executor__.quick[0].is_python
 
     assert calls_python(lambda s, t: np.cbrt(s) + t**2.5, np.float64(1.5), np.float64(2.5))
     assert calls_python(lambda z: z * z + 1.0, np.complex128(1 + 2j))
@@ -90,7 +90,7 @@ def test_views_and_the_unchanged_part_of_an_update_are_no_work():
     for _ in range(20):
         assert_same(marched(table, x.copy()), fast(table, x.copy()))
 
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
 
 
 def smoothed(x):
@@ -223,7 +223,7 @@ def test_timing_a_function_does_not_write_into_its_arguments():
     fast, x, state = lt.jit(count), X.copy(), {"n": np.zeros(1)}
     for _ in range(20):
         fast(x, state)
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     assert_same(X + 20.0, x)
     assert state["n"][0] == 40.0
 
@@ -236,7 +236,7 @@ def test_arguments_that_cannot_be_copied_keep_the_plan(monkeypatch):
     fast, x = lt.jit(lambda x: np.copyto(x, x + 1.0)), X.copy()
     for _ in range(20):
         fast(x)
-    assert not fast.quick[0].is_python
+    assert not fast.__letir_executor__.quick[0].is_python
     assert_same(X + 20.0, x)
 
 
@@ -265,7 +265,7 @@ def test_a_global_number_has_its_recorded_value(monkeypatch):
     fast = lt.jit(shifted)
     for _ in range(20):
         fast(X)
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     monkeypatch.setitem(globals(), "SHIFT", 7.0)
 
     assert_same(np.sort(X) + 0.25, fast(X))
@@ -286,7 +286,7 @@ def test_functions_that_draw_from_an_argument_are_compared():
     for _ in range(20):
         assert_same(noisy(pythons, X), fast(ours, X))
 
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     assert ours.bit_generator.state == pythons.bit_generator.state
 
 
@@ -305,8 +305,8 @@ def test_few_operations_beside_draws_from_a_captured_generator_run_as_python(mak
         assert_same(noisy(pythons)(X), few(X))
         assert_same(very_noisy(pythons)(X), many(X))
 
-    assert few.quick[0].is_python
-    assert not many.quick[0].is_python
+    assert few.__letir_executor__.quick[0].is_python
+    assert not many.__letir_executor__.quick[0].is_python
 
 
 def test_functions_that_draw_globally_run_as_python():
@@ -319,7 +319,7 @@ def test_functions_that_draw_globally_run_as_python():
         results += [f(X) for _ in range(20)]
 
     assert_same(expected, found)
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
 
 
 def test_an_einsum_that_blas_computes_stays_in_its_plan():
@@ -331,7 +331,7 @@ def test_an_einsum_that_blas_computes_stays_in_its_plan():
     fast, x = lt.jit(product, kernels="on"), np.random.default_rng(2).normal(size=(64, 64))
     results = [fast(x) for _ in range(20)]
 
-    assert not fast.quick[0].is_python
+    assert not fast.__letir_executor__.quick[0].is_python
     assert_same(results[0], results[-1])
     assert is_python(product, np.ones((3, 3)), kernels="on")
 
@@ -441,4 +441,4 @@ def test_a_loop_of_decisions_in_a_try_statement_runs_as_python():
         assert newton(3.0, 1e-9) == fast(3.0, 1e-9)
 
     assert np.isnan(fast(3.0, -1.0))
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python

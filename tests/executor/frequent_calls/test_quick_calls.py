@@ -41,7 +41,7 @@ def warmed(f, *args, **kwargs):
     fast = lt.jit(f)
     for _ in range(2 * _CALLS_BY_KEY):
         fast(*args, **kwargs)
-    assert fast.quick
+    assert fast.__letir_executor__.quick
     return fast
 
 
@@ -126,7 +126,7 @@ def test_a_branch_that_changes_for_good_is_tried_first():
         fast(X)
 
     assert fast.counters["compiles"] == 2
-    assert fast.quick[0].executed() is fast.debug_state().plans[0].optimized
+    assert fast.__letir_executor__.quick[0].executed() is fast.debug_state().plans[0].optimized
 
 
 class Broken(lt.LetirError):
@@ -140,9 +140,9 @@ def test_an_error_keeps_no_argument():
         del args, kwargs  # as letir does
         raise Broken
 
-    quick = fast.quick[0]
+    quick = fast.__letir_executor__.quick[0]
     quick.run, quick.in_parts, quick.own_call = fail, None, None
-    fast.try_first(fast.quick)
+    fast.__letir_executor__.try_first(fast.__letir_executor__.quick)
     x = X.copy()
     gone = weakref.ref(x)
     with pytest.raises(Broken) as caught:
@@ -156,7 +156,7 @@ def test_an_error_keeps_no_argument():
 
 def test_an_error_of_an_executors_own_call_keeps_no_argument():
     fast = warmed(lambda x: x * 2.0, X)
-    assert fast.quick[0].own_call is not None
+    assert fast.__letir_executor__.quick[0].own_call is not None
     x = np.ones(4)
     gone = weakref.ref(x)
     with pytest.raises(DTypeError) as caught:
@@ -173,7 +173,7 @@ def test_an_error_of_an_executors_own_call_keeps_no_argument():
 def test_an_executor_is_freed_with_its_own_call():
     fast = warmed(np.sin, X)
     call, gone = fast.__call__, weakref.ref(fast)
-    assert fast.quick[0].own_call is call
+    assert fast.__letir_executor__.quick[0].own_call is call
     del fast
     gc.collect()
 
@@ -205,7 +205,7 @@ def test_a_cleared_executor_forgets_its_quick_call():
     fast = warmed(np.sin, X)
     fast.clear()
 
-    assert not fast.quick
+    assert not fast.__letir_executor__.quick
     assert_same(np.sin(X), fast(X))
 
 
@@ -249,7 +249,9 @@ def test_a_function_that_needs_one_plan_a_size_makes_ever_fewer():
 
     assert compiled == [1, 2, 3, 4, 8, 16, 32]
     assert fast.counters["misses"] == fast.counters["invocations"] == 39
-    assert len(fast.cache.entries) == 7  # sizes without a plan leave nothing behind
+    assert (
+        len(fast.__letir_executor__.cache.entries) == 7
+    )  # sizes without a plan leave nothing behind
 
 
 def test_a_function_of_many_decisions_on_numbers_runs_as_python_after_its_first_call():
@@ -287,11 +289,11 @@ def test_plans_that_alternate_are_all_quick():
     for n in range(120):
         assert_same(f(X * (n % 2), n % 3), fast(X * (n % 2), n % 3))
     before = fast.counters["compiles"]
-    fast.call_by_key = None  # not needed any more
+    fast.__letir_executor__.call_by_key = None  # not needed any more
     for n in range(12):
         assert_same(f(X * (n % 2), n % 3), fast(X * (n % 2), n % 3))
 
-    assert len(fast.quick) == before == 6
+    assert len(fast.__letir_executor__.quick) == before == 6
 
 
 def test_calls_that_run_python_are_known_by_the_key_of_their_arguments():
@@ -299,10 +301,10 @@ def test_calls_that_run_python_are_known_by_the_key_of_their_arguments():
     for n in range(5):
         assert_same(many_decisions(X[0], n), fast(X[0], n))
 
-    assert {True} == {entry.runs_python for entry in fast.cache.entries.values()}
-    fast.forget_keys()  # as after an eviction
+    assert {True} == {entry.runs_python for entry in fast.__letir_executor__.cache.entries.values()}
+    fast.__letir_executor__.forget_keys()  # as after an eviction
     assert_same(many_decisions(X[0], 1), fast(X[0], 1))
-    assert [None] == [plan for _, plan, *_ in fast.keys.values()]
+    assert [None] == [plan for _, plan, *_ in fast.__letir_executor__.keys.values()]
 
 
 def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():
@@ -312,7 +314,7 @@ def test_a_function_that_nearly_always_has_a_plan_keeps_its_plans():
             x = np.full(2, float(m))
             assert_same(counted(x), fast(x))
 
-    assert not any(entry.runs_python for entry in fast.cache.entries.values())
+    assert not any(entry.runs_python for entry in fast.__letir_executor__.cache.entries.values())
 
 
 def warmed_program(f, *args):
@@ -355,7 +357,7 @@ def test_the_plan_that_fits_a_series_of_calls_is_tried_first():
     for argument, expected in ((x, 2 * x), (-x, -x - 1), (x, 2 * x)):
         for _ in range(2):
             assert_same(expected, fast(argument))
-        assert_same(expected, fast.quick[0].run((argument,), {}))
+        assert_same(expected, fast.__letir_executor__.quick[0].run((argument,), {}))
 
 
 def test_a_compiled_program_called_often_says_where_a_guard_fails():
@@ -391,15 +393,15 @@ def test_a_function_that_runs_as_python_is_called_without_a_key():
         for _ in range(60):
             assert_same(f(X, numpys), fast(X, ours))
 
-    assert len(fast.as_python) == 1
-    assert not fast.as_python[0]((X[0], ours), {})
+    assert len(fast.__letir_executor__.as_python) == 1
+    assert not fast.__letir_executor__.as_python[0]((X[0], ours), {})
     assert_same(f(X[0], numpys, scale=0.5), fast(X[0], ours, scale=0.5))
     compiles = fast.counters["compiles"]
     fast(X, ours)
     assert compiles == fast.counters["compiles"]
     assert 62 == fast.counters["invocations"] == fast.counters["misses"] + fast.counters["hits"]
     fast.clear()
-    assert not fast.as_python
+    assert not fast.__letir_executor__.as_python
 
 
 def averaged(x, y):
@@ -412,7 +414,7 @@ def test_a_plan_for_all_sizes_has_one_quick_call_for_them():
     for n in range(5, 8 + 5 * _CALLS_BY_KEY):
         fast(np.arange(float(n)), np.ones((n, n + 3)).mean(1))
 
-    (quick,) = fast.quick
+    (quick,) = fast.__letir_executor__.quick
     for n, m, fits in [(3, 3, True), (100, 100, True), (4, 5, False), (1, 1, False)]:
         found = quick.run((np.ones(n), np.ones(m)), {})
         assert (found is not Miss) == fits
@@ -421,7 +423,7 @@ def test_a_plan_for_all_sizes_has_one_quick_call_for_them():
         expected, found = averaged(x, y), fast(x, y)
         assert_same(expected["sum"], found["sum"])
         assert_same(expected["mean"], found["mean"])
-    assert fast.quick == (quick,)
+    assert fast.__letir_executor__.quick == (quick,)
 
 
 def test_arguments_that_a_quick_call_for_all_sizes_does_not_fit_are_computed_too():
@@ -456,7 +458,9 @@ def test_pythons_numbers_are_computed_by_the_faster_of_plan_and_function(monkeyp
     )
     fast = warmed(of_numbers, 5, 2.0)
 
-    assert fast.quick[0].own_call.__globals__.get("FUNCTION") is (of_numbers if is_faster else None)
+    assert fast.__letir_executor__.quick[0].own_call.__globals__.get("FUNCTION") is (
+        of_numbers if is_faster else None
+    )
     for a, b in [(5, 2.0), (2, 0.5), (7.5, 9), (2**62, 1.0), (-1, np.inf), (4, 3)]:
         expected, found = of_numbers(a, b), fast(a, b)
         assert expected == found
@@ -475,7 +479,7 @@ def test_a_function_of_numbers_that_branches_is_called_as_python(monkeypatch):
     for _ in range(4 * _CALLS_BY_KEY):
         assert [fast(2.0), fast(-2.0)] == [4.0, -2.0]
 
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     assert fast.counters["compiles"] == 2
 
 
@@ -505,7 +509,7 @@ def test_one_item_of_a_sequence_decides_that_the_function_is_called_as_python(mo
 
     fast = warmed(total, [1.0, 2.0, 3.0])
 
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     for xs in ([1.0, 2, 5.0], [1, 2, 3], [1.0, 2.0], (1.0, 2.0, 4.0), [2.0, X, X]):
         assert_same(total(xs), fast(xs))
 
@@ -516,7 +520,7 @@ def test_a_plan_without_steps_is_one_call_too():
 
     fast = warmed(with_words, 2.0, "to be or not")
 
-    assert fast.quick[0].own_call is not None
+    assert fast.__letir_executor__.quick[0].own_call is not None
     assert fast(3.0, "to be or not") == (3.0, 4)
 
 
@@ -530,7 +534,7 @@ def test_results_of_many_steps_on_pythons_numbers_count_as_numbers(monkeypatch):
             found.append(seed)
         return found
 
-    assert warmed(congruential, 7).quick[0].is_python
+    assert warmed(congruential, 7).__letir_executor__.quick[0].is_python
 
 
 @pytest.mark.parametrize(
@@ -549,7 +553,7 @@ def test_functions_that_give_numpys_values_are_called_if_that_is_faster(monkeypa
     )
     fast = warmed(f, 0.7)
 
-    assert is_faster == ("FUNCTION" in fast.quick[0].own_call.__globals__)
+    assert is_faster == ("FUNCTION" in fast.__letir_executor__.quick[0].own_call.__globals__)
     for x in (0.7, 0.25, np.float64(2.0), np.abs(X), 3):
         assert_same(f(x), fast(x))
 
@@ -580,7 +584,7 @@ def test_a_function_that_catches_an_exception_in_each_call_is_called_as_python()
     for _ in range(2 * _CALLS_BY_KEY):
         assert_same(bounded(large), fast(large))
 
-    assert fast.quick[0].is_python
+    assert fast.__letir_executor__.quick[0].is_python
     for x in (large, X, large, X.T.copy()):
         assert_same(bounded(x), fast(x))
     assert fast.counters["compiles"] <= 3
@@ -648,7 +652,7 @@ class Pair:
 )
 def test_records_and_functions_are_tested_without_a_key(f, args, others):
     fast = warmed(f, *args)
-    assert fast.quick[0].own_call is not None
+    assert fast.__letir_executor__.quick[0].own_call is not None
 
     for some in (*others, args) * 2:
         assert_same(f(*some), fast(*some))
@@ -659,7 +663,7 @@ def test_a_lambda_that_is_made_in_each_call_has_one_quick_call(monkeypatch):
     fast = lt.jit(lambda g, x: g(x) - 1)
     for n in range(4 * _CALLS_BY_KEY):
         if n == 3 * _CALLS_BY_KEY:
-            monkeypatch.setattr(fast, "call_by_key", None)  # not needed any more
+            monkeypatch.setattr(fast.__letir_executor__, "call_by_key", None)  # not needed any more
         assert_same(X * SCALE - 1, fast(lambda x: x * SCALE, X))
 
 
@@ -734,7 +738,7 @@ def test_a_function_of_numbers_that_prints_has_no_quick_call(capsys):
     fast = lt.jit(printed)
 
     assert [fast(1.5) for _ in range(20)] == [3.0] * 20
-    assert not fast.quick
+    assert not fast.__letir_executor__.quick
     assert len(capsys.readouterr().out.splitlines()) == 20
 
 

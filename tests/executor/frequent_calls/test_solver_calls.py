@@ -57,7 +57,7 @@ def large(a):
 
 
 def runs_python(fast):
-    return [entry.runs_python for entry in fast.cache.entries.values()]
+    return [entry.runs_python for entry in fast.__letir_executor__.cache.entries.values()]
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def test_static_arguments_have_quick_calls():
         for args, kwargs in given:
             assert_same(scaled(*args, **kwargs), fast(*args, **kwargs))
 
-    assert len(given) == len(fast.quick) == fast.counters["compiles"]
-    assert Miss is fast.quick[0].run((x, 3), {"shape": (6,), "kind": "shape"})
+    assert len(given) == len(fast.__letir_executor__.quick) == fast.counters["compiles"]
+    assert Miss is fast.__letir_executor__.quick[0].run((x, 3), {"shape": (6,), "kind": "shape"})
     assert_same(scaled(x, 3), fast(x, 3))
 
 
@@ -52,5 +52,5 @@ def test_static_objects_that_may_change_have_no_quick_call():
     for _ in range(CALLS):
         fast(np.ones(3), Setting(2.0))
 
-    assert not fast.quick
+    assert not fast.__letir_executor__.quick
     assert_same(np.full(3, 3.0), fast(np.ones(3), Setting(3.0)))

@@ -31,8 +31,8 @@ def test_a_recording_of_thousands_of_decisions_ends_and_the_function_runs_as_pyt
         np.testing.assert_array_equal(escape_times(20, 15), fast(20, 15))
 
     assert fast.counters["compiles"] == 0
-    assert len(fast.as_python) == 1
-    assert not fast.runs_python
+    assert len(fast.__letir_executor__.as_python) == 1
+    assert not fast.__letir_executor__.runs_python
 
 
 def test_arguments_of_other_types_are_recorded_once_more():
@@ -44,7 +44,7 @@ def test_arguments_of_other_types_are_recorded_once_more():
     assert fast(2, 9) == 2.0
     assert fast.counters["compiles"] == 1
     assert count(np.float64(700.5), 1_000) == fast(np.float64(700.5), 1_000)
-    assert fast.runs_python
+    assert fast.__letir_executor__.runs_python
 
 
 def test_a_function_cannot_catch_the_end_of_its_recording():
