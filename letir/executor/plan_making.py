@@ -290,12 +290,10 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             todo += value
         elif kind is FunctionType:
             todo += _values_of_function(value, holders)
-        elif kind is MethodType:
-            todo += [value.__func__, value.__self__]
+        elif kind in (MethodType, BuiltinMethodType):  # the latter such as rng.normal
+            todo += [getattr(value, "__func__", None), value.__self__]
         elif kind in _WRAPPERS:  # of methods
             todo += filter(None, [getattr(value, name, None) for name in _WRAPPED])
-        elif kind is BuiltinMethodType:  # such as rng.normal
-            todo.append(value.__self__)
         elif is_generator(kind):
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
@@ -306,6 +304,8 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             todo += _attributes_of_object(value, holders)
         elif kind.__module__ in _WITH_STATE:  # a namespace, a queue, a context variable
             todo += LATE_BOUND["values_of_library_object"](value, holders)
+        elif hasattr(kind, "__letir_transformed__"):  # a jitted function or method
+            todo += [value.__letir_held__, vars(value)]
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             todo += [getattr(value, name, None) for name in _CALLED]
     is_all = len(visited) <= max_objects and len(todo) <= _PLAIN_EACH * max_objects

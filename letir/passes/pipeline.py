@@ -127,7 +127,7 @@ def register(point: str, pass_: _Pass) -> _Pass:
     ``point``: "before" all other passes on the whole program, "gradient" on each part that will be
     differentiated, or "after" on the final program of a plan. Each result is checked. A pass
     replaces one with the same name and module, for example when a notebook cell runs again. Plans
-    compiled earlier do not change: see ``Executor.clear``.
+    compiled earlier do not change: see ``clear`` of a jitted function.
 
     >>> from letir.passes import dead_code
     >>> register("after", dead_code) is dead_code
