@@ -1,4 +1,4 @@
-"""``jit``: a jitted function for a function, a method, a callable object, or a partial."""
+"""``jit``: functions, methods, callable objects and partials that are compiled at their calls."""
 
 import functools
 import weakref
