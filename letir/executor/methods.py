@@ -7,6 +7,7 @@ partial are arguments too. A plan keeps none of them alive.
 
 import copyreg
 import functools
+import inspect
 import types
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -335,6 +336,19 @@ class JittedMethod(Jitted[P, R]):
         return transformed_method(executor, transform).__get__(self.__self__)
 
     @property
+    def __signature__(self) -> inspect.Signature:
+        """The signature without the object: ``inspect.signature`` reads it."""
+        return inspect.signature(types.MethodType(self.__func__.__wrapped__, self.__self__))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JittedMethod) or self.__func__ is not other.__func__:
+            return False
+        return self.__self__ is other.__self__
+
+    def __hash__(self) -> int:
+        return hash((self.__func__, id(self.__self__)))
+
+    @property
     def __letir_held__(self) -> Any:
         """The object, whose arrays are arguments."""
         return self.__self__
@@ -357,21 +371,15 @@ class JittedMethod(Jitted[P, R]):
         return f"<{self.__func__!r} bound to {type(self.__self__).__name__}>"
 
 
-def _options_of_method(options: Any) -> Any:
-    """The options of a method, shifted for its function of (state, arrays, *arguments)."""
-    return evolve(
-        options,
-        static_argnums=(0, *[n + 1 if n > 0 else n for n in options.static_argnums]),
-        donate_argnums=tuple([n + 1 if n > 0 else n for n in options.donate_argnums]),
-    )
-
-
 def executor_on_arrays(executor: Any) -> Any:
     """The executor of a method's function of (state of the object, its arrays, *arguments)."""
     if executor.method is None:
         with executor.lock:
             if executor.method is None:
-                options = _options_of_method(executor.options)
+                given = executor.options
+                static = 0, *[n + 1 if n > 0 else n for n in given.static_argnums]
+                donated = tuple([n + 1 if n > 0 else n for n in given.donate_argnums])
+                options = evolve(given, static_argnums=static, donate_argnums=donated)
                 method: Any = Executor(_mirrored_method(executor.f), options)
                 method.states = BoundedCache(_MAX_STATES)  # of plain objects, by key
                 method.calls_without_plan = {}  # their number in a row, by class of the object

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import pickle
 
 import numpy as np
@@ -124,3 +125,16 @@ def test_eager_gradients_see_changed_attributes():
     for scale in (2.0, 2.0, 2.0, 3.0, 3.0, 4.0):
         counted.scale = scale
         assert_same(np.full(4, scale), lt.grad(scaled)(X))
+
+
+def test_bound_methods_are_equal_and_have_a_signature_without_the_object():
+    counter, other = Counter(), Counter()
+    jitted = lt.jit(functools.partial(np.multiply, 2.0))
+
+    assert counter.run == counter.run
+    assert hash(counter.run) == hash(counter.run)
+    assert counter.run != other.run
+    assert counter.run != Counter.run
+    assert str(inspect.signature(counter.run)) == "(x)"
+    assert str(inspect.signature(Counter.run)) == "(self, x)"
+    assert jitted == jitted
