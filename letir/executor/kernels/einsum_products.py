@@ -19,7 +19,7 @@ from letir.ast.record_fields import never
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import ShapeError
-from letir.executor.kernels.visible_order import axis_order, free_result_orders
+from letir.executor.kernels.visible_order import DerivedOrder, axis_order, free_result_orders
 from letir.ops.linalg.matmul_einsum import parse_subscripts
 
 _MIN_WORK = 1 << 15  # the fewest multiplications for which matrix products are faster
@@ -55,8 +55,8 @@ def _einsum_level(fn: Lambda) -> Lambda:
 def _with_products(bind: Bind, call: "Products") -> Bind:
     """The bind, with matrix products as its implementation."""
 
-    def impl(xp: Any, x: Any, y: Any, **attrs: Any) -> Any:
-        return call(x, y) if xp is np else bind.op.impl(xp, x, y, **attrs)
+    def impl(xp: Any, x: Any, y: Any, *others: Any, **attrs: Any) -> Any:
+        return call(x, y, *others) if xp is np else bind.op.impl(xp, x, y, **attrs)
 
     facts: Any = impl  # an attribute of the function
     facts.call = call
@@ -64,7 +64,7 @@ def _with_products(bind: Bind, call: "Products") -> Bind:
     op = Primitive(
         "einsum", impl, lambda *kinds, **_: aval, _NO_RULE, _NO_RULE, no_float_errors=True
     )
-    return bind.replace(op=op)
+    return bind.replace(op=op, args=(*bind.args, *call.others))
 
 
 def _products_of(bind: Bind) -> "Products | None":
@@ -101,8 +101,9 @@ class Products:
 
     ``einsum``: its implementation, for views that are broadcast or reversed. ``orders``: see
     ``order``. ``new_array(shape, dtype)`` makes the array of the result. ``is_free``: the result
-    may have any memory order. ``like``: for each operand the einsum whose result, in the order that
-    NumPy gives it, determines the operand's memory order; None if there is none.
+    may have any memory order. ``like``: for each operand that depends on a result with a free order
+    the einsum with that result, or a DerivedOrder, in whose order NumPy has the operand; None for
+    other operands. ``others``: the arrays that these orders depend on.
     ``thread_local.order``: the axes of this thread's latest result in NumPy's order.
     """
 
@@ -116,7 +117,8 @@ class Products:
     orders: dict[tuple, str] = field(factory=dict)
     new_array: Callable = np.empty
     is_free: bool = False
-    like: "tuple[Products | None, Products | None]" = (None, None)
+    like: tuple[Any, Any] = (None, None)
+    others: tuple[Local, ...] = ()
     thread_local: Any = field(factory=threading.local)
 
     @property
@@ -152,13 +154,13 @@ class Products:
         is_large = work >= _MIN_WORK and matrix >= _MIN_MATRIX
         return is_large and work >= _MIN_REUSE * elements
 
-    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def __call__(self, x: np.ndarray, y: np.ndarray, *others: np.ndarray) -> np.ndarray:
         if 0 in x.strides or 0 in y.strides or min(*x.strides, *y.strides) < 0:
             result = self.einsum(np, x, y, subscripts=self.subscripts, optimize=False)
             self.thread_local.order = axis_order(result)
             return result
         batch, left, right, inner = self.batch, self.left, self.right, self.inner
-        order = self.order(*map(_numpys_order, (x, y), self.like))
+        order = self.order(*[self.numpys_order(n, x, y, others) for n in (0, 1)])
         if self.is_free:
             self.thread_local.order, order = tuple([self.out.index(c) for c in order]), self.out
         a, b = (x, self.a), (y, self.b)
@@ -173,25 +175,33 @@ class Products:
             _multiply_blocks(rows, columns, _transpose_view(result, order, batch + left + right))
         return _transpose_view(result, order, self.out)
 
+    def numpys_order(self, n: int, *operands: Any) -> tuple[int, ...]:
+        """The axes of operand ``n`` in the memory order that it has in NumPy."""
+        x, like = operands[n], self.like[n]
+        if type(like) is DerivedOrder:
+            return like.axes_after(dict(zip(self.others, operands[2], strict=True)))
+        return axis_order(x) if like is None else like.thread_local.order
+
+    def small_array(self, arrays: Any = None) -> np.ndarray:
+        """A small array in the order in which NumPy has this thread's latest result."""
+        return _small_array(self.shape(self.out), self.thread_local.order)
+
     def order(self, *orders: tuple[int, ...]) -> str:
         """The labels of the result in the order in which ``np.einsum`` lays out its axes.
 
         ``orders``: the axes of the operands in the order of memory.
         """
         if orders not in self.orders:
-            small = []
-            for labels, order in zip((self.a, self.b), orders, strict=True):
-                sizes = [min(2, self.sizes[labels[n]]) for n in order]
-                small.append(np.zeros(sizes).transpose(np.argsort(order)))
-            result = np.einsum(self.subscripts, *small)
+            shapes = map(self.shape, (self.a, self.b))
+            result = np.einsum(self.subscripts, *map(_small_array, shapes, orders))
             axes = sorted(range(result.ndim), key=lambda n: (-result.strides[n], n))
             self.orders[orders] = "".join([self.out[n] for n in axes])
         return self.orders[orders]
 
 
-def _numpys_order(x: np.ndarray, like: Products | None) -> tuple[int, ...]:
-    """The axes of an operand in the memory order that it has in NumPy."""
-    return axis_order(x) if like is None else getattr(like.thread_local, "order", axis_order(x))
+def _small_array(shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
+    """An array in this memory order, with the axes of a larger one of this shape."""
+    return np.zeros([min(2, shape[n]) for n in order]).transpose(np.argsort(order))
 
 
 def _multiply_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:

@@ -6,17 +6,98 @@ matrix products choose the order in which BLAS writes and reads them fastest. A 
 results gives all of them the order of all its operands.
 """
 
+from collections.abc import Callable, Container
+from functools import partial
 from typing import Any
 
 import numpy as np
+from attrs import field, frozen
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.terms import Arg, Bind, Lambda, Local
 
 _MAX_STEPS = 1 << 18  # binds, counted once for each product
 
 
+@frozen(eq=False)
+class DerivedOrder:
+    """The memory order in which NumPy has a value, derived from the orders of other values.
+
+    ``compute(*operands)``: an array in this order, from small arrays in the orders ``operands``.
+    Each of these is a product, another DerivedOrder, or a Local for an array of the program.
+    ``axes``: the axes of the value from the outermost to the innermost in memory, for operands in
+    the orders of the key.
+    """
+
+    compute: Callable
+    operands: tuple[Any, ...]
+    axes: BoundedCache = field(init=False, factory=partial(BoundedCache, 64))
+
+    def leaves(self) -> list[Any]:
+        """The products and the Locals that the order depends on."""
+        found = [x.leaves() if type(x) is DerivedOrder else [x] for x in self.operands]
+        return [*dict.fromkeys([x for part in found for x in part])]
+
+    def axes_after(self, arrays: dict[Local, np.ndarray]) -> tuple[int, ...]:
+        """The axes of the value after this thread's latest products, with these other arrays."""
+        key = tuple(
+            [arrays[x].strides if x in arrays else x.thread_local.order for x in self.leaves()]
+        )
+        result = self.axes.get(key)
+        if result is None:
+            result = self.axes[key] = axis_order(self.small_array(arrays))
+        return result
+
+    def small_array(self, arrays: dict[Local, np.ndarray]) -> np.ndarray:
+        """An array with the axes of the value, each at most 2 long, in NumPy's order."""
+        small = []
+        for x in self.operands:
+            is_array = type(x) is Local
+            cut = arrays[x][(slice(2),) * arrays[x].ndim] if is_array else x.small_array(arrays)
+            small.append(cut)
+        return self.compute(*small)
+
+
+def _order_of(bind: Bind, known: dict[Arg, Any], unknown: Container[Arg]) -> Any:
+    """The order of the results of a bind whose operands have these orders; None if not known.
+
+    An operand with several long axes has part in it, also one that is broadcast along others.
+    """
+    wide = [x for x in bind.args if _long_axes(x) != 1]
+    if any(_long_axes(x) is None for x in (*wide, *bind.binders)):
+        return None
+    if any(x in unknown and x not in known for x in wide):
+        return None
+    operands = tuple(dict.fromkeys([known.get(x, x) for x in wide]))
+    if bind.op.elementwise:
+        shape = bind.binders[0].type.shape
+        if len(operands) == 1 and any(x.type.shape == shape for x in wide):
+            return operands[0]
+        return DerivedOrder(partial(_joined, [min(2, n) for n in shape]), operands)
+    if len(bind.args) > 1 or not (bind.op.reduction is not None or _has_only_axes(bind)):
+        return None
+    return DerivedOrder(partial(bind.op.impl, np, **bind.attrs), operands)
+
+
+def _joined(shape: list[int], *operands: np.ndarray) -> np.ndarray:
+    """An array of this shape in the order of an elementwise operation on these operands."""
+    dtypes: list = [*[x.dtype for x in operands], bool]
+    every: Any = (*operands, None)
+    return np.nditer(every, ["refs_ok"], op_dtypes=dtypes, itershape=shape).operands[-1]
+
+
+def _has_only_axes(bind: Bind) -> bool:
+    """Whether a bind adds, drops or permutes axes, whatever their sizes are."""
+    if bind.op.memory != "view":
+        return False
+    if bind.op.role == "index":
+        items = bind.attrs["item"]
+        return all(x is None or (type(x) is slice and x == slice(None)) for x in items)
+    return {*bind.attrs} <= {"axis", "axes"}
+
+
 def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
-    """Set ``is_free`` and ``like`` of the products that compute these values of a program.
+    """Set ``is_free``, ``like`` and ``others`` of the products that compute these values.
 
     Nothing is set in long programs with many products: it takes linear time for each of them.
     """
@@ -26,24 +107,28 @@ def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
         followers = _OrderFollowers(fn, calls, value)
         if not followers.are_visible():
             call.is_free = True
-            for product, n in followers.readers:
+            for product, n, order in followers.readers:
                 like = [*product.like]
-                like[n] = call
+                like[n] = order
                 product.like = tuple(like)
+                if type(order) is DerivedOrder:
+                    arrays = [x for x in order.leaves() if type(x) is Local]
+                    product.others = tuple(dict.fromkeys((*product.others, *arrays)))
 
 
 class _OrderFollowers:
     """The values whose memory order follows from the result ``value`` of a product.
 
-    ``alike``: the values with the same axes in the same order. ``readers``: (product, operand
-    number) of the products that read one of them, and whose results keep NumPy's order.
+    ``carriers``: these values. ``orders``: the orders in which NumPy has them, where known.
+    ``readers``: (product, operand number, order) of the products that read one of these values, and
+    whose results keep NumPy's order.
     """
 
     def __init__(self, fn: Lambda, calls: dict[Local, Any], value: Local):
         self.fn, self.calls, self.value = fn, calls, value
         self.carriers: set[Arg] = {value}
-        self.alike: set[Arg] = {value}
-        self.readers: list[tuple[Any, int]] = []
+        self.orders: dict[Arg, Any] = {value: calls[value]}
+        self.readers: list[tuple[Any, int, Any]] = []
 
     def are_visible(self) -> bool:
         """Whether a result of the program may show the order."""
@@ -57,8 +142,8 @@ class _OrderFollowers:
         call = self.calls.get(bind.binders[0])
         if call is not None:
             places = [n for n, arg in enumerate(bind.args) if arg in self.carriers]
-            self.readers += [(call, n) for n in places]
-            return all(bind.args[n] in self.alike and call.like[n] is None for n in places)
+            self.readers += [(call, n, self.orders.get(bind.args[n])) for n in places]
+            return all(bind.args[n] in self.orders and call.like[n] is None for n in places)
         if _is_in_c_order(bind):
             return True
         is_elementwise = bind.op.elementwise or bind.op.role == "fused"
@@ -67,15 +152,25 @@ class _OrderFollowers:
             return False
         wide = [binder for binder in bind.binders if is_view or _long_axes(binder) != 1]
         self.carriers.update(wide)
-        if is_elementwise and self.is_like_operands(bind):
-            self.alike.update(wide)
+        self.orders.update(self.orders_of(bind))
         return all(_long_axes(binder) is not None for binder in bind.binders)
 
-    def is_like_operands(self, bind: Bind) -> bool:
-        """Whether all operands with all axes of the result have the order of the product."""
-        shape = getattr(bind.binders[0].type, "shape", None)
-        full = [x for x in bind.args if getattr(x.type, "shape", None) == shape]
-        return bool(full) and all(x in self.alike for x in full)
+    def orders_of(self, bind: Bind) -> dict[Arg, Any]:
+        """The orders of the results of a bind, of those for which they are known."""
+        if bind.op.role != "fused":
+            order = _order_of(bind, self.orders, self.carriers)
+            return {} if order is None else dict.fromkeys(bind.binders, order)
+        body = bind.attrs["body"]
+        orders: dict[Arg, Any] = {}
+        for param, x in zip(body.params, bind.args, strict=True):
+            if x in self.orders or x not in self.carriers:
+                orders[param] = self.orders.get(x, x)
+        inside = {*body.params, *[x for inner in body.binds for x in inner.binders]}
+        for inner in body.binds:
+            if (order := _order_of(inner, orders, inside)) is not None:
+                orders.update(dict.fromkeys(inner.binders, order))
+        pairs = zip(bind.binders, body.ret.args, strict=True)
+        return {x: orders[y] for x, y in pairs if y in orders}
 
 
 def visible_orders(fn: Lambda) -> set[Arg]:

@@ -1,5 +1,7 @@
 """Products whose results may have any memory order, because no result of the program shows it."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,9 +73,48 @@ def test_the_order_follows_the_operands_of_each_call():
                 assert np.allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
+def weighted(matrices, points, weights):
+    a = apart(matrices, points)
+    return np.einsum("nki,nkj->kij", a, weights[:, :, None] * a)
+
+
+def weighted_by_itself(matrices, points, weights):
+    a = apart(matrices, points)
+    sums = np.exp(-np.sum(a * a, axis=2) / 50.0) + weights[0]
+    shares = sums / sums.sum(axis=1)[:, None]
+    return np.einsum("nki,kij->nkj", shares[:, :, None] * a, matrices), shares.sum()
+
+
+@pytest.mark.parametrize("f", [weighted, weighted_by_itself])
+def test_an_order_is_free_though_a_value_depends_on_other_orders_too(f):
+    assert [True, False] == free_products(f, MATRICES, POINTS, WEIGHTS)
+
+
+def in_all_orders(x):
+    """Copies of an array in all memory orders."""
+    for axes in itertools.permutations(range(x.ndim)):
+        yield np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
+
+
+@pytest.mark.parametrize("f", [weighted, weighted_by_itself])
+def test_orders_follow_from_all_operands(f):
+    fast = lt.jit(f)
+    each = itertools.product(*map(in_all_orders, (MATRICES, POINTS, WEIGHTS)))
+    for matrices, points, weights in each:
+        expected = lt.tree.leaves(f(matrices, points, weights))
+        for x, y in zip(lt.tree.leaves(fast(matrices, points, weights)), expected, strict=True):
+            assert getattr(y, "strides", ()) == getattr(x, "strides", ())
+            np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-10)
+
+
 _STEPS = (
     *(lambda a, w: a * 2.0, lambda a, w: np.tanh(a), lambda a, w: w[:, :, None] * a),
     *(lambda a, w: a - a.max(axis=2, keepdims=True), lambda a, w: a[:, ::-1], lambda a, w: a + a),
+    *(
+        lambda a, w: np.tanh((a * a).sum(axis=2) * w)[:, :, None] * a,
+        lambda a, w: w[0][:, None] * a,
+    ),
+    lambda a, w: a.mean(axis=0) + np.expand_dims(np.max(a, axis=2) + w, 2),
 )
 _ENDS = (
     lambda a, m, p: np.einsum("nki,nkj->kij", a, p),
@@ -86,19 +127,19 @@ _ENDS = (
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.sampled_from(_STEPS), max_size=3),
     st.lists(st.sampled_from(_ENDS), min_size=1, max_size=2),
+    st.tuples(*[st.sampled_from([*in_all_orders(x)]) for x in (MATRICES, POINTS, WEIGHTS)]),
 )
-def test_generated_programs_have_numpys_values_and_order(steps, ends):
+def test_generated_programs_have_numpys_values_and_order(steps, ends, args):
     def f(matrices, points, weights):
         a = apart(matrices, points)
         for step in steps:
             a = step(a, weights)
         return [end(a, matrices, points) for end in ends]
 
-    args = (MATRICES, POINTS, WEIGHTS)
     expected, found = lt.jit(f, kernels="off")(*args), lt.jit(f)(*args)
     for x, y in zip(expected, found, strict=True):
         assert np.allclose(x, y, rtol=1e-10, atol=1e-10)
