@@ -49,6 +49,8 @@ class InterpretedCall:
             arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
         computed = self.compute_results(arrays, [None if y is None else y[None] for y in out])
         results = [y.reshape(outer + y.shape[1:]) for y in computed]
+        if self.signature is None and not out and len(outer) > 1:
+            results = [_in_order_of(y, converted) for y in results]
         shaped = [y if y.shape else y[()] for y in results]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
@@ -77,6 +79,15 @@ class InterpretedCall:
         raised = [name for name in errors if modes[_ERRORS[name]] != "ignore"]
         if raised:
             raise FloatingPointError(f"{raised[0]} encountered in {self.kernel.name}")
+
+
+def _in_order_of(result: np.ndarray, operands: list) -> np.ndarray:
+    """A copy of a result in the memory order in which a ufunc of these operands makes it."""
+    every: Any = (*operands, None)
+    dtypes = [*[x.dtype for x in operands], result.dtype]
+    copy = np.nditer(every, op_dtypes=dtypes, itershape=result.shape).operands[-1]
+    copy[...] = result
+    return copy
 
 
 LATE_BOUND["interpreted_call"] = InterpretedCall

@@ -65,6 +65,18 @@ def test_operands_are_broadcast(names, everything_pays, shape):
     assert names
 
 
+@pytest.mark.parametrize("order", "CF")
+def test_results_have_the_memory_order_of_a_ufunc(names, everything_pays, order):
+    x = np.asarray(np.arange(24.0).reshape(2, 3, 4), order=order)
+    program = lt.compile(lt.trace(lambda x, y: x * y + 1.0, x, x))
+
+    for y in (x, x.swapaxes(1, 2).copy().swapaxes(1, 2), x[::-1], x.copy("F")):
+        expected, found = x * y + 1.0, program(x, y)
+        assert expected.strides == found.strides
+        assert np.array_equal(expected, found)
+    assert names
+
+
 @FEW
 @given(row_tests.reducing_functions())
 def test_kernels_with_reductions_stay_within_their_arrays(drawn):
