@@ -5,7 +5,6 @@ it shows whether the reader is a user's code, a library or C code.
 """
 
 import dis
-import functools
 import itertools
 import os
 import re
@@ -17,7 +16,7 @@ from typing import Any, Generic, Protocol
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
-from letir.tracing.operands import first_traced
+from letir.tracing.operands import call_by_operands
 from letir.tracing.source_locations import instruction_at
 from letir.tracing.trace_state import ACTIVE, active_trace
 
@@ -311,8 +310,9 @@ class LibraryModule:
 
     ``classes``: makers for classes that have a stand-in only where they are called, as in
     ``np.float64(x)``. ``wrappers``: makers of functions that call the function, or its stand-in,
-    during some recordings, where it is called. ``plain`` and ``recording``: the class of the module
-    object outside of recordings and during recordings.
+    during some recordings, where it is called. ``originals``: the functions that the module had
+    before the first recording. ``plain`` and ``recording``: the class of the module object outside
+    of recordings and during recordings.
     """
 
     def __init__(
@@ -322,7 +322,8 @@ class LibraryModule:
         classes: dict[str, Callable] | None = None,
     ) -> None:
         self.module, self.plain = module, type(module)
-        self.makers = {name: makers[name] for name in makers if name in vars(module)}
+        self.originals = dict(vars(module))
+        self.makers = {name: makers[name] for name in makers if name in self.originals}
         self.classes = classes or {}
         self.wrappers: dict[str, Callable] = {}
         self.wrapped: dict[str, Callable] = {}
@@ -336,14 +337,14 @@ class LibraryModule:
         result = self.stand_ins.get(name)
         if result is None:
             maker = self.makers.get(name) or self.classes[name]
-            result = self.stand_ins[name] = maker(vars(self.module)[name])
+            result = self.stand_ins[name] = maker(self.originals[name])
         return result
 
     def wrapped_function(self, name: str) -> Any:
         """What ``wrappers`` make of the function with this name, or of its stand-in."""
         if name not in self.wrapped:
             has_stand_in = name in self.makers or name in self.classes
-            function = self.stand_in(name) if has_stand_in else vars(self.module)[name]
+            function = self.stand_in(name) if has_stand_in else self.originals[name]
             self.wrapped[name] = self.wrappers[name](function)
         return self.wrapped[name]
 
@@ -354,8 +355,8 @@ class LibraryModule:
         """
         result = self.stand_ins_for_traced.get(name)
         if result is None:
-            original = vars(self.module)[name]
-            result = _if_any_is_traced(original, self.stand_in(name))
+            original = self.originals[name]
+            result = call_by_operands(original, self.stand_in(name))
             self.stand_ins_for_traced[name] = result
         return result
 
@@ -367,9 +368,13 @@ class LibraryModule:
     def _recording_class(self) -> type:
         get, makers, classes = self.plain.__getattribute__, self.makers, self.classes
         watched, wrappers = self.watched, self.wrappers
+        space, originals = vars(self.module), self.originals
 
         def __getattribute__(module, name):
             if name in watched:
+                current = space.get(name)
+                if current is not originals.get(name, current):
+                    return get(module, name)  # a test has replaced the function
                 active = ACTIVE.get()
                 if active is not None and active.intercepts:
                     frame = sys._getframe(1)
@@ -385,16 +390,3 @@ class LibraryModule:
             return get(module, name)
 
         return type(self.plain.__name__, (self.plain,), {"__getattribute__": __getattribute__})
-
-
-def _if_any_is_traced(original: Any, stand_in: Any) -> Any:
-    """``original``, or if it is a function a function that calls ``stand_in`` for traced values."""
-    if isinstance(original, type) or not hasattr(original, "__name__"):
-        return original
-
-    @functools.wraps(original, updated=())
-    def call(*args, **kwargs):
-        is_any = first_traced((*args, *kwargs.values())) is not None
-        return (stand_in if is_any else original)(*args, **kwargs)
-
-    return call

@@ -324,3 +324,16 @@ def convert_one_element(ndim: int, called: str) -> None:
 
 
 LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)
+
+
+def call_by_operands(original: Any, stand_in: Any) -> Any:
+    """``original``, or if it is a function a function that calls ``stand_in`` for traced values."""
+    if isinstance(original, type) or not hasattr(original, "__name__"):
+        return original
+
+    @functools.wraps(original, updated=())
+    def call(*args, **kwargs):
+        is_any = first_traced((*args, *kwargs.values())) is not None
+        return (stand_in if is_any else original)(*args, **kwargs)
+
+    return call

@@ -128,9 +128,9 @@ def end_stand_ins(started: list) -> None:
 def watch_functions(names: Collection[str], maker: Callable) -> None:
     """Make stand-ins for NumPy's functions of these names in calls such as ``np.name(x)``."""
     for library in _libraries:
-        space = vars(library.module)
+        own = library.originals
         if library.module.__name__ in ("numpy", "numpy.fft"):
-            functions = {name for name in names if not isinstance(space.get(name, sys), ModuleType)}
+            functions = {name for name in names if not isinstance(own.get(name, sys), ModuleType)}
             library.watch_calls(functions, maker)
 
 
@@ -166,7 +166,7 @@ def add_list_stand_in(function: Any) -> None:
     maker = LATE_BOUND["list_taking_function" if is_ufunc else "function_stand_in"]
     with _lock:
         for library in _libraries:
-            for name in _names_of(function, vars(library.module)):  # absolute is abs, too
+            for name in _names_of(function, library.originals):  # absolute is abs, too
                 library.stand_ins.pop(name, None)
                 library.makers[name] = maker
                 library.watched.add(name)
@@ -246,9 +246,9 @@ def _names_by_original() -> dict[int, tuple[LibraryModule, str]]:
     """{id of an original: its module and name}."""
     result: dict[int, tuple[LibraryModule, str]] = {}
     for library in _libraries or _load_libraries():
-        space = vars(library.module)
+        own = library.originals
         for name in library.makers:  # loops, not comprehensions, which are calls on Python 3.11
-            result[id(space[name])] = library, name
+            result[id(own[name])] = library, name
     result.update(WITH_EFFECTS)
     return result
 
