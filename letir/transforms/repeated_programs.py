@@ -92,12 +92,25 @@ class RepeatedFunction:
         if self.runs <= _RUNS_BEFORE << self.attempts or self.attempts == _MAX_ATTEMPTS:
             return None
         self.attempts += 1
-        outside = LATE_BOUND["outside_state"](self.of()) if ACTIVE.get() is None else None
+        is_alone = ACTIVE.get() is None
+        outside = LATE_BOUND["outside_state"](self.of(), args, kwargs) if is_alone else None
         return None if outside is None else partial(self._keep, outside, args, kwargs)
 
     def _keep(self, outside: Any, args: tuple, kwargs: dict, *recorded: Any) -> None:
         call = LATE_BOUND["repeated_call"](outside, args, kwargs, *recorded)
-        self.calls += () if call is None else (call,)
+        if call is not None and not _computes_exceptional(self.of(), args, kwargs):
+            self.calls += (call,)
+
+
+def _computes_exceptional(f: Callable, args: tuple, kwargs: dict) -> bool:
+    """Whether a recording divides by zero, overflows ... itself, with arrays that ``f`` reads.
+
+    NumPy warns or raises then, or stays silent: ``np.errstate`` may change between calls.
+    """
+    found = []
+    with np.errstate(all="call", call=lambda *error: found.append(error)):
+        record_call(f, args, kwargs)
+    return bool(found)
 
 
 _RECORDED_ALWAYS = RepeatedFunction(lambda: None)

@@ -138,19 +138,22 @@ class TestWriter:
         if outside is None:
             raise NotPlain
         self.uses_scipy |= outside.uses_scipy
-        fixed = getattr(value, "__closure__", ""), getattr(value, "__defaults__", "")
-        if type(value) is FunctionType and fixed == (None, None) and not value.__kwdefaults__:
-            # equal functions serve as well: each call may make a new lambda
-            self.tests.append(
-                f"type({first}) is {self.name(FunctionType)} and "
-                f"{text}.__code__ is {self.name(value.__code__)} and "
-                f"{text}.__closure__ is {text}.__defaults__ is {text}.__kwdefaults__ is None and "
-                f"{text}.__globals__ is {self.name(value.__globals__)}"
-            )
+        if is_known_by_code(value):
+            self.add_tests_of_code(value, text, first)
         else:
             self.tests.append(f"{first} is {self.name(value)}")
         for place in outside.places:
             self.add_outside_value(*place)
+
+    def add_tests_of_code(self, value: FunctionType, text: str, first: str) -> None:
+        """Add the tests that a function is equal to one without captured or default values."""
+        # equal functions serve as well: each call may make a new lambda
+        self.tests.append(
+            f"type({first}) is {self.name(FunctionType)} and "
+            f"{text}.__code__ is {self.name(value.__code__)} and "
+            f"{text}.__closure__ is {text}.__defaults__ is {text}.__kwdefaults__ is None and "
+            f"{text}.__globals__ is {self.name(value.__globals__)}"
+        )
 
     def shape_test(self, value: np.ndarray, text: str) -> str:
         """The test of an array's shape, in which sizes may be symbolic."""
@@ -233,6 +236,13 @@ class TestWriter:
         return partial(define_function, "match", "\n".join(lines), dict(self.names))
 
 
+def is_known_by_code(value: Any) -> bool:
+    """Whether a value is a function that equals all others with its code and namespace."""
+    return type(value) is FunctionType and not (
+        value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value)
+    )
+
+
 def define_function(name: str, text: str, names: dict) -> Callable:
     """The function ``name`` that this source code defines."""
     exec(compile(text, __file__, "exec"), names)
@@ -247,14 +257,15 @@ def tests_of_call(
     generators: Sequence = (),
     shapes: Sequence[tuple] = (),
     static: Set[int | str] = frozenset(),
+    writer: type[TestWriter] = TestWriter,
 ) -> Any:
     """The text of the tests for arguments like these; None for kinds without tests.
 
     ``leaves``: the leaves of ``args`` and ``kwargs`` that the plan takes; ``generators``: the
     random generators among them; ``shapes``: the shapes of the leaves if some are symbolic;
-    ``static``: the positions and names of static arguments.
+    ``static``: the positions and names of static arguments; ``writer``: writes the tests.
     """
-    text = TestWriter(generators, shapes=shapes)
+    text = writer(generators, shapes=shapes)
     text.static = static
     try:
         text.add_call(args, kwargs)

@@ -33,7 +33,7 @@ from letir.executor.argument_spec import (
     nested_codes,
     search_places,
 )
-from letir.tracing.callers import is_class_of_user
+from letir.tracing.callers import is_class_of_user, is_user_module
 from letir.tracing.checks.reachable_draws import transformed_function
 
 _LIBRARY = ("builtins", "cmath", "functools", "itertools", "math", "numpy", "operator", "scipy")
@@ -140,7 +140,7 @@ class _ReadParts:
             self.constants.append(place)
             return ()
         self.uses_scipy |= _is_of_module(value, "scipy")
-        if _is_of_library(value):
+        if is_of_library(value):
             return None if getattr(value, "__name__", "") in self.effects else ()
         found = self.places_of_function(value, place[0])
         self.others += [place for place in found or () if not self.is_constant(place[-1])]
@@ -288,6 +288,11 @@ def _own_classes(kind: type) -> list[type]:
     return [base for base in kind.__mro__ if base.__module__ != "builtins"]
 
 
+def has_own_code(kind: type) -> bool:
+    """Whether a class of the user's has functions, other than those of named tuples."""
+    return is_class_of_user(kind) and bool(_functions_of_class(kind))
+
+
 def _functions_of_class(kind: type) -> list[FunctionType]:
     """The functions of a class, without those that ``namedtuple`` makes."""
     members = [member for base in _own_classes(kind) for member in vars(base).values()]
@@ -307,9 +312,13 @@ def is_constant(value: Any, kinds: Collection[type] = _TESTED) -> bool:
     return type(value) in kinds
 
 
-def _is_of_library(value: Any) -> bool:
+def is_of_library(value: Any) -> bool:
     """Whether a value is a module, a function or a class of Python, NumPy or SciPy."""
-    is_function = isinstance(value, ModuleType | np.ufunc | BuiltinFunctionType | type) or (
+    if type(value) is FunctionType and is_user_module(value.__globals__):
+        return False  # its __module__ may be that of a function that it wraps
+    if isinstance(value, np.ufunc):  # not one of a Python function, by np.frompyfunc
+        return not {*"".join(value.types)} <= {"O", "-", ">"}
+    is_function = isinstance(value, ModuleType | BuiltinFunctionType | type) or (
         callable(value) and _is_of_any(value, ("numpy", "scipy"))
     )
     if is_function and _is_of_any(value, _LIBRARY):
@@ -364,7 +373,7 @@ def _places_outside_letir(place: Place) -> Sequence[Place] | None:
     value = place[-1]
     if _is_of_module(value, "letir"):
         return None
-    if _is_of_library(value):
+    if is_of_library(value):
         return ()
     if type(value) is FunctionType:
         names = names_in_code(value.__code__)

@@ -6,7 +6,7 @@ that ``f`` reads from outside is the same. Such calls test just this, and run th
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -17,16 +17,29 @@ from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_bits
-from letir.ast.pytrees import Tree
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Bind, Lambda
+from letir.eval.arguments import is_static
 from letir.executor.argument_spec import Place, nested_codes
-from letir.executor.frequent_calls.argument_tests import TestWriter, tests_of_call
+from letir.executor.frequent_calls.argument_tests import (
+    NotPlain,
+    TestWriter,
+    is_known_by_code,
+    tests_of_call,
+)
 from letir.executor.frequent_calls.external_values import (
     CONSTANTS,
-    EFFECTS,
+    has_own_code,
     is_constant,
+    is_of_library,
     names_of_globals,
     values_read,
+)
+from letir.executor.frequent_calls.unseen_reads import (
+    UNSEEN,
+    are_apart,
+    has_print_options,
+    may_format_arrays,
 )
 from letir.ops.elementwise.python_operators import may_change_kind
 from letir.plan.plan import Plan
@@ -36,19 +49,6 @@ from letir.transforms.repeated_programs import RepeatedProgram
 
 _MAX_ELEMENTS = 1 << 14  # of the arrays that a function reads, which each call compares
 _MAX_CODES = 32
-# names of functions that read files or settings of NumPy
-_READERS = frozenset(
-    [
-        "DataSource",
-        "errstate",
-        "fromregex",
-        "genfromtxt",
-        "getbufsize",
-        "geterr",
-        "geterrcall",
-        "get_printoptions",
-    ]
-)
 _STORE_DEREF = opmap["STORE_DEREF"]
 
 
@@ -67,7 +67,10 @@ class RepeatedCall:
 
     def results(self, args: tuple, kwargs: dict) -> Any:
         """The nested results, or None if the arguments or what ``f`` reads are others."""
-        leaves = self.match(args, kwargs)
+        try:
+            leaves = self.match(args, kwargs)
+        except (LookupError, ValueError):  # a variable that f reads has been deleted
+            return None
         if leaves is None:
             return None
         return self.tree.unflatten(copy_shared_results(self.plan.run([*leaves, *self.constants])))
@@ -78,14 +81,17 @@ class OutsideState:
     """What a function reads from outside: the same values give the same program.
 
     ``same``: places that must hold the same object; ``arrays``: (place, a copy of its array);
-    ``functions``: the user's functions, whose code must stay; ``absent``: (namespace, name) of
-    builtins, which the module must not define.
+    ``functions``: the user's functions, whose code must stay; ``partials``: partial functions,
+    whose parts must stay; ``absent``: (namespace, name) of builtins, which the module must not
+    define; ``formats``: whether the function may make texts of arrays.
     """
 
     same: list[Place]
     arrays: list[tuple[Place, np.ndarray]]
     functions: list[FunctionType]
+    partials: list[functools.partial]
     absent: list[tuple[dict, str]]
+    formats: bool
 
     def is_unchanged(self) -> bool:
         """Whether the arrays still have their bits."""
@@ -101,41 +107,86 @@ class OutsideState:
             tests.tests.append(f"{tests.name(test)}({text})")
         for function in self.functions:
             # weakly: the transformed function must not be kept alive by what is known of it
-            text = f"{tests.name(ref(function))}()"
-            code, defaults = tests.name(function.__code__), tests.name(function.__defaults__)
-            tests.tests.append(f"{text}.__code__ is {code} and {text}.__defaults__ is {defaults}")
+            _add_tests_of_code(tests, function, f"{tests.name(ref(function))}()")
+        for part in self.partials:
+            text, keywords = f"{tests.name(ref(part))}()", tests.name(part.keywords)
+            tests.tests.append(
+                f"{text}.args is {tests.name(part.args)} and {text}.keywords is {keywords} and "
+                f"len({keywords}) == {len(part.keywords)} and not {text}.__dict__"
+            )
         for space, name in self.absent:
             tests.tests.append(f"{name!r} not in {tests.name(space)}")
+        if self.formats:
+            same = functools.partial(has_print_options, dict(np.get_printoptions()))
+            tests.tests.append(f"{tests.name(same)}()")
 
 
-def outside_state(f: Any) -> OutsideState | None:
-    """What ``f`` reads from outside; None if it may read other things, or have an effect."""
-    if LATE_BOUND["reaches_draws"](f):
-        return None
-    outside = values_read(f, effects=EFFECTS | _READERS, for_recording=True)
-    if outside is None:
-        return None
-    functions = [value for value in (f, *[v for *_, v in outside.others]) if _is_users(value)]
-    functions = list({id(function): function for function in functions}.values())
-    places = [*outside.places, *outside.others]
+def _add_tests_of_code(tests: TestWriter, function: FunctionType, text: str) -> None:
+    """Add the tests that a function, whose expression is ``text``, has its code and defaults."""
+    code, defaults = tests.name(function.__code__), tests.name(function.__defaults__)
+    tests.tests.append(f"{text}.__code__ is {code} and {text}.__defaults__ is {defaults}")
+
+
+def outside_state(f: Any, args: tuple, kwargs: dict) -> OutsideState | None:
+    """What ``f``, and the functions among its arguments, read from outside.
+
+    None if they may read other things, or have an effect.
+    """
+    given = [leaf for leaf in flatten((args, kwargs))[0] if is_static(leaf) and callable(leaf)]
+    places: list[Place] = []
+    for function in (f, *given):
+        may_draw = LATE_BOUND["reaches_draws"](function)
+        outside = None if may_draw else values_read(function, effects=UNSEEN, for_recording=True)
+        if outside is None or not _is_harmless(function):
+            return None
+        places += [*outside.places, *outside.others]
+    values = [value for *_, value in places]
     arrays = [place for place in places if type(place[2]) is np.ndarray]
-    is_known = all(map(_is_harmless, places)) and all(map(_is_determined_by_reads, functions))
-    if not is_known or sum(place[2].size for place in arrays) > _MAX_ELEMENTS:
+    is_small = sum(place[2].size for place in arrays) <= _MAX_ELEMENTS
+    if not is_small or not all(map(_is_harmless, values)):
         return None
-    codes = [(c, function) for function in functions for c in nested_codes(function.__code__)]
-    if len(codes) > _MAX_CODES:
+    # the tests of arguments include those of functions without parts
+    searched = [f, *[g for g in given if not is_known_by_code(g)], *values]
+    functions = _without_repetition(filter(_is_users, searched))
+    codes = [
+        (code, g) for g in [*functions, *given] if _is_users(g) for code in nested_codes(g.__code__)
+    ]
+    if not all(map(_is_determined_by_reads, functions)) or len(codes) > _MAX_CODES:
         return None
+    builtin, absent = _builtins_read(codes)
+    same = [place for place in places if type(place[2]) is not np.ndarray]
+    modules = [value for value in values if type(value) is ModuleType]
+    named = [*builtin, *[place for code, _ in codes for place in _attributes_read(code, modules)]]
+    if not all(_is_of_library_itself(value) for *_, value in named):
+        return None
+    partials = _without_repetition(v for v in searched if type(v) is functools.partial)
+    copies = [(place, place[2].copy(order="K")) for place in arrays]
+    formats = any(may_format_arrays(code) for code, _ in codes)
+    return OutsideState([*same, *named], copies, functions, partials, absent, formats)
+
+
+def _without_repetition(values: Iterable) -> list:
+    """The values, each object once."""
+    return list({id(value): value for value in values}.values())
+
+
+def _builtins_read(codes: list[tuple[CodeType, Any]]) -> tuple[list[Place], list]:
+    """(the places of Python's builtins that codes of functions name, (namespace, name) of each
+    name that the module does not define).
+    """
     absent = [
         (function.__globals__, name)
         for code, function in codes
         for name in names_of_globals(code)
         if name not in function.__globals__
     ]
-    same = [place for place in places if type(place[2]) is not np.ndarray]
-    modules = [place[2] for place in same if type(place[2]) is ModuleType]
-    same += [place for code, _ in codes for place in _attributes_read(code, modules)]
-    copies = [(place, place[2].copy(order="K")) for place in arrays]
-    return OutsideState(same, copies, functions, absent)
+    places: list[Place] = [
+        (function.__builtins__, name, function.__builtins__[name])
+        for code, function in codes
+        for name in names_of_globals(code)
+        if name not in function.__globals__ and name in function.__builtins__
+    ]
+    return places, absent
 
 
 def _is_users(value: Any) -> bool:
@@ -143,19 +194,26 @@ def _is_users(value: Any) -> bool:
     return type(value) is FunctionType and is_user_module(value.__globals__)
 
 
-def _is_harmless(place: Place) -> bool:
+def _is_harmless(value: Any) -> bool:
     """Whether a test of the value notices all changes: it has no state besides its elements."""
-    value = place[2]
     if isinstance(value, type):
         return value.__module__ in ("builtins", "numpy")
     if type(value) is np.ndarray:
         return value.dtype.kind in "biufc"
     if type(value) is BuiltinFunctionType:
         return value.__self__ is None or type(value.__self__) is ModuleType
+    if type(value) is functools.partial:
+        return not vars(value)
     return type(value) in _WITHOUT_STATE or is_constant(value, CONSTANTS)
 
 
-_WITHOUT_STATE = (FunctionType, ModuleType, functools.partial, np.ufunc, type(np.sum))
+_WITHOUT_STATE = (FunctionType, ModuleType, np.ufunc, type(np.sum))
+
+
+def _is_of_library_itself(value: Any) -> bool:
+    """Whether the value of an attribute of a module is the library's own, not a replacement."""
+    is_object = type(value).__module__.startswith("numpy.")  # such as np.r_
+    return is_object or is_of_library(value) or is_constant(value, CONSTANTS)
 
 
 def _is_determined_by_reads(function: FunctionType) -> bool:
@@ -201,6 +259,53 @@ def _is_repeatable(bind: Bind) -> bool:
     return not (is_test or may_change_kind(bind) or op.effect or op.random or op.is_user_defined)
 
 
+class _TestsOfRecording(TestWriter):
+    """Writes the tests of arguments for which a function is recorded in the same way.
+
+    ``OutsideState`` has the tests of what the functions among them read.
+    """
+
+    def add(self, value: Any, text: str, first: str = "") -> None:
+        """Add the tests of a value; an object's own functions may read anything."""
+        if has_own_code(type(value)):
+            raise NotPlain
+        super().add(value, text, first)
+
+    def add_items(self, value: Any, text: str) -> None:
+        """Add the tests of the items of a tuple, list or dict, in the order of the dict's keys."""
+        super().add_items(value, text)
+        if type(value) is dict and len(value) > 1:
+            self.tests.append(f"(*{text},) == {self.name(tuple(value))}")
+
+    def add_function(self, value: Any, text: str, first: str) -> None:
+        """Add the tests of a function."""
+        if is_known_by_code(value):
+            self.add_tests_of_code(value, text, first)
+        else:
+            self.tests.append(f"{first} is {self.name(value)}")
+
+
+def _add_tests_of_memory(tests: TestWriter, state: OutsideState) -> None:
+    """Add the tests that the arrays among the arguments share memory neither with each other nor
+    with the arrays that the function reads: what it does may depend on whether it writes to them.
+    """
+    arrays = [
+        text
+        for text, leaf in zip(tests.leaf_texts, tests.leaves, strict=True)
+        if type(leaf) is np.ndarray
+    ]
+    if len(arrays) > 1:
+        tests.tests += [f"{text}.base is None" for text in arrays]
+        ids = ", ".join([f"id({text})" for text in arrays])
+        tests.tests.append(f"len({{{ids}}}) == {len(arrays)}")
+    if arrays and state.arrays:
+        others = [tests.outside_text(holder, name) for (holder, name, _), _ in state.arrays]
+        are_owners = " and ".join([f"{text}.base is None" for text in (*arrays, *others)])
+        are_others = " and ".join([f"{a} is not {b}" for a in arrays for b in others])
+        far = f"{tests.name(are_apart)}(({', '.join(arrays)},), ({', '.join(others)},))"
+        tests.tests.append(f"({are_owners} and {are_others}) or {far}")
+
+
 def repeated_call(
     state: OutsideState,
     args: tuple,
@@ -216,20 +321,11 @@ def repeated_call(
     fn: Lambda = call.fn
     if call.tree.refers or not all(map(_is_repeatable, fn.binds)) or not state.is_unchanged():
         return None
-    tests = tests_of_call(args, kwargs, call.leaves)
+    tests = tests_of_call(args, kwargs, call.leaves, writer=_TestsOfRecording)
     if tests is None:
         return None
-    # what a function does with arrays that share memory may depend on whether it writes to them
-    arrays = [
-        text
-        for text, leaf in zip(tests.leaf_texts, call.leaves, strict=True)
-        if type(leaf) is np.ndarray
-    ]
-    if len(arrays) > 1:
-        tests.tests += [f"{text}.base is None" for text in arrays]
-        ids = ", ".join([f"id({text})" for text in arrays])
-        tests.tests.append(f"len({{{ids}}}) == {len(arrays)}")
     state.add_tests(tests)
+    _add_tests_of_memory(tests, state)
     return RepeatedCall(tests.make_function(), program.plan, constants, program.tree)
 
 
