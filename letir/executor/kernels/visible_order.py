@@ -91,7 +91,8 @@ def _has_only_axes(bind: Bind) -> bool:
     if bind.op.memory != "view":
         return False
     if bind.op.role == "index":
-        items = bind.attrs["item"]
+        item = bind.attrs["item"]
+        items = item if type(item) is tuple else (item,)
         return all(x is None or (type(x) is slice and x == slice(None)) for x in items)
     return {*bind.attrs} <= {"axis", "axes"}
 

@@ -170,3 +170,14 @@ def test_each_result_of_a_kernel_has_the_order_of_its_own_operands(f, axes):
             assert getattr(expected, "strides", ()) == getattr(found, "strides", ())
             np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert lt.compile(lt.trace(f, x, y)).kernels
+
+
+def test_a_part_of_a_product_may_be_taken_with_one_index():
+    def parts(x, y):
+        product = np.einsum("ij,kj->ik", x, y)
+        return [product[3:].T, product, product @ y]
+
+    x, y = RNG.normal(size=(2, 64, 64))
+    for found, expected in zip(lt.jit(parts)(x, y), parts(x, y), strict=True):
+        np.testing.assert_allclose(found, expected)
+        assert found.strides == expected.strides
