@@ -39,13 +39,16 @@ _MIN_COPIED = 64
 Places = np.ndarray  # contains element numbers
 
 
-def unrolled_kernel(body: Lambda, is_exact: bool = False) -> tuple[Kernel, str] | None:
+def unrolled_kernel(
+    body: Lambda, is_exact: bool = False, keeps_order: bool = False
+) -> tuple[Kernel, str] | None:
     """The kernel of a body on small arrays, and its signature as a generalized ufunc.
 
     None if an operation has no form. ``is_exact``: also None if the bits could differ from NumPy's.
+    ``keeps_order``: also None if a result of NumPy would not be in C order.
     """
     try:
-        return Unrolling(is_exact).kernel(body)
+        return Unrolling(is_exact, keeps_order=keeps_order).kernel(body)
     except (NoKernel, TypeError):
         return None
 
@@ -73,7 +76,8 @@ class Unrolling:
 
     ``elements``: the scalar of each element number; None for an element of an input that has not
     been loaded yet. ``inputs``: (first element number, array), of each input. ``places``: arrays in
-    NumPy's memory order. ``accesses``: the loads and stores outside of loops.
+    NumPy's memory order. ``accesses``: the loads and stores outside of loops. ``keeps_order``:
+    whether there is no kernel if NumPy's results are not in C order.
     """
 
     is_exact: bool
@@ -83,6 +87,7 @@ class Unrolling:
     starts: list[int] = field(factory=list)
     places: dict[Arg, Places] = field(factory=dict)
     accesses: int = 0
+    keeps_order: bool = False
 
     def kernel(self, body: Lambda) -> tuple[Kernel, str]:
         """The kernel of a body, and its signature."""
@@ -91,7 +96,9 @@ class Unrolling:
             inputs.append(self.add_input(n, param))
         for bind in body.binds:
             self.add(bind)
-        self.expect_c_order([self.places[arg] for arg in body.ret.args])
+        results = [self.places[arg] for arg in body.ret.args]
+        if (self.is_exact or self.keeps_order) and not all(map(has_c_order, results)):
+            raise NoKernel  # a kernel makes arrays in C order, NumPy's have another order
         outputs = [
             self.store(f"y{n}", self.places[arg], known_type(arg.type).dtype)
             for n, arg in enumerate(body.ret.args)

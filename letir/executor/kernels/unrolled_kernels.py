@@ -4,7 +4,7 @@ from collections import Counter
 from functools import partial
 
 from letir.ast import LATE_BOUND
-from letir.ast.terms import Bind, Lambda
+from letir.ast.terms import Bind, Lambda, Local
 from letir.executor.kernels.call_costs import cost_of_units
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.unrolled_groups import has_form, unrolled_kernel
@@ -31,7 +31,9 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
     """
     is_flat = has_long_group(fn)
     original, fn = fn, without_groups(fn) if is_flat else fn
-    kernel_of = partial(unrolled_kernel, is_exact=is_exact)
+    # the memory order of other values shows in results of two or more axes only
+    shows_order = any(type(arg) is Local and len(arg.type.shape or ()) > 1 for arg in fn.ret.args)
+    kernel_of = partial(unrolled_kernel, is_exact=is_exact, keeps_order=shows_order)
     units = _without_costly_kernels(unrolled_clusters(fn, has_form, kernel_of, _may_pay))
     clusters = [unit for unit in units if type(unit) is UnrolledCluster]
     if not clusters:

@@ -208,6 +208,8 @@ class _Lowering(TableRows):
             return self.orders.get(bind.args[0], "C")
         read = [x for x in bind.locals() if len(x.type.shape) > 1]
         orders = {self.orders.get(x, "C") for x in read}
+        if bind.attrs.get("order") == "F":
+            return ODD
         if ODD in orders or (op.memory == "view" and not has_descending_strides(place)):
             return ODD
         is_plain = op.elementwise and all(x.type.shape == place.shape for x in read)

@@ -391,3 +391,25 @@ def test_such_a_kernel_is_compiled_if_the_steps_of_a_loop_share_it():
 
     assert short.kernels == ()
     assert len(set(map(str, long.kernels))) == 1
+
+
+def test_results_keep_the_memory_order_of_numpys():
+    def table(x, rng):
+        for _ in range(4):  # draws, so that the program is long enough for kernels
+            if rng.normal() > 100:
+                x = x + 1.0
+        mean = np.stack([x * 1.0, x * 1.0]).mean(axis=0)
+        return np.asarray(np.outer(mean, np.zeros(3)), order="F")
+
+    def args():
+        return np.arange(3.0), np.random.default_rng(6)
+
+    program = lt.trace(table, *args())
+    assert lt.compile(program)(*args()).strides == table(*args()).strides == (8, 24)
+
+
+def test_a_value_in_fortran_order_that_no_result_shows_may_be_the_result_of_a_kernel():
+    turned = lt.trace(lambda x: np.stack([x, 2 * x, x + 1]).T * 2.0 + 1.0, np.ones(3))
+
+    assert unrolled_kernel(turned) is not None
+    assert unrolled_kernel(turned, keeps_order=True) is None

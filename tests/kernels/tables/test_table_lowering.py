@@ -197,3 +197,13 @@ def test_values_of_growing_and_shrinking_sizes_use_the_memory_of_earlier_ones():
     assert table.size < 3_000  # 5,375 if only values of equal sizes shared it
     ufunc = InterpretedCall(table_kernel(table.names, F8), SIGNATURE)
     assert_close(solved(x), TableCall(ufunc, table, ((60,),))(x))
+
+
+def test_a_result_in_fortran_order_is_refused():
+    text = """lambda %0: float64[4, 5] {
+      %1: float64[4, 5] = mul(%0, 2.0)
+      %2: float64[4, 5] = copy(%1, order='F')
+      return %2 }"""
+
+    with pytest.raises(NotInTable):
+        rows(text)
