@@ -126,10 +126,18 @@ def _read_only(fn: Lambda, place: int, name: str) -> ShapeError:
 
 
 def own_results(f: Lambda, results: tuple) -> tuple:
-    """The results, copied where they share memory with a constant of the program."""
+    """The results, copied where they share memory with a constant of the program.
+
+    A value that is returned several times is copied once.
+    """
     # a caller may write into results, and constants are used in the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
-    return tuple([r.copy(order="K") if id(memory_owner(r)) in constants else r for r in results])
+    by_value = dict(zip(f.ret.args, results, strict=True))
+    own = {
+        arg: r.copy(order="K") if id(memory_owner(r)) in constants else r
+        for arg, r in by_value.items()
+    }
+    return tuple([own[arg] for arg in f.ret.args])
 
 
 def copy_in_order(array: Any) -> Any:

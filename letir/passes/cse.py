@@ -112,8 +112,8 @@ class _Aliases:
         # one of two equal operations may have been declared with fewer facts
         if any(new.type is not old.type for new, old in pairs):
             return False
-        if bind.op.role == "constant":  # results and updates use copies of constants
-            return True
+        if bind.op.role == "constant":  # updates use copies of constants; each result is one
+            return not any(binder in self.fn.ret.args for binder in bind.binders)
         if self.shared_with_results is None:
             self.shared_with_results, self.updated = (
                 result_sharing_locals(self.fn),
@@ -148,8 +148,8 @@ def _draws_numbers(bind: Bind) -> bool:
 def constant_pooling(fn: Lambda) -> Lambda:
     """Merge equal array constants; constants of different bodies share one array in memory.
 
-    Constants are equal if dtype, shape, bits and memory order are: 0.0 and -0.0 differ. Linear in
-    the number of binds and bytes.
+    Constants are equal if dtype, shape, bits and memory order are: 0.0 and -0.0 differ. Results
+    are not merged: two results would be one array. Linear in the number of binds and bytes.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda {
@@ -181,7 +181,7 @@ class _Pool:
         names: dict[Local, Local] = {}
         bound: dict[tuple, Local] = {}
         binds: list[Bind] = []
-        changed = False
+        changed, returned = False, set(fn.ret.args)
         for original in fn.binds:
             bind = original.substitute(names) if names else original
             if bind.op.role == "constant":
@@ -189,7 +189,7 @@ class _Pool:
                 attrs = self.arrays.setdefault(token, bind.attrs)
                 (binder,) = bind.binders
                 first = bound.setdefault((token, binder.type), binder)
-                if first is not binder:
+                if first is not binder and binder not in returned:
                     names[binder] = first
                     continue
                 if attrs is not bind.attrs:

@@ -293,11 +293,18 @@ PLACES[Plan.run_straight_line.__code__] = _place_of_line
 
 
 def without_constants(table: StepTable, results: tuple) -> tuple:
-    """The results, copied where they share memory with a constant of the program."""
+    """The results, copied where they share memory with a constant of the program.
+
+    A value that is returned several times is copied once.
+    """
     result, constants = list(results), table.constants
+    copies: dict[int, Any] = {}
     for i in table.shared:
-        if id(memory_owner(result[i])) in constants:
-            result[i] = result[i].copy(order="K")
+        slot = table.results[i]
+        if slot in copies:
+            result[i] = copies[slot]
+        elif id(memory_owner(result[i])) in constants:
+            result[i] = copies[slot] = result[i].copy(order="K")
     return tuple(result)
 
 

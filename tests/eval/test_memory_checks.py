@@ -177,3 +177,22 @@ def test_a_view_that_somebody_else_has_is_not_written_to():
     made = update_in_place(op, np, [x, held], op.complete({"item": slice(None, -1)}))
 
     assert made is not x and held.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_constant_that_is_returned_twice_is_one_array():
+    """[C4]"""
+
+    def table(x):
+        squares, others = np.arange(3.0), np.arange(3.0)
+        squares[1] = others[1] = 7.0
+        return squares, {"again": squares}, others, x * 2.0
+
+    x = np.ones(3)
+    f = lt.trace(table, x)
+    fast = lt.jit(table)
+    calls = [lambda: table(x), lambda: f(x), lambda: lt.compile(f)(x)]
+    for call in [*calls, *[lambda: fast(x)] * 3]:
+        squares, again, others, _ = call()
+        squares[0] = 5.0
+        assert again["again"] is squares
+        assert others.tolist() == [0.0, 7.0, 2.0]
