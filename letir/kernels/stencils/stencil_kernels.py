@@ -52,8 +52,9 @@ class StencilKernel:
 class StencilTarget:
     """The array of type ``aval`` into whose part ``view`` the only result is written.
 
-    ``around``: the number of the array from which the kernel copies the other elements; None if
-    they stay as they are. ``copies_rows``: whether it copies those in other rows, too.
+    ``around``: the number of the array from which the elements around that part are copied into a
+    new array; None if the kernel writes into an existing array. ``copies_rows``: whether the kernel
+    also copies the rows before and after the part; otherwise its caller does.
     """
 
     aval: ArrayType
@@ -95,8 +96,8 @@ class _StencilLowering(ScalarLowering):
     places: dict[Local, Places] = field(factory=dict)
     write: Places = ()
     outer: Operand = field(init=False)  # the index of the matrices over which NumPy loops
-    # whether the row of each parameter is one of the array's; None if it always is
-    inside: dict[Local, Operand | None] = field(factory=dict)
+    # whether each parameter's row exists in its array, where the view has zeros around it
+    inside: dict[Local, Operand | None] = field(factory=dict)  # None: the row always exists
     edges: tuple[int, int] = (0, 0)  # the elements at the ends of rows that are computed apart
 
     def kernel(self) -> StencilKernel:
@@ -177,8 +178,10 @@ class _StencilLowering(ScalarLowering):
         return self.target is not None and self.target.around is not None
 
     def length_of(self, axis: int) -> Operand:
-        """The number of steps of a loop, as the length of the written array's axis less a number:
-        the code does not depend on sizes.
+        """The number of steps of a loop.
+
+        Where possible, it is the length of the written array's axis less a constant, so that the
+        kernels of arrays of different sizes have the same code.
         """
         output = self.outputs[0]
         whole = self.target.aval.shape if self.target else self.loops
@@ -284,25 +287,28 @@ class _StencilLowering(ScalarLowering):
 
     def flag_of(self, places: Places, indices: tuple[Operand, ...], array: Array) -> Operand | None:
         """Whether all indices are those of elements, None if they always are."""
-        b, result = self.builder, None
+        result = None
         for place, index, name in zip(places, indices[1:], array.extents[1:], strict=False):
             if place.fills:
-                flag = b.let("ge", index, self.integer(0))
-                flag = b.let("and", flag, b.let("lt", index, self.extents[name]))
-                result = flag if result is None else b.let("and", result, flag)
+                flag = self.is_on_axis(index, name)
+                result = flag if result is None else self.builder.let("and", result, flag)
         return result
+
+    def is_on_axis(self, index: Operand, extent: str) -> Operand:
+        """Whether an axis of this extent has an element at this index."""
+        b = self.builder
+        is_less = b.let("lt", index, self.extents[extent])
+        return b.let("and", b.let("ge", index, self.integer(0)), is_less)
 
     def within(
         self, places: Places, indices: tuple[Operand, ...], array: Array
     ) -> tuple[Operand, ...]:
         """The indices, and 0 for those that may be outside of an axis."""
-        b, result = self.builder, [indices[0]]
-        zero = self.integer(0)
+        result, zero = [indices[0]], self.integer(0)
         for place, index, name in zip(places, indices[1:], array.extents[1:], strict=False):
             if place.fills:
-                is_less = b.let("lt", index, self.extents[name])
-                flag = b.let("and", b.let("ge", index, zero), is_less)
-                index = b.select(flag, index, zero)  # noqa: PLW2901
+                flag = self.is_on_axis(index, name)
+                index = self.builder.select(flag, index, zero)  # noqa: PLW2901
             result.append(index)
         return tuple(result)
 
@@ -314,7 +320,7 @@ class _StencilLowering(ScalarLowering):
             return value
         zero = b.number(0, array.dtype)
         if array.dtype.kind == "f":
-            value = b.add(value, zero)  # NumPy adds parts to zeros, also to -0.0
+            value = b.add(value, zero)  # NumPy adds the part to zeros, which makes 0.0 of -0.0
         flags = [x for x in (inside, flag) if x is not None]
         for x in flags:
             value = b.select(x, value, zero)

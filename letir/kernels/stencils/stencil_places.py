@@ -1,8 +1,9 @@
-"""``StencilRead``: how a loop over the elements of a result reads, or writes, parts of an array.
+"""``View``: a slice or a roll of an array, as the indices at which a kernel reads the array itself.
 
-Slices such as ``x[1:-1, :-2]`` and rolled arrays are views of this kind: the element of the view at
-the loop's indices is an element of ``x`` at shifted indices. A kernel that reads ``x`` itself needs
-no views, and no copies of rolled arrays.
+The element of ``x[1:-1, :-2]`` at (i, j) is the element of ``x`` at (i + 1, j), and that of
+``np.roll(x, 1, 0)`` is the one at (i - 1, j), modulo the length of the axis. A kernel that reads
+``x`` at these indices needs neither views nor copies of rolled arrays. ``View.in_loops`` translates
+them to the loops of a kernel, to whose shape the view may be broadcast.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +21,9 @@ MAX_ROLL = 4  # elements that a kernel's operand may be rolled by along rows
 class AxisPlace:
     """The index along an axis of an array: ``start + step * i`` for the index ``i`` of a loop.
 
-    ``loop``: the position of that loop; None if the index is ``start``. ``wraps``: the index is
-    taken modulo the length of the axis; ``start`` is then between its negative and itself.
-    ``fills``: the value is 0 where the index is outside of the axis.
+    ``loop``: the position of that loop; None if the index is always ``start``. ``wraps``: the index
+    is taken modulo the length ``n`` of the axis, where ``-n < start < n``. ``fills``: the value is
+    0 where the index is outside of the axis.
     """
 
     start: int
@@ -42,8 +43,10 @@ Places = tuple[AxisPlace, ...]
 
 @frozen
 class View:
-    """A view of an array by basic indices and rolls: its ``shape``, and for each axis of the array
-    the place, whose ``loop`` is an axis of the view.
+    """A view of an array by basic indices and rolls.
+
+    ``shape``: of the view; ``places``: one for each axis of the array, whose ``loop`` is an axis of
+    the view.
     """
 
     shape: tuple[int, ...]
@@ -64,8 +67,9 @@ class View:
         return None if None in places else View(shape, tuple(places))  # type: ignore[arg-type]
 
     def rolled(self, shift: Any, axis: Any, base: tuple[int, ...]) -> "View | None":
-        """``np.roll(self, shift, axis)``, for an array of the shape ``base``; None if it is not a
-        view of this kind.
+        """``np.roll(self, shift, axis)``; None if it is not a view of this kind.
+
+        ``base``: the shape of the array of which ``self`` is a view.
         """
         shifts = shift if type(shift) is tuple else (shift,)
         if axis is None and len(self.shape) != 1:
@@ -111,8 +115,8 @@ class View:
 
 
 def _remainder(start: int, length: int) -> int:
-    """``start`` modulo the length of an axis, between half its negative and half of it."""
-    start %= length
+    """The number nearest to 0 that is equal to ``start`` modulo the length of an axis."""
+    start %= max(length, 1)  # an axis without elements has no indices
     return start - length if 2 * start > length else start
 
 
@@ -168,10 +172,10 @@ def _places_of_item(item: Any, shape: tuple[int, ...]) -> tuple[tuple, list[Axis
 
 
 def find_view(arg: Any, definition: Callable[[Any], Bind | None]) -> tuple[Any, View] | None:
-    """(array, view) of a value that is a view of the array by basic indices and rolls.
+    """(array, view): the array of which a value is a view by basic indices and rolls.
 
-    ``definition(value)`` is the bind that computes a value, or None. A value that is no such view
-    is the whole of itself. None if a shape is not known.
+    ``definition(value)`` is the bind that computes a value, or None. For a value that is not such a
+    view, the array is the value itself. None if a shape is not known.
     """
     steps: list[Bind] = []
     while (bind := definition(arg)) is not None and _may_shift(bind):

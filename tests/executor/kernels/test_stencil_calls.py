@@ -232,6 +232,39 @@ def test_integers_and_booleans_are_read_and_written():
     check_calls(f, (A > 0).astype(np.int8))
 
 
+def test_a_program_that_rolls_an_empty_array_has_kernels():
+    f, empty = lambda a, e: (rolled(a), np.roll(e, 1, 0)), np.zeros((0, 3))
+
+    assert stencils_of(f, A, empty)
+    check_calls(f, A, empty)
+
+
+def test_a_kernel_with_several_results_is_called_for_arrays_of_any_size():
+    def f(x):
+        near = x[2:] * x[:-2]
+        return np.sqrt(near * near), near + x[1:-1]
+
+    (bind,) = stencils_of(f, LARGE)
+
+    for y, expected in zip(bind.op.impl(np, LARGE), f(LARGE), strict=True):
+        assert_same(expected, y)
+    check_calls(f, LARGE, calls=2)
+
+
+def test_a_kernel_whose_operand_must_stay_writes_into_a_copy():
+    def f(a):
+        b = np.sort(a)
+        b[1:-1, 1:-1] = laplacian(a)
+        return b
+
+    (bind,) = [bind for bind in stencils_of(f, LARGE) if bind.op.update]
+    target = np.sort(LARGE)
+    result = bind.op.impl(np, target, LARGE)
+
+    np.testing.assert_array_equal(np.sort(LARGE), target)
+    np.testing.assert_array_equal(f(LARGE), result)
+
+
 def test_bodies_of_loops_have_such_kernels_too():
     def f(a, n):
         def step(_, x):

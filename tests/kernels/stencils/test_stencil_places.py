@@ -60,6 +60,15 @@ def test_the_elements_of_views_of_views_are_those_of_numpy(chain):
         np.testing.assert_array_equal(elements(BASE, view), array)
 
 
+def test_rolls_of_all_axes_or_of_empty_arrays_and_steps_along_rolled_axes():
+    """Only the second kind has a view: of an array without elements."""
+    view, empty = View.whole((4, 5)), View.whole((0, 3))
+
+    assert view.rolled(1, None, (4, 5)) is None
+    assert view.rolled(1, 1, (4, 5)).item((slice(None), slice(0, 4, 2))) is None
+    assert (0, 3) == empty.rolled(7, 0, (0, 3)).shape
+
+
 @given(st.lists(slices(6), min_size=3, max_size=3))
 def test_a_part_in_zeros_is_the_part_where_indices_are_those_of_its_elements(item):
     expected = np.zeros((4, 5, 6), int)
