@@ -117,6 +117,12 @@ class RecordSignature:
         return LATE_BOUND["record_signature"](record)
 
 
+# ---- products ----
+
+# the values of ``Primitive.product`` for convolutions, and for their derivatives
+PRODUCTS_OF_WINDOWS = ("windows", "transposed windows", "weights of windows")
+
+
 # ---- bodies ----
 
 

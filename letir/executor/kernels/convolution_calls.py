@@ -14,6 +14,7 @@ from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import map_bodies
+from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda
 from letir.ast.types import ArrayType
@@ -155,12 +156,8 @@ def _phases(window: int, size: int, stride: int, dilation: int, padding: int) ->
     return result
 
 
-# by ``Primitive.product``
-_CALLS: dict[str, Callable] = {
-    "windows": _call_of_windows,
-    "transposed windows": _call_of_transposed,
-    "weights of windows": _call_of_weights,
-}
+_MAKERS = (_call_of_windows, _call_of_transposed, _call_of_weights)
+_CALLS: dict[str, Callable] = dict(zip(PRODUCTS_OF_WINDOWS, _MAKERS, strict=True))
 
 
 def _is_faster(convolution: Convolution) -> bool:

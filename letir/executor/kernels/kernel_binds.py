@@ -28,12 +28,11 @@ from letir.eval.float_warnings import (
     SETTING_FILES,
     KernelError,
     current_state,
-    is_float_error,
     run_raising,
 )
 from letir.executor.kernels.matrix_calls import body_of_one, matrix_group
-from letir.executor.kernels.quiet_kernels import quiet_call
-from letir.executor.kernels.row_kernels import LayoutError, RowGroup, row_calls, with_row_groups
+from letir.executor.kernels.quiet_kernels import quiet_call, result_of_forms
+from letir.executor.kernels.row_kernels import RowGroup, row_calls, with_row_groups
 from letir.executor.kernels.stencil_calls import stencil_bind
 from letir.executor.kernels.threaded_calls import least_size, with_threads
 from letir.executor.kernels.visible_order import (
@@ -59,7 +58,7 @@ from letir.passes.fusion.stencil_groups import (
 )
 from letir.plan.plan import plan_of
 
-__warningregistry__ = "see is_float_error"  # not a dict: warnings.warn fails
+__warningregistry__ = "see float_warnings.is_float_error"  # not a dict: warnings.warn fails
 SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
 
@@ -307,14 +306,9 @@ def _kernel_impl(
                     pass
         elif KERNEL_STATES[current_state()] and (fits is None or fits(operands)):
             forms = [run] if quiet is None else [run, quiet][quiet.is_needed :]
-            for form in forms:
-                try:
-                    return form(*operands)
-                except LayoutError:
-                    break
-                except (KernelError, FloatingPointError, TypeError) as error:
-                    if not is_float_error(error):
-                        raise
+            result = result_of_forms(forms, operands)
+            if result is not None:
+                return result
         results = by_numpy(list(operands), xp)
         return results[0] if is_one else results
 

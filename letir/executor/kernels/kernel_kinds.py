@@ -11,6 +11,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
+from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.terms import Arg, Lambda
 from letir.executor.default_pipeline import has_compiler
 from letir.passes.fusion.clustering import (
@@ -53,7 +54,7 @@ def with_all_kernels(fn: Lambda, is_exact: bool, on_device: bool) -> Lambda:
 def _has_convolutions(fn: Lambda) -> bool:
     """Whether a program has products of windows, or bodies that may have some."""
     for bind in fn.binds:
-        is_of_windows = bind.op.product is not None and "windows" in bind.op.product
+        is_of_windows = bind.op.product in PRODUCTS_OF_WINDOWS
         if is_of_windows or (bind.op.bodies and bind.op.role != "fused"):
             return True
     return False

@@ -5,13 +5,14 @@ kernel whose flag is raised runs again in a form whose comparisons raise none. B
 the same bits, so it does not matter which of them computes a call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from letir.ast.terms import Lambda
-from letir.eval.float_warnings import SETTING_FILES, KernelError
+from letir.eval.float_warnings import SETTING_FILES, KernelError, is_float_error
+from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import ThreadedCall, with_threads
 from letir.kernels.elementwise_groups import elementwise_kernel, kernel_of
 from letir.kernels.llvm.machine_code import ufunc_of
@@ -52,3 +53,20 @@ class QuietCall:
 def quiet_call(call: Callable, body: Lambda) -> QuietCall | None:
     """The second form of the elementwise kernel ``call``; None for other kernels."""
     return QuietCall(body) if isinstance(call, np.ufunc | ThreadedCall) else None
+
+
+def result_of_forms(forms: Iterable[Callable], operands: tuple) -> Any:
+    """The result of the first of a kernel's ``forms`` that meets no floating-point error.
+
+    None if all of them meet one, or if the result would have another memory order than NumPy's:
+    NumPy then has to compute, and to report its errors.
+    """
+    for form in forms:
+        try:
+            return form(*operands)
+        except LayoutError:
+            break
+        except (KernelError, FloatingPointError, TypeError) as error:
+            if not is_float_error(error):
+                raise
+    return None

@@ -9,13 +9,8 @@ import numpy as np
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda
-from letir.eval.float_warnings import (
-    KERNEL_STATES,
-    SETTING_FILES,
-    KernelError,
-    current_state,
-    is_float_error,
-)
+from letir.eval.float_warnings import KERNEL_STATES, SETTING_FILES, current_state
+from letir.executor.kernels.quiet_kernels import result_of_forms
 from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.scalar_lowering import has_c_order
@@ -174,15 +169,8 @@ def stencil_bind(group: StencilGroup, ufunc: Any, plain: Callable[[], Bind]) -> 
 
 def _run_kernel(xp: Any, run: Callable, operands: tuple) -> Any:
     """What ``run(*operands)`` returns; None if another program has to compute the group."""
-    if xp is np and KERNEL_STATES[current_state()]:
-        try:
-            return run(*operands)
-        except LayoutError:
-            pass
-        except (KernelError, FloatingPointError, TypeError) as error:
-            if not is_float_error(error):
-                raise
-    return None
+    is_usable = xp is np and KERNEL_STATES[current_state()]
+    return result_of_forms([run], operands) if is_usable else None
 
 
 def _other_program(group: StencilGroup, plain: Callable[[], Bind]) -> Callable:
