@@ -267,7 +267,7 @@ _LATE_BOUND = {
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
     "executor.external_state.changes": (
-        *("call_as_python", "generator_position", "refuse_changes", "refuse_changes_of"),
+        *("call_as_python", "refuse_changes", "refuse_changes_of"),
         *("require_same_state", "restore_state"),
     ),
     "executor.external_state.effects": (
@@ -278,8 +278,7 @@ _LATE_BOUND = {
     "executor.external_state.earlier_changes": ("call_noting_changes",),
     "executor.external_state.identity_tests": ("refuse_tests_of_identity",),
     "executor.external_state.iterators": (
-        "call_watching",
-        "run_watching_iterators",
+        *("call_watching", "generator_position", "run_watching_iterators"),
         "watch_iterators",
     ),
     "executor.frequent_calls.external_values": (

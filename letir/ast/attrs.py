@@ -136,6 +136,15 @@ def number_token(value: Any) -> Any:
     return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
+PLAIN_TYPES = frozenset([int, float, complex, bool, str, bytes, type(None)])
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Whether two values are one object, or equal numbers or texts; 0.0 and -0.0 differ."""
+    is_plain = type(a) is type(b) and type(a) in PLAIN_TYPES
+    return a is b or (is_plain and a == b and number_token(a) == number_token(b))
+
+
 class _TracedSetting(Exception):
     """Raised by ``token`` for a traced value, which is not a number yet."""
 

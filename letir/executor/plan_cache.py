@@ -287,6 +287,7 @@ active_recordings: set[ActiveRecording] = set()
 _WATCHED: ContextVar[ActiveRecording | None] = ContextVar("letir_watched", default=None)
 _streams_lock = new_lock()
 _OF_SYSTEM = ["mkdir", "putenv", "remove", "rename", "replace", "rmdir", "system", "unlink"]
+_OF_SYSTEM += ["chmod", "link", "open", "pipe", "symlink", "truncate", "utime", "write"]
 _CLOCKS = ["monotonic", "perf_counter", "process_time", "thread_time", "time"]
 _CLOCKS += ["monotonic_ns", "perf_counter_ns", "process_time_ns", "thread_time_ns", "time_ns"]
 

@@ -4,6 +4,7 @@ import builtins
 import functools
 import logging
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable
 from types import (
@@ -12,6 +13,7 @@ from types import (
     FunctionType,
     MemberDescriptorType,
     MethodType,
+    MethodWrapperType,
     ModuleType,
 )
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import PLAIN_TYPES, same_value
 from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.pytrees import flatten
@@ -56,7 +59,8 @@ _MAX_OF_OBJECTS = 4_000  # the same of a method, which often changes some
 _PLAIN_EACH = 4  # plain values for each of these objects
 _BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
 _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
-_HOLDERS = (list, dict, set, deque, np.ndarray, bytearray)
+_BUFFERS = (np.ndarray, bytearray, array)  # of numbers, which are not searched
+_HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _WITH_STATE = (
     "_contextvars",
@@ -65,15 +69,18 @@ _WITH_STATE = (
     "argparse",
     "collections",
     "queue",
+    "threading",
     "types",
+    "unittest.mock",
     "weakref",
 )
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
+# such as rng.normal and iterator.__next__
+_OWNERS = {BuiltinMethodType: "__self__", MethodWrapperType: "__self__", memoryview: "obj"}
 _WRAPPED = ("__func__", "func", "fget", "fset", "fdel")
 _CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
 _UNSET = object()
 _BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
-PLAIN_TYPES = frozenset([int, float, complex, bool, str, bytes, type(None)])
 PLANS_EACH = 16  # plans for one spec
 
 
@@ -284,16 +291,18 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
         visited.add(id(value))
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
-            if not issubclass(kind, np.ndarray | bytearray):
+            if not issubclass(kind, _BUFFERS):
                 todo += value.values() if isinstance(value, dict) else value
         if isinstance(value, tuple):
             todo += value
         elif kind is FunctionType:
             todo += _values_of_function(value, holders)
-        elif kind in (MethodType, BuiltinMethodType):  # the latter such as rng.normal
-            todo += [getattr(value, "__func__", None), value.__self__]
+        elif kind is MethodType:
+            todo += [value.__func__, value.__self__]
         elif kind in _WRAPPERS:  # of methods
             todo += filter(None, [getattr(value, name, None) for name in _WRAPPED])
+        elif kind in _OWNERS:
+            todo.append(getattr(value, _OWNERS[kind]))
         elif is_generator(kind):
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
@@ -304,12 +313,17 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             todo += _attributes_of_object(value, holders)
         elif kind.__module__ in _WITH_STATE:  # a namespace, a queue, a context variable
             todo += LATE_BOUND["values_of_library_object"](value, holders)
-        elif hasattr(kind, "__letir_transformed__"):  # a jitted function or method
-            todo += [value.__letir_held__, vars(value)]
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
-            todo += [getattr(value, name, None) for name in _CALLED]
+            todo += _parts_of_callable(value)
     is_all = len(visited) <= max_objects and len(todo) <= _PLAIN_EACH * max_objects
     return iterators, holders, is_all
+
+
+def _parts_of_callable(value: Any) -> list:
+    """The function of a partial, cached, jitted or compiled function, and what it holds besides."""
+    if hasattr(type(value), "__letir_transformed__"):  # a jitted function or method
+        return [value.__letir_held__, vars(value)]
+    return [getattr(value, name, None) for name in _CALLED]
 
 
 def _slots_of(kind: type) -> tuple[str, ...]:
@@ -350,7 +364,9 @@ def contents_of(holder: Any) -> Any:
         contents.pop("__slotnames__", None)  # a cache of Python's, made when an object is copied
         return contents
     bases: Any = _HOLDERS
-    return next(base(holder) for base in bases if isinstance(holder, base))
+    return next(
+        holder[:] if base is array else base(holder) for base in bases if isinstance(holder, base)
+    )
 
 
 def is_unchanged(holder: Any, before: Any) -> bool:
@@ -362,16 +378,12 @@ def is_unchanged(holder: Any, before: Any) -> bool:
         return True
     now = contents_of(holder)
     if type(now) is dict:
-        return now.keys() == before.keys() and all(
-            map(_is_same, now.values(), map(before.get, now))
-        )
+        is_same = map(same_value, now.values(), map(before.get, now))
+        in_order = not isinstance(holder, dict) or list(now) == list(before)
+        return in_order and now.keys() == before.keys() and all(is_same)
     if type(now) in (list, deque):
-        return len(now) == len(before) and all(map(_is_same, now, before))
+        return len(now) == len(before) and all(map(same_value, now, before))
     return now == before
-
-
-def _is_same(new: Any, old: Any) -> bool:
-    return new is old or (type(new) is type(old) and type(new) in PLAIN_TYPES and new == old)
 
 
 def _values_of_function(function: FunctionType, holders: list) -> list:

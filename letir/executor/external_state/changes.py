@@ -6,6 +6,7 @@ find such changes, undo them, and decide whether the executor has to call the fu
 
 import logging
 import random
+from array import array
 from collections import deque
 from collections.abc import Callable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
@@ -15,15 +16,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import PLAIN_TYPES
 from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.executor.calls import executor_name
-from letir.executor.external_state.earlier_changes import items_by_name, new_changes
-from letir.executor.external_state.iterators import ReadsOwnChanges, is_same, run_watching_iterators
+from letir.executor.external_state.earlier_changes import (
+    are_changed_again,
+    items_by_name,
+    new_changes,
+)
+from letir.executor.external_state.iterators import (
+    GeneratorPosition,
+    ReadsOwnChanges,
+    is_same,
+    run_watching_iterators,
+)
 from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.plan_making import (
-    PLAIN_TYPES,
     Globals,
     Slots,
     captured_state,
@@ -61,7 +71,9 @@ def require_same_state(f: Callable, again: Callable[[], T], refusal: str) -> T:
 
 def _has_position(holder: Any, earlier: Any) -> bool:
     """Whether a random generator has the state that it had; True for other objects."""
-    return type(earlier) is not _Position or repr(_Position(holder).state) == repr(earlier.state)
+    if type(earlier) is not GeneratorPosition:
+        return True
+    return repr(GeneratorPosition(holder).state) == repr(earlier.state)
 
 
 # ---- variables, attributes and containers ----
@@ -119,6 +131,9 @@ def refuse_changes(
         executor.runs_python |= executor.changed_state > 1
         _LOG.info("%s: called as Python, it changes what it reads", executor_name(executor.f))
         raise ReadStateChanged
+    if are_changed_again(executor.earlier_changes, holders, before, now):
+        executor.runs_python = repeats = True
+        executor.cache.clear()
     if repeats:
         LATE_BOUND["run_with_effects"](executor, "it counts its calls outside", holders, before)
     new = new_changes(executor.earlier_changes, holders, before, now)
@@ -316,26 +331,13 @@ def _length_of_contents(array: np.ndarray) -> int:
     return array.size if array.dtype.hasobject else array.nbytes
 
 
-class _Position:
-    """The state of a random generator."""
-
-    def __init__(self, generator: Any) -> None:
-        kind = type(generator).__name__
-        if kind == "Generator":
-            self.state = generator.bit_generator.state
-        else:
-            self.state = (
-                generator.getstate() if kind == "Random" else generator.get_state(legacy=False)
-            )
-
-
 def restore_state(holders: list, contents: list, generators: bool = False) -> None:
     """Give objects back the contents that ``contents_of`` returned for them.
 
     Random generators get theirs only with ``generators``: other threads may draw from them.
     """
     for holder, content in zip(holders, contents, strict=True):
-        if generators or type(content) is not _Position:
+        if generators or type(content) is not GeneratorPosition:
             _restore_holder(holder, content)
 
 
@@ -347,8 +349,8 @@ def _put_back(holders: list, contents: list) -> None:
 
 def _restore_holder(holder: Any, contents: Any) -> None:
     """Give an object back the contents that ``contents_of`` returned for it."""
-    if type(contents) is _Position:
-        _set_position(holder, contents)
+    if type(contents) is GeneratorPosition:
+        contents.put_back(holder)
     elif type(holder) is CellType:
         if contents:
             holder.cell_contents = contents[0]
@@ -364,7 +366,7 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:
         holder.space.update(contents)
-    elif isinstance(holder, list | bytearray):
+    elif isinstance(holder, list | bytearray | array):
         holder[:] = contents
     elif isinstance(holder, dict | set | deque):
         if not is_unchanged(holder, contents) or list(holder) != list(contents):  # also the order
@@ -381,18 +383,8 @@ def _restore_holder(holder: Any, contents: Any) -> None:
                 setattr(holder, name, value)
 
 
-def _set_position(generator: Any, position: _Position) -> None:
-    """Give a random generator an earlier state."""
-    kind = type(generator).__name__
-    if kind == "Generator":
-        generator.bit_generator.state = position.state
-    else:
-        (generator.setstate if kind == "Random" else generator.set_state)(position.state)
-
-
 LATE_BOUND.update(
     call_as_python=call_as_python,
-    generator_position=_Position,
     refuse_changes=refuse_changes,
     refuse_changes_of=refuse_changes_of,
     restore_state=restore_state,

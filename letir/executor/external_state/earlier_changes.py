@@ -4,8 +4,14 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from letir.ast import LATE_BOUND
+from letir.ast.attrs import same_value
 from letir.executor.calls import counter_value
-from letir.executor.plan_making import PLAIN_TYPES, Globals, Slots, captured_state, contents_of
+from letir.executor.plan_making import (
+    Globals,
+    Slots,
+    captured_state,
+    contents_of,
+)
 
 _ABSENT = object()
 _CALLS_WATCHED = 16  # without a plan; of later ones those with a power of two as number
@@ -81,6 +87,20 @@ def new_changes(earlier: list[Change], holders: list, before: list, now: list) -
     return result
 
 
+def are_changed_again(earlier: list[Change], holders: list, before: list, now: list) -> bool:
+    """Whether items that are among the ``earlier`` changes have other values again.
+
+    A function that sets ``self.last_shape = x.shape`` does, and its plans do not set it.
+    """
+    known = {(_identity(change.holder), key) for change in earlier for key in change.before}
+    return any(
+        (_identity(holder), key) in known
+        for holder, old, new in zip(holders, before, now, strict=True)
+        if not isinstance(new, set)
+        for key in _differences(old, new)
+    )
+
+
 def _differences(old: Any, new: Any) -> Any:
     """The changed keys, names or places with the earlier values; of a set all earlier members.
 
@@ -94,13 +114,9 @@ def _differences(old: Any, new: Any) -> Any:
     for key, value in others.items():
         earlier = items.get(key, _ABSENT)
         is_of_cache = earlier is _ABSENT and names_only and type(key) is not str
-        if not (is_of_cache or _is_same(earlier, value)):
+        if not (is_of_cache or same_value(value, earlier)):
             result[key] = earlier
     return result
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and type(a) in PLAIN_TYPES and a == b)
 
 
 def _identity(holder: Any) -> int:

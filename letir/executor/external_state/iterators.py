@@ -1,4 +1,6 @@
-"""Iterators outside of a function, from which it may take values: these cannot be put back."""
+"""Positions of iterators outside of a function, from which it may take values, and of random
+generators. A value cannot be put back into an iterator.
+"""
 
 import functools
 import gc
@@ -7,6 +9,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from types import GeneratorType
 from typing import Any, TypeVar
+
+import numpy as np
 
 from letir.ast import LATE_BOUND
 
@@ -84,6 +88,8 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
     if isinstance(iterator, GeneratorType):
         frame = iterator.gi_frame
         return [None] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
+    if isinstance(iterator, np.flatiter | np.nditer):
+        return [iterator.index if isinstance(iterator, np.flatiter) else iterator.iterindex]
     state = [*getattr(iterator, "__dict__", {}).values()]
     if hasattr(iterator, "__length_hint__"):
         state.append(iterator.__length_hint__())
@@ -93,7 +99,8 @@ def _iterator_position(iterator: Any, depth: int = 0) -> list:
             parts += part if type(part) is tuple else ()
         inner = [part for part in parts if isinstance(part, Iterator)]
         state += [item for part in inner for item in _iterator_position(part, depth + 1)]
-    return state
+    # of others, such as the parts of itertools.tee, the position is unknown: it may have changed
+    return state or [object()]
 
 
 def _position_in_file(file: io.IOBase) -> int:
@@ -104,7 +111,29 @@ def _position_in_file(file: io.IOBase) -> int:
         return 0
 
 
+class GeneratorPosition:
+    """The state of a random generator."""
+
+    def __init__(self, generator: Any) -> None:
+        kind = type(generator).__name__
+        if kind == "Generator":
+            self.state = generator.bit_generator.state
+        else:
+            self.state = (
+                generator.getstate() if kind == "Random" else generator.get_state(legacy=False)
+            )
+
+    def put_back(self, generator: Any) -> None:
+        """Give a random generator this state."""
+        kind = type(generator).__name__
+        if kind == "Generator":
+            generator.bit_generator.state = self.state
+        else:
+            (generator.setstate if kind == "Random" else generator.set_state)(self.state)
+
+
 LATE_BOUND.update(
+    generator_position=GeneratorPosition,
     call_watching=call_watching,
     run_watching_iterators=run_watching_iterators,
     watch_iterators=watch_iterators,

@@ -235,6 +235,8 @@ def call_of_plan(
         (text, type(x) is np.ndarray)
         for text, x in zip(tests.leaf_texts, tests.leaves, strict=True)
     ]
+    if any(n >= len(leaves) for n in compiled.arrays):  # the state of a generator that is captured
+        return None
     conditions = [*tests.tests, *tests_of_writes(compiled.arrays, leaves)]
     expressions, values = list(tests.leaf_texts), list(tests.leaves)
     for generator in compiled.generators:  # which the function captures
