@@ -30,12 +30,7 @@ from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
 from letir.executor import autodiff
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, named_places, names_in_code
-from letir.executor.calls import (
-    PlanRequest,
-    counter_value,
-    donated_positions,
-    executor_name,
-)
+from letir.executor.calls import PlanRequest, counter_value, donated_positions, executor_name
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
 from letir.executor.default_pipeline import (
     computes_nothing,
@@ -62,18 +57,8 @@ _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _BUFFERS = (np.ndarray, bytearray, array)  # of numbers, which are not searched
 _HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
-_WITH_STATE = (
-    "_contextvars",
-    "_csv",
-    "_thread",
-    "argparse",
-    "collections",
-    "queue",
-    "threading",
-    "types",
-    "unittest.mock",
-    "weakref",
-)
+_WITH_STATE = ("_contextvars", "_csv", "_thread", "argparse", "collections", "queue", "threading")
+_WITH_STATE += ("types", "unittest.mock", "weakref")  # modules of objects that hold values
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
 # such as rng.normal and iterator.__next__
 _OWNERS = {BuiltinMethodType: "__self__", MethodWrapperType: "__self__", memoryview: "obj"}
