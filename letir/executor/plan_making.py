@@ -57,7 +57,15 @@ _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _BUFFERS = (np.ndarray, bytearray, array)  # of numbers, which are not searched
 _HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
-_WITH_STATE = ("_contextvars", "_csv", "_thread", "argparse", "collections", "queue", "threading")
+_WITH_STATE: tuple[str, ...] = (
+    "_contextvars",
+    "_csv",
+    "_thread",
+    "argparse",
+    "collections",
+    "queue",
+    "threading",
+)
 _WITH_STATE += ("types", "unittest.mock", "weakref")  # modules of objects that hold values
 _WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
 # such as rng.normal and iterator.__next__
