@@ -170,10 +170,17 @@ class Products:
         columns = _transpose_view(*b, batch + inner + right)
         rows = rows.reshape(*self.shape(batch + left), self.size(inner))
         columns = columns.reshape(*self.shape(batch), self.size(inner), *self.shape(right))
-        result = self.new_array(self.shape(order), self.dtype)
+        result = self.new_result(order)
         with float_errors(all="ignore"):  # np.einsum has no floating-point errors
-            _multiply_blocks(rows, columns, _transpose_view(result, order, batch + left + right))
-        return _transpose_view(result, order, self.out)
+            _multiply_blocks(rows, columns, _transpose_view(result, self.out, batch + left + right))
+        return result
+
+    def new_result(self, order: str) -> np.ndarray:
+        """A new array with the labels of the result, which lie in memory in this order."""
+        if self.new_array is np.empty and order != self.out:  # it owns its memory: it is no view
+            like = _small_array(self.shape(self.out), tuple([self.out.index(c) for c in order]))
+            return np.empty_like(like, self.dtype, "K", shape=self.shape(self.out))
+        return _transpose_view(self.new_array(self.shape(order), self.dtype), order, self.out)
 
     def numpys_order(self, n: int, *operands: Any) -> tuple[int, ...]:
         """The axes of operand ``n`` in the memory order that it has in NumPy."""
@@ -262,7 +269,9 @@ def _add_blocks(x: np.ndarray, y: np.ndarray, out: np.ndarray, blocks: list[slic
 
 
 def _transpose_view(x: np.ndarray, labels: str, order: str) -> np.ndarray:
-    """A view of an array with its axes in another order."""
+    """A view of an array with its axes in another order; the array itself if that is the same."""
+    if labels == order:
+        return x
     return x.transpose([labels.index(label) for label in order])
 
 

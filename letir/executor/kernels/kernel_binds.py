@@ -118,7 +118,7 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
         kernel_calls[n] = body, ufunc if n in stencils else with_threads(ufunc, body)
     if not kernel_calls:
         return fn
-    binds, with_call = list(fn.binds), _bind_maker(fn, kernels, repeated)
+    binds, with_call = list(fn.binds), _bind_maker(fn, {*kernels, *matrices}, repeated)
     for n, (body, call) in kernel_calls.items():
         stencil = stencils.get(n)
         if stencil is None:
@@ -150,9 +150,11 @@ def _bind_maker(fn: Lambda, elementwise: Container[int], repeated: dict[Local, i
 
     def with_call(n: int, body: Lambda, call: Callable) -> Bind:
         bind = fn.binds[n]
+        places, in_c_order = operands_of_mixed_order(body, bind.binders, shown)
         return kernel_bind(
             *(bind.binders, bind.args, body, call, bind.source),
-            in_one_order=operands_of_mixed_order(bind, shown) if n in elementwise else (),
+            in_one_order=places if n in elementwise else (),
+            in_c_order=in_c_order,
             repeated=repeated.get(bind.binders[0], 0),
         )
 
@@ -253,6 +255,7 @@ def kernel_bind(
     *,
     keeps_order: bool = False,
     in_one_order: Sequence[int] = (),
+    in_c_order: bool = False,
     repeated: int = 0,
 ) -> Bind:
     """The bind that calls a kernel; if the kernel cannot run, NumPy computes ``body``.
@@ -260,12 +263,13 @@ def kernel_bind(
     ``call``: a ufunc, or a function that raises KernelError where NumPy has to compute.
     ``keeps_order``: NumPy computes ``body`` for operands with several axes that are not in C order,
     because the kernel's results would have another memory order than NumPy's; and for operands
-    ``in_one_order`` that differ in their order. ``repeated``: the number of binds at the start of
-    ``body`` whose errors an earlier bind has reported.
+    ``in_one_order`` that differ in their order, or, if ``in_c_order``, from C order. ``repeated``:
+    the number of binds at the start of ``body`` whose errors an earlier bind has reported.
     """
     n_results = len(binders)
     keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)
-    fits = partial(_are_in_one_order, in_one_order) if in_one_order else None
+    test = _are_in_c_order if in_c_order else _are_in_one_order
+    fits = partial(test, in_one_order) if in_one_order else None
     if keeps_order:
         places = [n for n, x in enumerate(body.params) if len(getattr(x.type, "shape", ())) > 1]
         fits = partial(_are_in_c_order, places) if places else None

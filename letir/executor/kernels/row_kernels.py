@@ -211,7 +211,12 @@ def _reshape_result(y: np.ndarray, shape: tuple[int, ...]) -> Any:
     """A result in its shape; NumPy's scalar if it has no axes."""
     if not shape:
         return y[(0,) * y.ndim]
-    return y if y.shape == shape else y.reshape(shape)
+    if y.shape == shape:
+        return y
+    if type(y) is not np.ndarray or y.base is not None or not y.flags.c_contiguous:
+        return y.reshape(shape)  # also a NumPy scalar
+    y.resize(shape, refcheck=False)  # a view would not own its memory, as NumPy's results do
+    return y
 
 
 def _lies_in_line(x: np.ndarray, kind: str) -> bool:

@@ -6,7 +6,7 @@ matrix products choose the order in which BLAS writes and reads them fastest. A 
 results gives all of them the order of all its operands.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Any
 
@@ -183,26 +183,43 @@ def visible_orders(fn: Lambda) -> set[Arg]:
     return shown
 
 
-def operands_of_mixed_order(group: Bind, shown: set[Arg]) -> list[int]:
-    """The operands of a fused bind with several axes, if a result with a visible order (``shown``)
-    depends on some of them only. The kernel would give it the order of all of them.
+def operands_of_mixed_order(
+    body: Lambda, results: Sequence[Local], shown: set[Arg]
+) -> tuple[list[int], bool]:
+    """(positions of operands, whether these must be in C order) of a group whose kernel gives its
+    ``results`` NumPy's order only for these operands in one order; no positions for any operands.
+
+    The kernel gives all results the order of all operands. A result with a visible order
+    (``shown``) may depend on some of them only, or on a value that NumPy makes in C order because
+    all its operands are broadcast.
     """
-    body: Lambda = group.attrs["body"]
     wide = [n for n, param in enumerate(body.params) if _long_axes(param) != 1]
     read: dict[Arg, int] = {body.params[n]: 1 << n for n in wide}  # a bit each
+    every, broadcast = sum([1 << n for n in wide]), 1 << len(body.params)
     for bind in body.binds:
         total = 0
         for arg in bind.args:
             total |= read.get(arg, 0)
+        total |= broadcast if total != every and _is_of_broadcast_operands(bind) else 0
         read.update(dict.fromkeys(bind.binders, total))
-    every = sum([1 << n for n in wide])
-    outs = zip(group.binders, body.ret.args, strict=True)
-    return wide if any(out in shown and read.get(arg) != every for out, arg in outs) else []
+    outs = zip(results, body.ret.args, strict=True)
+    found = [read.get(arg) for out, arg in outs if out in shown]
+    in_c_order = any(bits is not None and bits & broadcast for bits in found)
+    return (wide if any(bits != every for bits in found) else []), in_c_order
 
 
 def axis_order(x: np.ndarray) -> tuple[int, ...]:
     """The axes of an array from the outermost to the innermost in memory."""
-    return tuple(sorted(range(x.ndim), key=lambda n: (-x.strides[n], n)))
+    return tuple(sorted(range(x.ndim), key=lambda n: (-abs(x.strides[n]), n)))
+
+
+def _is_of_broadcast_operands(bind: Bind) -> bool:
+    """Whether a result has more axes that are longer than 1 than any operand has."""
+    counts = [_long_axes(x) for x in (*bind.binders, *bind.args)]
+    if None in counts:
+        return True
+    n = len(bind.binders)
+    return max(counts[:n]) > max(counts[n:], default=1)  # type: ignore[type-var]
 
 
 def _is_in_c_order(bind: Bind) -> bool:

@@ -110,6 +110,7 @@ def test_orders_follow_from_all_operands(f):
 _STEPS = (
     *(lambda a, w: a * 2.0, lambda a, w: np.tanh(a), lambda a, w: w[:, :, None] * a),
     *(lambda a, w: a - a.max(axis=2, keepdims=True), lambda a, w: a[:, ::-1], lambda a, w: a + a),
+    lambda a, w: a[::-1],
     *(
         lambda a, w: np.tanh((a * a).sum(axis=2) * w)[:, :, None] * a,
         lambda a, w: w[0][:, None] * a,
@@ -181,3 +182,48 @@ def test_a_part_of_a_product_may_be_taken_with_one_index():
     for found, expected in zip(lt.jit(parts)(x, y), parts(x, y), strict=True):
         np.testing.assert_allclose(found, expected)
         assert found.strides == expected.strides
+
+
+def added_to_an_outer_product(x, y):
+    return x + y[:, None, None] * x[0] * 2.0
+
+
+def scaled_by_differences(x, y):
+    return np.exp(-x) * (y[:, None] - y)[:, :30, None]
+
+
+@pytest.mark.parametrize("f", [added_to_an_outer_product, scaled_by_differences])
+def test_values_of_broadcast_operands_are_in_c_order(f):
+    x, y = RNG.normal(size=(40, 30, 16)), RNG.normal(size=40)  # small: NumPy reuses no temporaries
+    fast = lt.jit(f)
+
+    for each in in_all_orders(x):
+        assert f(each, y).strides == fast(each, y).strides
+        np.testing.assert_allclose(fast(each, y), f(each, y), rtol=1e-12)
+    assert lt.compile(lt.trace(f, x, y)).kernels
+
+
+def test_reversed_operands_have_the_order_of_their_distances():
+    def f(x, y):
+        made = np.tanh(x * y) + x
+        return np.tanh(made * y) + made, y * 2.0
+
+    x, y = RNG.normal(size=(40, 60)), np.asfortranarray(RNG.normal(size=(40, 60)))
+    expected, found = f(x[::-1], y), lt.jit(f)(x[::-1], y)
+
+    assert [a.strides for a in expected] == [a.strides for a in found]
+
+
+def mean_of_rows(x):
+    return np.tanh(x).mean(axis=1), (x * x).sum(axis=(0, 1)), (np.exp(x).sum(axis=0, keepdims=True))
+
+
+def products(x):
+    return np.einsum("nki,nkj->kij", x, x), np.einsum("nki,kij->nkj", x, x[:16])
+
+
+@pytest.mark.parametrize("f", [mean_of_rows, products])
+def test_results_own_their_memory(f):
+    for x in in_all_orders(RNG.normal(size=(40, 16, 16))):
+        for part in lt.jit(f)(x):
+            assert part.flags.owndata and part.flags.writeable and part.base is None
