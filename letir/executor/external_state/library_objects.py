@@ -2,6 +2,7 @@
 
 import gc
 from contextvars import ContextVar
+from threading import Condition
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -40,6 +41,8 @@ def values_of_library_object(value: Any, holders: list) -> list:
         context = _ContextValue(value)
         holders.append(Slots(context, ("current",)))
         return [getattr(context, "current", None)]
+    if type(value) is Condition:  # of events and semaphores: other threads begin and end to wait
+        return []
     if type(value).__module__ == "_csv":  # a writer refers to the file
         return gc.get_referents(value)
     try:
