@@ -87,7 +87,22 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
             return key, leaves
     arguments: Any = (args, kwargs)
     leaves, tree = optree.tree_flatten(arguments, namespace=NAMESPACE)
-    return key_of_arrays(leaves, [tree, *tokens]), leaves
+    return key_of_arrays(leaves, [tree, *tokens, _key_orders(args, *kwargs.values())]), leaves
+
+
+def _key_orders(*values: Any) -> tuple:
+    """The keys of the dicts in nested arguments, in the order in which a function goes through
+    them; equal trees may have others.
+    """
+    found: list[tuple] = []
+    todo = list(values)
+    for value in todo:  # each container appends its items
+        if isinstance(value, dict):
+            found += [tuple(value)] if len(value) > 1 else []
+            todo += value.values()
+        elif isinstance(value, list | tuple):
+            todo += value
+    return tuple(found)
 
 
 def token_of_static(value: Any, outer: tuple = ()) -> Any:
@@ -253,6 +268,7 @@ class ArgumentSpec:
 
     tree: optree.PyTreeSpec
     leaves: tuple
+    orders: tuple = ()  # of the keys of dicts
     digest: int = field(init=False)
     has_names: bool = field(init=False)  # whether sizes are symbolic
     is_on_device: bool = field(init=False)  # whether an argument is an array on a device
@@ -281,7 +297,7 @@ class ArgumentSpec:
             else:
                 specs.append(_ArraySpec.from_array(leaf))
                 arrays.append(leaf)
-        return cls(tree, tuple(specs)), arrays
+        return cls(tree, tuple(specs), _key_orders(args, *kwargs.values())), arrays
 
     @property
     def arrays(self) -> list[_ArraySpec]:
@@ -302,13 +318,13 @@ class ArgumentSpec:
         """The same spec with other array specs."""
         new = iter(arrays)
         leaves = [next(new) if type(leaf) is _ArraySpec else leaf for leaf in self.leaves]
-        return ArgumentSpec(self.tree, tuple(leaves))
+        return ArgumentSpec(self.tree, tuple(leaves), self.orders)
 
     def __eq__(self, other):
         if type(other) is not ArgumentSpec:
             return NotImplemented
         return self.digest == other.digest and (
-            (self.tree, self.leaves) == (other.tree, other.leaves)
+            (self.tree, self.leaves, self.orders) == (other.tree, other.leaves, other.orders)
         )
 
     def __hash__(self):

@@ -275,3 +275,20 @@ def test_a_recursion_over_objects_makes_few_tests_of_arguments(monkeypatch):
     for _ in range(200):
         assert values(tree, []) == [3, 2, 4, 1, 6, 5]
     assert sum(made) <= 64
+
+
+def test_a_function_goes_through_a_dict_in_its_order():
+    f = lambda d: sum(n * d[key].sum() for n, key in enumerate(d, 1))  # noqa: E731
+    jitted, gradient = lt.jit(f), lt.jit(lt.grad(f))
+    x = np.ones(3)
+    for _ in range(2):
+        for _ in range(24):
+            assert jitted({"a": x, "b": 2 * x}) == 15.0
+            assert gradient({"a": x, "b": x})["b"].tolist() == [2.0] * 3
+        for _ in range(24):
+            assert jitted({"b": 2 * x, "a": x}) == 12.0
+            assert gradient({"b": x, "a": x})["b"].tolist() == [1.0] * 3
+    nested = lt.jit(lambda tree: f(tree[0]["in"]))
+    for _ in range(12):
+        assert nested([{"in": {"a": x, "b": 2 * x}}]) == 15.0
+        assert nested([{"in": {"b": 2 * x, "a": x}}]) == 12.0

@@ -272,9 +272,9 @@ class _TestsOfRecording(TestWriter):
         super().add(value, text, first)
 
     def add_items(self, value: Any, text: str) -> None:
-        """Add the tests of the items of a tuple, list or dict, in the order of the dict's keys."""
+        """Add the tests of the items of a tuple, list or dict, also of the order of keywords."""
         super().add_items(value, text)
-        if type(value) is dict and len(value) > 1:
+        if text == "kwargs" and len(value) > 1:
             self.tests.append(f"(*{text},) == {self.name(tuple(value))}")
 
     def add_function(self, value: Any, text: str, first: str) -> None:
