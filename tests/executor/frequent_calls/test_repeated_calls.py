@@ -305,6 +305,63 @@ def test_code_and_defaults_that_are_replaced_are_noticed():
     np.testing.assert_array_equal(transformed(X), 10.0 * X)
 
 
+def with_mutable_default(x, scales=[2.0]):  # noqa: B006  changed by the test below
+    return (x * scales[0]).sum()
+
+
+def with_mutable_keyword(x, *, scales=[2.0]):  # noqa: B006  changed by the test below
+    return (x * scales[0]).sum()
+
+
+OUTER = types.ModuleType("outer")
+OUTER.inner = types.ModuleType("inner")
+OUTER.inner.factor = 2.0
+
+
+@pytest.mark.parametrize(
+    ("f", "change"),
+    [
+        (
+            with_mutable_default,
+            lambda value: with_mutable_default.__defaults__[0].__setitem__(0, value),
+        ),
+        (
+            with_mutable_keyword,
+            lambda value: with_mutable_keyword.__kwdefaults__["scales"].__setitem__(0, value),
+        ),
+        (lambda x: (x * Model.factor).sum(), lambda value: setattr(Model, "factor", value)),
+        (
+            lambda x: (x * OUTER.inner.factor).sum(),
+            lambda value: setattr(OUTER.inner, "factor", value),
+        ),
+    ],
+    ids=["default", "keyword", "attribute of a class", "attribute of an inner module"],
+)
+def test_what_a_default_a_class_or_an_inner_module_holds_may_change(f, change):
+    transformed = warmed(f)
+
+    change(5.0)
+    try:
+        np.testing.assert_array_equal(np.full(4, 5.0), transformed(X))
+    finally:
+        change(2.0)
+
+
+def test_a_method_of_an_object_outside_is_called_each_time():
+    seen = []
+    note = seen.append
+
+    def f(x):
+        note(1)
+        return (x * 2.0).sum()
+
+    transformed = lt.grad(f)
+    for _ in range(20):
+        transformed(X)
+
+    assert 20 == len(seen)
+
+
 def test_a_captured_variable_that_changes_is_noticed():
     factor, weights = 2.0, np.ones(4)
 
