@@ -23,6 +23,7 @@ from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
+from letir.ops.define.user_operations import cotangents_of_rule
 from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
 
@@ -249,17 +250,7 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
             for tangent, out in zip(tangents, outs, strict=False):
                 _check_direction(op, "jvp rule gave a tangent", tangent, out)
         return tangents
-    if not isinstance(result, tuple | list):
-        raise DTypeError(
-            f"{op.name}: its vjp rule must return a tuple of cotangents, found {result!r}\n"
-            "  write (ct,) for one operand"
-        )
-    result = tuple(result)
-    if len(result) != len(args):
-        raise ShapeError(
-            f"{op.name}: its vjp rule gave {len(result)} cotangents for {len(args)} operands\n"
-            "  return a tuple with one for each operand, None for a zero"
-        )
+    result = cotangents_of_rule(op.name, result, len(args))
     for i, (ct, arg) in enumerate(zip(result, args, strict=True)):
         _check_direction(op, f"vjp rule gave operand {i} a cotangent", ct, arg)
     return result

@@ -213,3 +213,27 @@ def test_a_rule_that_is_given_stays_in_a_batch_of_the_decomposition():
     assert_same(x * 2.0, lt.vmap(op, in_axes=(0, None))(x, 2.0))
     assert_same(10 * (x + 1), lt.vmap(lt.grad(op))(x, x + 1))
     assert_same(10 * (x + 1) + x, lt.grad(lambda x: lt.vmap(op)(x, x + 1).sum())(x))
+
+
+def test_the_reason_why_an_opaque_function_has_no_derivative_is_named():
+    reason = lt.extend.todo("it has jumps")
+    op = lt.opaque(sort, lambda x: x, name="tests.without_derivative", vjp=reason)
+
+    with pytest.raises(MissingRule, match="it has jumps"):
+        lt.grad(lambda x: op(x).sum())(X)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "message"),
+    [
+        (None, DTypeError, "must return a tuple of cotangents, found None"),
+        ((), ShapeError, "gave 0 cotangents for 1 operands"),
+    ],
+)
+def test_a_rule_of_an_opaque_function_returns_a_cotangent_for_each_operand(
+    returned, error, message
+):
+    op = lt.opaque(sort, lambda x: x, name="tests.short", vjp=lambda ct, out, x: returned)
+
+    with pytest.raises(error, match=message):
+        lt.grad(lambda x: op(x).sum())(X)

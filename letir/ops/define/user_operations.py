@@ -126,15 +126,16 @@ def opaque(
     aval: Any,
     *,
     name: str | None = None,
-    vjp: Callable | None = None,
+    vjp: Callable | Absent | None = None,
     traceable: bool = False,
 ) -> Primitive:
     """``function`` as one operation, which is not traced. Programs print and save it by its name.
 
     ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results),
     or a function of the argument types. ``vjp(ct, out, *args)`` returns one cotangent per argument;
-    unless ``traceable``, it becomes an opaque operation itself. To load a saved program, call
-    ``opaque`` with the same name first.
+    unless ``traceable``, it becomes an opaque operation itself. ``vjp=letir.extend.todo(reason)``
+    gives the reason why there is none. To load a saved program, call ``opaque`` with the same name
+    first.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -159,7 +160,9 @@ def opaque(
     def impl(xp, *args):
         return function(*args)
 
-    rule = _NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
+    rule: Callable | Absent = _NO_RULE
+    if vjp is not None:
+        rule = vjp if traceable or isinstance(vjp, Absent) else _opaque_vjp(name, vjp)
     results = None if several is None else lambda: several
     source = imported_call(function, name)
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
@@ -262,6 +265,24 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
             )
 
 
+def cotangents_of_rule(name: str, result: Any, count: int) -> tuple:
+    """What the vjp rule of an operation returned for ``count`` operands, as a tuple.
+
+    Raises DTypeError or ShapeError unless it is a tuple or a list with one cotangent for each.
+    """
+    if not isinstance(result, tuple | list):
+        raise DTypeError(
+            f"{name}: its vjp rule must return a tuple of cotangents, found {result!r}\n"
+            "  write (ct,) for one operand"
+        )
+    if len(result) != count:
+        raise ShapeError(
+            f"{name}: its vjp rule gave {len(result)} cotangents for {count} operands\n"
+            "  return a tuple with one for each operand, None for a zero"
+        )
+    return tuple(result)
+
+
 def _opaque_vjp(name: str, vjp: Callable) -> Callable:
     """The rule that calls ``vjp`` on arrays when the gradient program runs."""
 
@@ -275,7 +296,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
         avals = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
 
         def backward(ct, out, *args):
-            pulled = vjp(ct, out, *args)
+            pulled = cotangents_of_rule(name, vjp(ct, out, *args), len(args))
             return tuple(pulled[i] for i in places)
 
         # the rule becomes an operation too: it runs on arrays when the gradient program runs
