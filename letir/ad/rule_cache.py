@@ -23,7 +23,7 @@ from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
-from letir.ops.define.user_operations import cotangents_of_rule
+from letir.ops.define.records import cotangents_of_rule
 from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
 
@@ -250,7 +250,8 @@ def _run_rule(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) 
             for tangent, out in zip(tangents, outs, strict=False):
                 _check_direction(op, "jvp rule gave a tangent", tangent, out)
         return tangents
-    result = cotangents_of_rule(op.name, result, len(args))
+    if type(result) is not tuple or len(result) != len(args):
+        result = cotangents_of_rule(op.name, result, len(args))
     for i, (ct, arg) in enumerate(zip(result, args, strict=True)):
         _check_direction(op, f"vjp rule gave operand {i} a cotangent", ct, arg)
     return result

@@ -18,7 +18,7 @@ from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import PRIMITIVES, Primitive, register
 from letir.ast.record_fields import Absent, never
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import DTypeError, MissingRule
+from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import composite_batch, pointwise_rule
 from letir.ops.define.composite_programs import composite_numerics, composite_rules, decomposition
 
@@ -358,3 +358,21 @@ def _module_attribute(xp, path: list[str]) -> Any:
     for name in filter(None, path):
         xp = getattr(xp, name, None)
     return xp
+
+
+def cotangents_of_rule(name: str, result: Any, count: int) -> tuple:
+    """What the vjp rule of an operation returned for ``count`` operands, as a tuple.
+
+    Raises DTypeError or ShapeError unless it is a tuple or a list with one cotangent for each.
+    """
+    if not isinstance(result, tuple | list):
+        raise DTypeError(
+            f"{name}: its vjp rule must return a tuple of cotangents, found {result!r}\n"
+            "  write (ct,) for one operand"
+        )
+    if len(result) != count:
+        raise ShapeError(
+            f"{name}: its vjp rule gave {len(result)} cotangents for {count} operands\n"
+            "  return a tuple with one for each operand, None for a zero"
+        )
+    return tuple(result)

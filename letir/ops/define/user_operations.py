@@ -16,7 +16,7 @@ from letir.ast.record_fields import Absent, todo
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.as_numpy.control import imported_call
-from letir.ops.define.records import composite_record
+from letir.ops.define.records import composite_record, cotangents_of_rule
 
 _NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
@@ -263,24 +263,6 @@ def _compare_results(name: str, results: Any, declared: tuple) -> None:
                 f"{name}: declared a result of {aval}, returned {actual}\n"
                 "  aval and the function must agree: correct one of them"
             )
-
-
-def cotangents_of_rule(name: str, result: Any, count: int) -> tuple:
-    """What the vjp rule of an operation returned for ``count`` operands, as a tuple.
-
-    Raises DTypeError or ShapeError unless it is a tuple or a list with one cotangent for each.
-    """
-    if not isinstance(result, tuple | list):
-        raise DTypeError(
-            f"{name}: its vjp rule must return a tuple of cotangents, found {result!r}\n"
-            "  write (ct,) for one operand"
-        )
-    if len(result) != count:
-        raise ShapeError(
-            f"{name}: its vjp rule gave {len(result)} cotangents for {count} operands\n"
-            "  return a tuple with one for each operand, None for a zero"
-        )
-    return tuple(result)
 
 
 def _opaque_vjp(name: str, vjp: Callable) -> Callable:
