@@ -249,7 +249,10 @@ class Tracer(PythonProtocols):
         raise self.refused("a pickle", remedy)
 
     def __deepcopy__(self, memo):
-        return self.copy()
+        return self.copy(order="K")
+
+    def __copy__(self):
+        return self.copy(order="K")
 
     # ---- in place ----
 

@@ -1,5 +1,6 @@
 """[B6, F6] Memory order of arrays: a guard where it matters, an error where it is unknown."""
 
+import copy
 import itertools
 import warnings
 
@@ -213,3 +214,13 @@ def test_delete_and_insert_lie_in_memory_as_numpys(function, places):
             found = lt.run_forward(program, x)
             assert np.array_equal(expected, found)
             assert expected.strides == found.strides
+
+
+def test_copies_of_the_copy_module_keep_the_memory_order():
+    def copies(x):
+        turned = (x * 2.0).T
+        return copy.copy(turned), copy.deepcopy(turned), copy.deepcopy([turned])[0]
+
+    x = np.ones((6, 2))
+    for results in (lt.trace(copies, x)(x), lt.jit(copies)(x)):
+        assert [r.strides for r in results] == [r.strides for r in copies(x)] == [(8, 16)] * 3
