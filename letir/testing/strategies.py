@@ -21,7 +21,7 @@ from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.primitive import PRIMITIVES, Primitive, results_tuple
 from letir.ast.terms import Lambda, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Undef, UndefType
-from letir.errors import DTypeError, GuardError, MissingRule
+from letir.errors import DTypeError, GuardError, MissingRule, TraceError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
 from letir.testing.control_sources import control_functions
@@ -301,6 +301,8 @@ def _results_without_warning(op: Primitive, arrays: list, attrs) -> tuple | None
     except (ArithmeticError, ValueError, IndexError, Warning, GuardError):
         return None
     except (DTypeError, MissingRule):  # a real matrix may have complex roots and eigenvalues
+        return None
+    except TraceError:  # guard_separate, of one array given twice
         return None
     return results_tuple(op, out)
 
