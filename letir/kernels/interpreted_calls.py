@@ -48,7 +48,10 @@ class InterpretedCall:
             full = np.array(np.broadcast_to(x, outer + x.shape[n:]))  # may be written: scratch
             arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
         computed = self.compute_results(arrays, [None if y is None else y[None] for y in out])
-        results = [y.reshape(outer + y.shape[1:]) for y in computed]
+        results = [
+            _in_shape(y, outer + y.shape[1:]) if given is None else given
+            for y, given in zip(computed, out or [None] * len(computed), strict=True)
+        ]
         if self.signature is None and not out and len(outer) > 1:
             results = [_in_order_of(y, converted) for y in results]
         shaped = [y if y.shape else y[()] for y in results]
@@ -79,6 +82,12 @@ class InterpretedCall:
         raised = [name for name in errors if modes[_ERRORS[name]] != "ignore"]
         if raised:
             raise FloatingPointError(f"{raised[0]} encountered in {self.kernel.name}")
+
+
+def _in_shape(result: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The same array in another shape: it owns its memory, as results of ufuncs do."""
+    result.resize(shape, refcheck=False)
+    return result
 
 
 def _in_order_of(result: np.ndarray, operands: list) -> np.ndarray:

@@ -131,3 +131,13 @@ def test_warnings_and_errors_equal_numpys():
         f(x)
     with np.errstate(all="ignore"):
         assert np.isinf(f(x)[3])
+
+
+def test_results_own_their_memory(names, everything_pays):
+    x = np.random.default_rng(4).normal(size=(6, 4, 8))
+    f = lt.jit(lambda x: (np.mean(np.exp(x) * 2.0, axis=2), np.tanh(x) * 2.0 + x))
+
+    results = f(x)
+
+    assert names
+    assert all(y.flags.owndata and y.base is None for y in results)
