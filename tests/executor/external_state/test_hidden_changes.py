@@ -101,6 +101,19 @@ def f(x): return x * take()
 given = mock.Mock(side_effect=[float(n) for n in range(100)])
 def f(x): return x * given()
 """,
+    "a generator that is advanced before a print": """
+generator = np.random.default_rng(3)
+def f(x):
+    generator.bit_generator.advance(5)
+    print('advanced')
+    return x * generator.normal()
+""",
+    "a generator that is advanced before a number is read": """
+generator = np.random.default_rng(3)
+def f(x):
+    generator.bit_generator.advance(5)
+    return x * float(x[0]) * generator.normal()
+""",
 }
 
 
@@ -112,6 +125,43 @@ def test_a_result_follows_state_that_the_function_changes(name):
 
     for _ in range(CALLS):
         np.testing.assert_array_equal(jitted(X), f(X))
+
+
+def test_every_second_call_raises():
+    def counting():
+        calls = 0
+
+        def f(x):
+            nonlocal calls
+            calls += 1
+            if calls % 2:
+                raise ValueError(f"call {calls}")
+            return x * 2
+
+        return f
+
+    f, jitted = counting(), lt.jit(counting())
+    for call in range(1, CALLS, 2):
+        for function in (f, jitted):
+            with pytest.raises(ValueError, match=f"^call {call}$"):
+                function(X)
+            np.testing.assert_array_equal(2 * X, function(X))
+
+
+def test_a_generator_is_drawn_from_in_the_calls_that_print():
+    def drawing():
+        generator = np.random.default_rng(3)
+
+        def f(x, prints):
+            if prints:
+                print("drawn")
+            return x * (generator.normal() if prints else 2.0)
+
+        return f
+
+    f, jitted = drawing(), lt.jit(drawing())
+    for prints in [False, True] * CALLS:
+        np.testing.assert_array_equal(f(X, prints), jitted(X, prints))
 
 
 EFFECTS = {
