@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
+from letir.errors import DTypeError
 
 # ---- absent rules ----
 
@@ -34,6 +35,8 @@ def never(reason: str) -> Absent:
     >>> never("integer result")
     Absent(reason='integer result', final=True)
     """
+    if type(reason) is not str:
+        raise _reason_error("never", reason)
     return Absent(reason, final=True)
 
 
@@ -43,7 +46,17 @@ def todo(reason: str) -> Absent:
     >>> todo("complex operands")
     Absent(reason='complex operands', final=False)
     """
+    if type(reason) is not str:
+        raise _reason_error("todo", reason)
     return Absent(reason, final=False)
+
+
+def _reason_error(maker: str, reason: Any) -> DTypeError:
+    """The error for a reason that errors cannot show."""
+    return DTypeError(
+        f"{maker}: the reason why a rule is missing must be a string, found {reason!r}\n"
+        f"  write {maker}('it has jumps'); errors show this text"
+    )
 
 
 NO_BATCH = todo("the operation was defined without one")

@@ -237,3 +237,17 @@ def test_a_rule_of_an_opaque_function_returns_a_cotangent_for_each_operand(
 
     with pytest.raises(error, match=message):
         lt.grad(lambda x: op(x).sum())(X)
+
+
+def test_a_rule_that_finds_no_cotangent_says_why():
+    rule = lambda ct, out, x: (lt.extend.todo("it has jumps"),)  # noqa: E731
+    op = lt.opaque(sort, lambda x: x, name="tests.jumps", vjp=rule)
+
+    with pytest.raises(MissingRule, match="no cotangent for operand 0: it has jumps"):
+        lt.grad(lambda x: op(x).sum())(X)
+
+
+@pytest.mark.parametrize("make", [lt.extend.never, lt.extend.todo])
+def test_the_reason_of_a_missing_rule_is_a_string(make):
+    with pytest.raises(DTypeError, match=f"{make.__name__}: the reason .* a string, found 3"):
+        make(3)

@@ -14,7 +14,7 @@ from letir.ast import LATE_BOUND, entry_point
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import Absent, todo
 from letir.ast.types import WEAK, ArrayType
-from letir.errors import DTypeError, LetirError, ShapeError
+from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.ops.as_numpy.control import imported_call
 from letir.ops.define.records import composite_record, cotangents_of_rule
 
@@ -279,6 +279,13 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
 
         def backward(ct, out, *args):
             pulled = cotangents_of_rule(name, vjp(ct, out, *args), len(args))
+            for i in places:
+                if isinstance(pulled[i], Absent):
+                    raise MissingRule(
+                        f"{name}: its vjp rule has no cotangent for operand {i}: "
+                        f"{pulled[i].reason}\n"
+                        "  pass letir.opaque(..., vjp=letir.extend.todo(reason)) for such a one"
+                    )
             return tuple(pulled[i] for i in places)
 
         # the rule becomes an operation too: it runs on arrays when the gradient program runs
