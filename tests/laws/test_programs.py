@@ -346,7 +346,7 @@ def full_cts(results: tuple):
     """A cotangent for each result, in the form that ``pull`` takes."""
     rng = np.random.default_rng(3)
     cts = [random_direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
-    return tuple(cts) if len(cts) > 1 else cts[0]
+    return cts[0] if len(cts) == 1 else tuple(cts)
 
 
 def both_modes_give_the_same_jacobian(fn, args, choice):
