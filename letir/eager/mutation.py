@@ -192,12 +192,12 @@ def refuse_write(variable: "Variable", base: "Variable", is_view: bool) -> None:
     """Raise TraceError where a write cannot be recorded."""
     for changed in (variable, base) if is_view else (variable,):
         if changed.is_leaf and changed.requires_grad:
-            subject = (
-                "a leaf that requires grad" if changed is variable else "a view of such a leaf"
-            )
+            view_of = "" if changed is variable else "a view of "
             raise TraceError(
-                f"{subject} cannot be changed in place: its gradient would be lost{at_user()}\n"
-                "  write x = x + y, which makes a new Variable; to set its value: with no_grad()"
+                f"{view_of}a leaf that requires grad cannot be changed in place: "
+                f"its gradient would be lost{at_user()}\n"
+                "  write x = x + y, which makes a new Variable, or set the value in a block "
+                "`with eager.no_grad():`"
             )
     if _path_of(variable) is None or (not is_view and _path_of(variable)):
         raise TraceError(

@@ -144,8 +144,8 @@ def without_stores(fn: Lambda) -> Lambda:
         leaves, spec = LATE_BOUND["flatten_objects"](result)
     except RecursionError:
         raise DTypeError(
-            "a result of the program is an argument that holds itself, which has no leaves\n"
-            "  return a part of it"
+            "a result of the program is an argument that contains itself, and cannot be flattened "
+            "into arrays\n  return the part of it that is needed"
         ) from None
     kept = [_label_of(leaf, labels) for leaf in leaves]
     tree = None if optree.treespec_is_leaf(spec) else Tree.from_pytree(spec.unflatten(_marks(kept)))

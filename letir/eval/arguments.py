@@ -26,7 +26,7 @@ from letir.eval.float_warnings import restore_abandoned_state
 _MAX_SHOWN = 6  # parameters in an error
 _OTHER_STRUCTURE = (
     "  the program changes its arguments, so that they may differ after a call: trace again, or "
-    "take letir.jit"
+    "use letir.jit"
 )
 
 

@@ -39,8 +39,8 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         if x.shape[axis] > _MAX_SAMPLES:
             raise refusal_error(
                 name,
-                f"it is computed by a matrix, which would be too large for {x.shape[axis]} "
-                f"samples; pass at most {_MAX_SAMPLES}",
+                "it is recorded as a product with a matrix, which would be too large for "
+                f"{x.shape[axis]} samples; pass at most {_MAX_SAMPLES}",
             )
         return _apply_as_matrix(
             lambda signals: original(**{signal: signals}, axis=0, **options), x, axis

@@ -106,8 +106,8 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     leaves, spec = LATE_BOUND["flatten_objects"](chosen)
     if tree.refers and Tree(spec).refers:
         raise DTypeError(
-            "an argument to differentiate by has an object at two places, which has one gradient\n"
-            "  differentiate by arrays that the function puts into the object"
+            "an argument in argnums has an object at two places, but the object has one gradient\n"
+            "  differentiate with respect to its arrays, which the function puts into the object"
         )
     return [leaf.place for leaf in leaves], Tree(spec)
 

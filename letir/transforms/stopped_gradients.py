@@ -32,8 +32,8 @@ def _stop_leaf(leaf: Any) -> Any:
     attributes = dict(getattr(leaf, "__dict__", {}))
     if any(isinstance(value, Value) for value in pytrees.flatten(attributes)[0]):
         raise DTypeError(
-            f"stop_gradient: traced values stand in an object of type {type(leaf).__name__}, "
-            f"which is no pytree{at_user()}\n"
+            f"stop_gradient: an object of type {type(leaf).__name__}, which is not a pytree, "
+            f"contains traced values{at_user()}\n"
             "  pass the values themselves, or register the class with optree in the namespace "
             "'letir'"
         )

@@ -86,7 +86,7 @@ def test_a_function_that_another_compiler_has_compiled_runs_as_python():
             raise TypeError("can't unbox array from PyObject into native value.") from None
         return x * 2
 
-    with pytest.warns(RuntimeWarning, match="a function written in C takes no traced value"):
+    with pytest.warns(RuntimeWarning, match="written in C does not accept traced values"):
         assert_same(2 * X, lt.jit(compiled)(X))
     with pytest.raises(lt.errors.TraceError, match="can't unbox array"):
         lt.trace(compiled, X)

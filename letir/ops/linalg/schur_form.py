@@ -10,8 +10,8 @@ def _triangular_schur_form_impl(xp, t):
     """A copy of ``t``. Raises MissingRule if a pair of eigenvalues is complex."""
     if xp.any(xp.diagonal(t, -1, -2, -1)):
         raise MissingRule(
-            "schur: a real matrix with complex eigenvalues has no derivative here: LAPACK rotates "
-            "its 2 x 2 blocks into a form of its own\n"
+            "schur: letir has no derivative for a real matrix with complex eigenvalues, "
+            "whose 2 x 2 blocks LAPACK brings into a standard form\n"
             "  pass a matrix with real eigenvalues; scipy.linalg.eigvals has derivatives"
         )
     return xp.copy(t)

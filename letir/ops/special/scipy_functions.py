@@ -257,7 +257,8 @@ def _form_of(value: Any, leaves: list) -> Any:
     fields = named_fields(value)
     if fields is None:
         raise DTypeError(
-            f"scipy_call: a result is an object of type {kind.__name__}\n"
+            f"scipy_call: a result is an object of type {kind.__name__}, "
+            "which a program cannot hold\n"
             "  call the function before the trace"
         )
     return ("fields", *[(name, _form_of(item, leaves)) for name, item in fields.items()])

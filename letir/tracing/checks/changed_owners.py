@@ -121,7 +121,8 @@ def _refuse_replaced(f: Callable, snapshot: PartsSnapshot, new: Trace) -> None:
                 method = f"{kind}.{getattr(f, '__name__', '__call__')}"
                 raise TraceError(
                     f"the method changes {place} of its object, which is not an argument: a replay "
-                    f"would not\n  make it an argument: letir.trace({method}, object, ...)"
+                    "would not change it\n"
+                    f"  make the object an argument: letir.trace({method}, object, ...)"
                 )
 
 

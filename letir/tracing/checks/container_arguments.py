@@ -261,7 +261,7 @@ def _not_storable(value: Any, target: str) -> str:
     return (
         f"the function stores {value!r:.60}, of type {type(value).__name__}, in an argument, at "
         f"{target}: a replay stores arrays, numbers, strings and containers of them\n"
-        "  store it before the call, or take letir.jit, which runs the function as Python"
+        "  store it before the call, or use letir.jit, which runs the function as Python"
     )
 
 
@@ -339,8 +339,9 @@ def _has_repeated(values: list) -> bool:
 def _not_possible(target: str) -> str:
     """The message for a change that the program of an inner trace, or of ``jit_model``, loses."""
     return (
-        f"the function changes {target}, a part of its arguments, which this program cannot do: it "
-        "would lose the new value\n  return the new values, and store them after the call"
+        f"the function changes {target}, a part of its arguments: this program, made by an inner "
+        "trace or by jit_model, cannot store the new value\n"
+        "  return the new value, and store it after the call"
     )
 
 

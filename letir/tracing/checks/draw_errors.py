@@ -67,7 +67,7 @@ def hidden_draw_error(source: str, names: list[str], where: str | None = None) -
         where = f"{at_user()}: {names[0]}"
     return mark_outside_state(
         TraceError(
-            f"while the function was traced numbers were drawn from {source}: "
+            f"while the function was traced, numbers were drawn from {source}: "
             f"they would be constants of the program{where}\n"
             f"  draw by a key that is an argument, {remedy}\n"
             "  or make a numpy.random.Generator an argument"

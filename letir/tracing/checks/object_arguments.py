@@ -113,8 +113,9 @@ def objects_flattened(
         result, tree = _Seen(flat).flattened(leaves, spec, () if part is None else None, part)
     except RecursionError:
         raise DTypeError(
-            "objects among the arguments hold each other in a chain that is too long\n"
-            "  keep them in a list, with the numbers of their neighbours"
+            "objects among the arguments refer to each other in a chain that is longer than "
+            "Python's recursion limit allows\n"
+            "  keep them in a list, and refer to neighbours by their positions in the list"
         ) from None
     return [*map(marked_copy, result)] if is_for_one_call else result, tree
 

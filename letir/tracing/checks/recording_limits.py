@@ -89,9 +89,9 @@ class RecordingLimit(TemporaryChange):
 
     def _end(self, found: str) -> None:
         self.reason = (
-            f"its recording ended after {found}: to record and compile them all would take longer "
-            "than many calls; write the loop with lt.fori_loop or lt.scan, which record its body "
-            "once, or make a plan by lt.compile(lt.trace(f, ...))"
+            f"its recording was stopped after {found}: to record and compile all of its operations "
+            "would take longer than many calls; write the loop with lt.fori_loop or lt.scan, which "
+            "record its body once, or make a plan by lt.compile(lt.trace(f, ...))"
         )
         raise _EndOfRecording
 

@@ -150,7 +150,7 @@ def refuse_c_function(error: BaseException) -> None:
         return
     raise mark_unrecorded_code(
         TraceError(
-            f"a function written in C takes no traced value: {text}{_users_line(error)}\n"
+            f"a function written in C does not accept traced values: {text}{_users_line(error)}\n"
             "  write it with NumPy's functions, or call it without a derivative: "
             "letir.opaque(function, aval)(x)"
         )

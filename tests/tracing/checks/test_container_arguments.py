@@ -303,7 +303,7 @@ def test_another_structure_than_the_recorded_one_is_refused():
     program(losses, X)
     with pytest.raises(lt.DTypeError, match=r"nested as \(\[\*, \*\], \*\)") as caught:
         program(losses, X)
-    assert "may differ after a call: trace again, or take letir.jit" in str(caught.value)
+    assert "may differ after a call: trace again, or use letir.jit" in str(caught.value)
 
 
 def test_a_container_that_is_there_twice_is_refused():
@@ -410,7 +410,7 @@ def test_values_of_an_enclosing_trace_cannot_be_stored():
         lt.trace(lambda state: state.update(x=x), {"x": 1.0})
         return x
 
-    with pytest.raises(lt.TraceError, match="would lose the new value"):
+    with pytest.raises(lt.TraceError, match="cannot store the new value"):
         lt.trace(outer, 2.0)
 
 

@@ -395,7 +395,7 @@ except lt.TraceError as error:
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "while the function was traced numbers we" == found.stdout.strip()
+    assert "while the function was traced, numbers w" == found.stdout.strip()
 
 
 class Keeper:

@@ -33,7 +33,7 @@ each = pytest.mark.parametrize("f", [rounded, of_subclass, with_an_option])
 
 @each
 def test_the_error_says_so_and_names_the_line(f):
-    with pytest.raises(lt.TraceError, match=r"(?s)takes no traced value.*at .*seen_in_c\.py"):
+    with pytest.raises(lt.TraceError, match=r"(?s)not accept traced values.*at .*seen_in_c\.py"):
         lt.trace(f, X, 2.25)
 
 
