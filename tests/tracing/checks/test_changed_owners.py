@@ -63,7 +63,7 @@ def test_trace_refuses_a_method_that_replaces_a_value_of_its_object(name):
     f = cell if name == "__call__" else getattr(cell, name)
     for record in (lt.trace, lambda f, x: lt.vmap(f)(np.stack([x, x]))):
         with pytest.raises(
-            lt.TraceError, match=rf"make it an argument: letir.trace\(Cell.{name}, "
+            lt.TraceError, match=rf"make the object an argument: letir.trace\(Cell.{name}, "
         ):
             record(f, X)
         assert_same([*vars(before).items()], [*vars(cell).items()])
