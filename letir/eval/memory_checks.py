@@ -7,6 +7,7 @@ another one: the reference count of CPython proves sole ownership.
 """
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,26 @@ def own_results(f: Lambda, results: tuple) -> tuple:
         for arg, r in by_value.items()
     }
     return tuple([own[arg] for arg in f.ret.args])
+
+
+def empty_like_ufunc(
+    operands: Sequence, dtypes: Sequence[Any], shape: Sequence[int] | None = None
+) -> list[np.ndarray]:
+    """Arrays for results, in the memory order that a ufunc gives them for these operands.
+
+    ``shape``: of the results, if it is not that to which the operands are broadcast.
+    """
+    n = len(operands)
+    nditer: Any = np.nditer  # its annotations do not allow None among the operands
+    iterator = nditer(
+        [*operands, *[None] * len(dtypes)],
+        flags=["external_loop", "buffered", "delay_bufalloc", "grow_inner", "zerosize_ok"],
+        op_flags=[["readonly"]] * n + [["writeonly", "allocate"]] * len(dtypes),
+        op_dtypes=[None] * n + list(dtypes),
+        order="K",
+        itershape=shape,
+    )
+    return list(iterator.operands[n:])
 
 
 def copy_in_order(array: Any) -> Any:

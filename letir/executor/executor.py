@@ -53,7 +53,8 @@ _MAX_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan 
 class Executor:
     """The plans of a function, by the types of its arguments, and how each call finds its plan."""
 
-    held: Any = None  # the partial whose arrays are arguments, see ``PartialExecutor``
+    held: Any = None  # the partial whose arrays, ``bound``, are arguments: ``PartialExecutor``
+    bound: list
     function: Callable[[], Any] = NoneType  # a weak reference to the jitted function, or None()
     origin: tuple | None = None  # (jitted function, transform) of which it is the result
     has_warned = False  # whether it has warned that most calls compile
@@ -124,7 +125,8 @@ class Executor:
     def try_first(self, quick: tuple) -> None:
         """Try these quick calls before keys are computed; the first one is the executor's call."""
         self.quick = quick
-        self.__call__ = call_of_executor(self)
+        call = call_of_executor(self)
+        self.__call__ = call if self.held is None else functools.partial(call, self.bound)
         function = self.function()
         if function is not None:
             function.__call__ = self.__call__
@@ -328,10 +330,7 @@ class Executor:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Exact counts of calls, hits, misses, compiles, failures and evictions.
-
-        ``executors`` counts this executor and those of its transforms.
-        """
+        """See ``Jitted.counters``."""
         calls, missed = counter_value(self.calls) - 1, counter_value(self.missed)
         return {
             "executors": 1 + len(self.transformed),

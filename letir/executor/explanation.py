@@ -216,8 +216,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
         return f.as_function(explain, *args, **kwargs)
     if not callable(f):
         LATE_BOUND["refuse_unless_function"]("explain", f)
-    if isinstance(f, JittedFunction):
-        f = f.__letir_executor__
+    f = f.__letir_executor__ if isinstance(f, JittedFunction) else f
     if not isinstance(f, Executor):
         return explain(jit(f), *args, **kwargs)
     positional = (f.bound, *args) if isinstance(f, PartialExecutor) else args

@@ -105,6 +105,11 @@ class JittedFunction(Jitted[P, R]):
         return LATE_BOUND["transformed_function"](self, transform)
 
     @property
+    def __letir_attributes__(self) -> dict[str, Any]:
+        """The attributes that a user has set."""
+        return {name: x for name, x in self.__dict__.items() if not name.startswith("__")}
+
+    @property
     def __letir_held__(self) -> functools.partial | None:
         """The partial whose arrays are arguments."""
         return self.__letir_executor__.held
@@ -138,13 +143,6 @@ class PartialExecutor(Executor):
     def __init__(self, partial: functools.partial, options: Options):
         self.bound, self.held, self.given_options = _bound_arrays(partial), partial, options
         super().__init__(_with_bound(partial), _shift_positions(options, 1))
-
-    def try_first(self, quick: tuple) -> None:
-        super().try_first(quick)
-        self.__call__ = functools.partial(self.__call__, self.bound)
-        function = self.function()
-        if function is not None:
-            function.__call__ = self.__call__
 
 
 @overload

@@ -57,20 +57,20 @@ _ITEMS_EACH = 1000  # the most items of an array of objects that are compared
 _BUFFERS = (np.ndarray, bytearray, array)  # of numbers, which are not searched
 _HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
-_WITH_STATE: tuple[str, ...] = (
-    "_contextvars",
-    "_csv",
-    "_thread",
-    "argparse",
-    "collections",
-    "queue",
-    "threading",
+_WITH_STATE: tuple[str, ...] = (  # modules of objects that hold values
+    *("_contextvars", "_csv", "_thread", "argparse", "collections", "queue", "threading"),
+    *("types", "unittest.mock", "weakref"),
 )
-_WITH_STATE += ("types", "unittest.mock", "weakref")  # modules of objects that hold values
-_WRAPPERS = (property, staticmethod, classmethod, functools.cached_property)
-# such as rng.normal and iterator.__next__
-_OWNERS = {BuiltinMethodType: "__self__", MethodWrapperType: "__self__", memoryview: "obj"}
-_WRAPPED = ("__func__", "func", "fget", "fset", "fdel")
+_PARTS: dict[type, tuple[str, ...]] = {  # the attributes that hold what others are made of
+    MethodType: ("__func__", "__self__"),
+    BuiltinMethodType: ("__self__",),  # such as rng.normal
+    MethodWrapperType: ("__self__",),  # such as iterator.__next__
+    memoryview: ("obj",),
+    property: ("fget", "fset", "fdel"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    functools.cached_property: ("func",),
+}
 _CALLED = ("func", "args", "keywords", "__wrapped__")  # by a partial, cached or compiled function
 _UNSET = object()
 _BUILTINS = vars(builtins)  # in each namespace of a module; no function keeps its state there
@@ -290,12 +290,8 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             todo += value
         elif kind is FunctionType:
             todo += _values_of_function(value, holders)
-        elif kind is MethodType:
-            todo += [value.__func__, value.__self__]
-        elif kind in _WRAPPERS:  # of methods
-            todo += filter(None, [getattr(value, name, None) for name in _WRAPPED])
-        elif kind in _OWNERS:
-            todo.append(getattr(value, _OWNERS[kind]))
+        elif kind in _PARTS:
+            todo += [getattr(value, name, None) for name in _PARTS[kind]]
         elif is_generator(kind):
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":

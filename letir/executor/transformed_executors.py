@@ -127,17 +127,12 @@ def pickled_function(function: JittedFunction) -> Any:
         return name
     if isinstance(executor, PartialExecutor):
         return jitted_partial, (executor.held, executor.given_options)
-    state = f, executor.options, _attributes(function)
+    state = f, executor.options, function.__letir_attributes__
     return copyreg.__newobj__, (JittedFunction,), state  # type: ignore[attr-defined]
 
 
 def _transformed_by_name(module: str, name: str, executor: Any, options: dict) -> Any:
     return getattr(load_module(module), name)(executor, **options)
-
-
-def _attributes(function: JittedFunction) -> dict:
-    """The attributes that a user has set on a jitted function."""
-    return {n: v for n, v in vars(function).items() if not n.startswith("__")}
 
 
 def _is_for_cloudpickle() -> bool:

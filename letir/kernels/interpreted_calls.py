@@ -12,6 +12,7 @@ import numpy as np
 from attrs import field, frozen
 
 from letir.ast import LATE_BOUND
+from letir.eval.memory_checks import empty_like_ufunc
 from letir.kernels.interpreter import interpret
 from letir.kernels.llvm.machine_code import MachineCode
 from letir.kernels.loop_language import Kernel
@@ -92,9 +93,7 @@ def _in_shape(result: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def _in_order_of(result: np.ndarray, operands: list) -> np.ndarray:
     """A copy of a result in the memory order in which a ufunc of these operands makes it."""
-    every: Any = (*operands, None)
-    dtypes = [*[x.dtype for x in operands], result.dtype]
-    copy = np.nditer(every, op_dtypes=dtypes, itershape=result.shape).operands[-1]
+    [copy] = empty_like_ufunc(operands, [result.dtype], result.shape)
     copy[...] = result
     return copy
 

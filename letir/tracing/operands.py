@@ -323,9 +323,6 @@ def convert_one_element(ndim: int, called: str) -> None:
         warnings.warn(warning.message, stacklevel=1)
 
 
-LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)
-
-
 def call_by_operands(original: Any, stand_in: Any) -> Any:
     """``original``, or if it is a function a function that calls ``stand_in`` for traced values."""
     if isinstance(original, type) or not hasattr(original, "__name__"):
@@ -337,3 +334,6 @@ def call_by_operands(original: Any, stand_in: Any) -> Any:
         return (stand_in if is_any else original)(*args, **kwargs)
 
     return call
+
+
+LATE_BOUND.update(guarded_attribute=guarded_attribute, stack_traced=stack_traced)

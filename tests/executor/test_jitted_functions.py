@@ -129,7 +129,6 @@ def test_eager_gradients_see_changed_attributes():
 
 def test_bound_methods_are_equal_and_have_a_signature_without_the_object():
     counter, other = Counter(), Counter()
-    jitted = lt.jit(functools.partial(np.multiply, 2.0))
 
     assert counter.run == counter.run
     assert hash(counter.run) == hash(counter.run)
@@ -137,4 +136,3 @@ def test_bound_methods_are_equal_and_have_a_signature_without_the_object():
     assert counter.run != Counter.run
     assert str(inspect.signature(counter.run)) == "(x)"
     assert str(inspect.signature(Counter.run)) == "(self, x)"
-    assert jitted == jitted

@@ -6,12 +6,7 @@ from typing import Any, NamedTuple
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_value
 from letir.executor.calls import counter_value
-from letir.executor.plan_making import (
-    Globals,
-    Slots,
-    captured_state,
-    contents_of,
-)
+from letir.executor.plan_making import Globals, Slots, captured_state, contents_of
 
 _ABSENT = object()
 _CALLS_WATCHED = 16  # without a plan; of later ones those with a power of two as number

@@ -196,8 +196,8 @@ def _function_of(part: Any, executor: Any) -> Any:
     other = part.__letir_executor__
     names = ("optimize", "exact", "kernels", "profile")
     pairs = [(getattr(other.options, name), getattr(executor.options, name)) for name in names]
-    has_attributes = any(not name.startswith("__") for name in vars(part))
-    is_same = other.is_plain and not has_attributes and all(a == b for a, b in pairs)
+    is_plain = other.is_plain and not part.__letir_attributes__
+    is_same = is_plain and all(a == b for a, b in pairs)
     return other.f if is_same else part
 
 

@@ -174,17 +174,17 @@ def _builtins_read(codes: list[tuple[CodeType, Any]]) -> tuple[list[Place], list
     """(the places of Python's builtins that codes of functions name, (namespace, name) of each
     name that the module does not define).
     """
-    absent = [
-        (function.__globals__, name)
+    names = [
+        (function, name)
         for code, function in codes
         for name in names_of_globals(code)
         if name not in function.__globals__
     ]
+    absent = [(function.__globals__, name) for function, name in names]
     places: list[Place] = [
         (function.__builtins__, name, function.__builtins__[name])
-        for code, function in codes
-        for name in names_of_globals(code)
-        if name not in function.__globals__ and name in function.__builtins__
+        for function, name in names
+        if name in function.__builtins__
     ]
     return places, absent
 

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define
 
 from letir.ast.terms import Lambda
+from letir.eval.memory_checks import empty_like_ufunc
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.threads import run_chunks, threads_of_call
@@ -100,7 +101,7 @@ class ThreadedCall:
             results = [self.new_array(shape, dtype) for dtype in dtypes]
             flat = [x.reshape(-1) if np.ndim(x) else x for x in operands]
             return results, [y.reshape(-1) for y in results], flat, -1
-        results = _empty_like_ufunc(operands, dtypes)
+        results = empty_like_ufunc(operands, dtypes)
         steps = [abs(step) for step in results[0].strides]
         axis = max(range(len(shape)), key=lambda n: (shape[n] > 1, steps[n]))
         if shape[axis] < _MIN_PLACES * threads:
@@ -120,20 +121,6 @@ class ThreadedCall:
 def _is_flat(x: Any, shape: tuple[int, ...]) -> bool:
     """Whether an operand is one number, or its elements have the memory order of the result."""
     return np.size(x) == 1 or (x.shape == shape and x.flags.c_contiguous)
-
-
-def _empty_like_ufunc(operands: Sequence, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
-    """Arrays for results, in the memory order that a ufunc gives them for these operands."""
-    n = len(operands)
-    nditer: Any = np.nditer  # its annotations do not allow None among the operands
-    iterator = nditer(
-        [*operands, *[None] * len(dtypes)],
-        flags=["external_loop", "buffered", "delay_bufalloc", "grow_inner"],
-        op_flags=[["readonly"]] * n + [["writeonly", "allocate"]] * len(dtypes),
-        op_dtypes=[None] * n + list(dtypes),
-        order="K",
-    )
-    return list(iterator.operands[n:])
 
 
 def run_in_chunks(

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.eval.memory_checks import empty_like_ufunc
 
 _MAX_STEPS = 1 << 18  # binds, counted once for each product
 
@@ -73,17 +74,11 @@ def _order_of(bind: Bind, known: dict[Arg, Any], unknown: Container[Arg]) -> Any
         shape = bind.binders[0].type.shape
         if len(operands) == 1 and any(x.type.shape == shape for x in wide):
             return operands[0]
-        return DerivedOrder(partial(_joined, [min(2, n) for n in shape]), operands)
+        small = [min(2, n) for n in shape]
+        return DerivedOrder(lambda *cuts: empty_like_ufunc(cuts, [bool], small)[0], operands)
     if len(bind.args) > 1 or not (bind.op.reduction is not None or _has_only_axes(bind)):
         return None
     return DerivedOrder(partial(bind.op.impl, np, **bind.attrs), operands)
-
-
-def _joined(shape: list[int], *operands: np.ndarray) -> np.ndarray:
-    """An array of this shape in the order of an elementwise operation on these operands."""
-    dtypes: list = [*[x.dtype for x in operands], bool]
-    every: Any = (*operands, None)
-    return np.nditer(every, ["refs_ok"], op_dtypes=dtypes, itershape=shape).operands[-1]
 
 
 def _has_only_axes(bind: Bind) -> bool:
