@@ -127,6 +127,7 @@ def test_an_unknown_name_is_an_attribute_error():
 COUNTED = """
 import os, sys
 os.environ.pop("LETIR_CHECK", None)  # users load no checker
+os.environ.pop("LETIR_KERNELS", None)
 import numpy as np, letir as lt
 from letir.ast import process_state, pytrees
 calls, counted = [], []
@@ -146,10 +147,7 @@ f = lambda x: np.tanh(x).sum()
 
 
 def test_the_first_gradient_under_jit_loads_and_calls_little():
-    """Half of the 7,370 calls and 270 modules when all records were loaded: docs/performance.md.
-
-    Without kernels, which the suite's settings switch off here.
-    """
+    """Half of the 7,370 calls and 270 modules when all records were loaded: docs/performance.md."""
     code = (
         COUNTED
         + """

@@ -128,13 +128,21 @@ def _with_changed(fn: Lambda, replacements: dict[int, Lambda]) -> Lambda:
     return fn.with_binds(tuple(binds)) if changed else fn
 
 
+def has_bodies(fn: Lambda) -> bool:
+    """Whether a bind of ``fn`` holds a program."""
+    for bind in fn.binds:  # noqa: SIM110  # one call: passes ask this of every program
+        if bind.op.holds_lambdas:
+            return True
+    return False
+
+
 def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
     """``change`` applied to every body in ``fn`` at any depth, innermost first, then to ``fn``.
 
     ``change`` handles one level: inner bodies have been changed already. It runs once for each
     body, however many binds share it; ``fn`` itself is returned if nothing changes.
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):  # the common case
+    if not has_bodies(fn):  # the common case
         return change(fn)
     result: dict[int, Lambda] = {}
     for body in reversed(all_bodies(fn)):

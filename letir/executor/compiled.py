@@ -22,6 +22,7 @@ from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
 from letir.executor.default_pipeline import has_compiler, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
+from letir.passes.fusion.clustering import may_have_kernels
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 
@@ -249,7 +250,7 @@ def _with_kernels(fn: Lambda, kernels: str, on_device: bool = False) -> Lambda:
 
     ``on_device``: kernels that can be launched on a device.
     """
-    if kernels == "off":
+    if kernels == "off" or not (on_device or may_have_kernels(fn)):
         return fn
     result: Lambda = LATE_BOUND["with_all_kernels"](fn, kernels == "exact", on_device)
     return result

@@ -134,9 +134,11 @@ def _unroll_others(kernels: str) -> Callable:
 
     @functools.wraps(unroll)
     def unroll_others(fn: Lambda) -> Lambda:
-        if not any(bind.op.holds_lambdas for bind in fn.binds) or not has_compiler():
-            return unroll(fn)
-        return unroll(fn, keeps=partial(LATE_BOUND["becomes_loop_kernel"], kernels == "exact"))
+        for bind in fn.binds:
+            if bind.op.bodies and bind.op.role != "fused" and has_compiler():
+                keeps = partial(LATE_BOUND["becomes_loop_kernel"], kernels == "exact")
+                return unroll(fn, keeps=keeps)
+        return unroll(fn)
 
     return unroll_others
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from letir.ast import LATE_BOUND, entry_point
-from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
+from letir.ast.bodies import all_bodies, bodies_of, has_bodies, map_bodies, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.process_state import paused_gc
 from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
@@ -18,7 +18,7 @@ def map_fitting_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
     """``map_bodies`` for a ``change`` that depends on types: bodies stay unchanged if their
     parameters have other types than the operands.
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+    if not has_bodies(fn):  # nearly all programs
         return change(fn)
     unfit = {
         id(body.params)  # not the body's id: its nested bodies have been replaced by then

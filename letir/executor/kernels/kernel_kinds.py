@@ -8,13 +8,14 @@ import os
 import threading
 
 from letir.ast import LATE_BOUND
-from letir.ast.bodies import all_bodies
+from letir.ast.bodies import all_bodies, has_bodies
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
 from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.terms import Arg, Lambda
 from letir.executor.default_pipeline import has_compiler
 from letir.passes.fusion.clustering import (
+    LONG_CHAIN,
     MIN_ITEMS,
     is_worth_kernel,
     work_alone,
@@ -23,7 +24,6 @@ from letir.passes.fusion.clustering import (
 )
 
 _LOG = logging.getLogger("letir.plan")
-_LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
 _MIN_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 
 
@@ -62,7 +62,7 @@ def _has_convolutions(fn: Lambda) -> bool:
 
 def _is_long_chain(fn: Lambda) -> bool:
     """Whether a program has enough operations for one kernel of many to save time."""
-    return _count_operations(fn) >= _LONG_CHAIN
+    return _count_operations(fn) >= LONG_CHAIN
 
 
 def _may_have_tables(fn: Lambda) -> bool:
@@ -108,12 +108,7 @@ def _is_long(arg: Arg) -> bool:
 
 def _may_have_kernels(fn: Lambda) -> bool:
     """Whether a group of ``fn``, at any depth, may become a kernel."""
-    bodies = [fn]
-    for bind in fn.binds:
-        if bind.op.holds_lambdas:
-            bodies = all_bodies(fn)
-            break
-    for body in bodies:
+    for body in all_bodies(fn) if has_bodies(fn) else (fn,):
         reduced = computed = 0.0  # the elements that reductions read, and that groups compute
         for bind in body.binds:
             if bind.op.role == "fused":

@@ -14,12 +14,14 @@ from attrs import define, field
 from letir.ast import LATE_BOUND
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
+from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
 _NOMINAL = 1024  # the assumed value of a symbolic size
 _UNKNOWN = 8 * _NOMINAL**2  # the assumed bytes of a value of unknown type
 MIN_KERNEL_ELEMENTS = 1 << 10  # elements: fewer are not worth a kernel on any computer
+LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
 MIN_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
 MAX_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
 _NEGLIGIBLE_BYTES = (
@@ -80,6 +82,30 @@ def is_worth_kernel(elements: float) -> bool:
     return (
         elements >= MIN_KERNEL_ELEMENTS and elements >= LATE_BOUND["machine_costs"]().least_elements
     )
+
+
+def may_have_kernels(fn: Lambda) -> bool:
+    """False if no kind of kernel can pay, as its operations are few, on few elements.
+
+    A small program then loads no module of kernels, whose own tests take several times as long.
+    """
+    elements = 0  # an upper bound of those that any group of operations computes
+    for bind in fn.binds:
+        op = bind.op
+        is_fused = op.role == "fused"
+        if (op.bodies is not None and not is_fused) or op.product in PRODUCTS_OF_WINDOWS:
+            return True
+        for part in bind.attrs["body"].binds if is_fused else (bind,):
+            elements += MIN_KERNEL_ELEMENTS // LONG_CHAIN
+            for x in (*part.args, *part.binders):
+                if type(x) is Local:
+                    shape = getattr(x.type, "shape", (math.inf,))
+                    if Size in map(type, shape):
+                        return True
+                    elements += 8 * math.prod(shape)  # as many as of a reduction with neighbours
+        if elements >= MIN_KERNEL_ELEMENTS:
+            return True
+    return False
 
 
 def reduces_much(bind: Bind) -> bool:

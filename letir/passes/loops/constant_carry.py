@@ -1,7 +1,7 @@
 """``without_constant_carry``: carried values that no step changes become captured values."""
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import bodies_of, map_bodies
+from letir.ast.bodies import bodies_of, has_bodies, map_bodies
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 
 
@@ -10,7 +10,7 @@ def without_constant_carry(fn: Lambda) -> Lambda:
 
     The gradient of a loop carries cotangents that no step changes. Linear time.
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):
+    if not has_bodies(fn):
         return fn
     return map_bodies(fn, _constant_carry_level)
 

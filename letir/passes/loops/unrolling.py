@@ -12,7 +12,7 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import map_bodies
+from letir.ast.bodies import has_bodies, map_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
 from letir.ast.process_state import paused_gc
@@ -53,7 +53,7 @@ def unroll(fn: Lambda, *, keeps: Callable[[Bind], bool] | None = None) -> Lambda
     %3 = exp %2
     return %3
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):
+    if not has_bodies(fn):
         return fn
     return map_bodies(fn, partial(_unrolled_level, keeps=keeps or _keeps_nothing))
 

@@ -29,7 +29,7 @@ def everything_pays(monkeypatch):
     monkeypatch.setattr(convolution_calls, "_MIN_WORK", 0)
     monkeypatch.setattr(convolution_calls, "_MIN_USE", 0)
     monkeypatch.setattr(clustering, "MIN_KERNEL_ELEMENTS", 0)
-    monkeypatch.setattr(kernel_kinds, "_LONG_CHAIN", 0)
+    monkeypatch.setattr(kernel_kinds, "LONG_CHAIN", 0)
     monkeypatch.setattr(unrolled_clusters, "MIN_WORK", 0)
     with changed_costs(least_elements=0, least_loop_calls=0, compiles_functions=True):
         yield
@@ -39,8 +39,10 @@ def everything_pays(monkeypatch):
 def tables_pay(monkeypatch):
     """A table of instructions for each chain that can have one, however short it is."""
     pytest.importorskip("llvmlite")
+    from letir.executor import compiled
     from letir.executor.kernels import kernel_kinds, table_kernels
 
+    monkeypatch.setattr(compiled, "may_have_kernels", lambda fn: True)
     monkeypatch.setattr(kernel_kinds, "_MIN_IN_TABLE", 0)
     monkeypatch.setattr(table_kernels, "_MIN_BINDS", 1)
     monkeypatch.setattr(table_kernels, "_GAIN", float("inf"))
