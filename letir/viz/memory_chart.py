@@ -8,7 +8,7 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.terms import Bind
-from letir.executor.memory_timeline import LiveArray, MemoryTimeline, memory_timeline
+from letir.executor.measurements.memory_timeline import LiveArray, MemoryTimeline, memory_timeline
 from letir.viz.chart import Chart
 from letir.viz.picture import (
     format_bytes,

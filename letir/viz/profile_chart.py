@@ -13,7 +13,7 @@ from letir.ast.terms import Lambda
 from letir.executor.compiled import Compiled
 from letir.executor.compiled import compile as compile_program
 from letir.executor.jit_api import JittedFunction
-from letir.executor.plan_profile import PlanProfile
+from letir.executor.measurements.plan_profile import PlanProfile
 from letir.tracing.entry import trace
 from letir.viz.chart import Chart
 from letir.viz.picture import (

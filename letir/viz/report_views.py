@@ -9,8 +9,8 @@ from letir.ast import LATE_BOUND
 from letir.eager.recorded_history import history
 from letir.errors import LetirError
 from letir.executor.explanation import Explanation
-from letir.executor.plan_memory import PlanMemory
-from letir.executor.plan_profile import PlanProfile
+from letir.executor.measurements.plan_memory import PlanMemory
+from letir.executor.measurements.plan_profile import PlanProfile
 from letir.source.side_by_side.comparison import Comparison
 from letir.transforms.residual_report import Residuals
 from letir.viz.program_view import ProgramTable, program_title

@@ -9,7 +9,7 @@ from attrs import define, field, frozen
 
 from letir.ast import entry_point
 from letir.ast.terms import Lambda
-from letir.executor.plan_profile import GroupTime, PlanProfile
+from letir.executor.measurements.plan_profile import GroupTime, PlanProfile
 from letir.viz.chart import Chart
 from letir.viz.machine_roofs import Roofs, machine_roofs
 from letir.viz.operation_counts import count_operations

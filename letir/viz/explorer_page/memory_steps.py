@@ -6,7 +6,7 @@ from typing import Any
 from letir.ast.terms import Bind, Lambda
 from letir.errors import LetirError
 from letir.executor.compiled import compile as compile_program
-from letir.executor.memory_timeline import memory_timeline
+from letir.executor.measurements.memory_timeline import memory_timeline
 
 
 def memory_content(fn: Lambda) -> dict[str, Any]:

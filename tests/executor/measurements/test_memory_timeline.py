@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 import letir as lt
-from letir.executor.memory_timeline import memory_timeline
+from letir.executor.measurements.memory_timeline import memory_timeline
 from letir.testing import programs
 
 

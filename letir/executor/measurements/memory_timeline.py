@@ -3,7 +3,7 @@
 from attrs import define, field, frozen
 
 from letir.ast.terms import Bind
-from letir.executor.plan_memory import PlanBuffer, SimulatedRun, memory_text
+from letir.executor.measurements.plan_memory import PlanBuffer, SimulatedRun, memory_text
 from letir.plan.plan import RUNS_BY_STEPS, Plan
 
 

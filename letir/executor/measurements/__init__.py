@@ -1,0 +1,1 @@
+"""Times and bytes of plans: predicted from types, and measured in calls."""
