@@ -160,6 +160,10 @@ _LATE_BOUND = {
     "eval.device_functions": ("device_functions",),
     "eval.device_linalg": ("apply_to_stacks",),
     "eval.nan_checks": ("nan_observer",),
+    "executor.autodiff.differentiable_program": ("compile_differentiable",),
+    "executor.autodiff.subgraphs": (
+        *("create_autodiff_subgraphs", "finished_subgraphs", "inline_autodiff_subgraphs"),
+    ),
     "executor.kernels.background": ("compile_later", "forget_keys_after_swap"),
     "executor.kernels.device_kernels": ("device_call",),
     "executor.reports": (
@@ -248,10 +252,7 @@ _LATE_BOUND = {
     ),
     "tracing.checks.short_tracebacks": ("shorten_traceback",),
     "tracing.checks.symbolic_size_reads": (
-        "answer_by_guard",
-        "number_of_size",
-        "numpy_call_on_size",
-        "watch_size_reads",
+        *("answer_by_guard", "number_of_size", "numpy_call_on_size", "watch_size_reads"),
     ),
     "tracing.called_programs": ("replay_each",),
     "tracing.static_leaves": (*("refuse_ambiguous_options", "with_static", "with_static_leaves"),),

@@ -22,7 +22,6 @@ from letir.ast.source import with_errors_of_check
 from letir.ast.symbolic_sizes import elementwise_size, has_static_shape
 from letir.ast.terms import Bind, Const, Lambda
 from letir.ast.types import ArrayType
-from letir.executor import autodiff
 from letir.passes.canonicalization import canonicalize_ops
 from letir.passes.constant_folding import constant_propagation
 from letir.passes.cse import common_subexpressions, constant_pooling
@@ -187,10 +186,11 @@ def optimize_program(
     last = (*registered_passes("after"), *_final_passes(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
         cut = step((_subgraph_pass(requires_grad),), fn)
-        fn = step((autodiff.inline_autodiff_subgraphs,), cut)
+        fn = step((LATE_BOUND["inline_autodiff_subgraphs"],), cut)
         # inlining brings operations of derivatives next to operations outside of the graph
         fn = fn if fn is cut else step((*_ALGEBRA, in_place_check), fn)
-        fn = autodiff.finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
+        finish = partial(step, (*registered_passes("gradient"), *last))
+        fn = LATE_BOUND["finished_subgraphs"](fn, finish)
         # each pass of the user runs once, and has run on the graphs
         is_all_graphs = all(bind.op.role == "subgraph" for bind in fn.binds)
         last = () if is_all_graphs and fn.binds else registered_passes("after")
@@ -200,9 +200,11 @@ def optimize_program(
 def _subgraph_pass(requires_grad: Sequence[bool]) -> Callable:
     """The pass ``create_autodiff_subgraphs`` for these ``requires_grad`` flags."""
 
-    @functools.wraps(autodiff.create_autodiff_subgraphs)  # dumps show this name
+    create_autodiff_subgraphs = LATE_BOUND["create_autodiff_subgraphs"]
+
+    @functools.wraps(create_autodiff_subgraphs)  # dumps show this name
     def cut(fn: Lambda) -> Lambda:
-        return autodiff.create_autodiff_subgraphs(fn, requires_grad)
+        return create_autodiff_subgraphs(fn, requires_grad)
 
     return cut
 

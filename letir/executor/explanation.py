@@ -32,8 +32,8 @@ from letir.executor.compiled import Compiled, compile, kernel_mode
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.executor import Executor
 from letir.executor.jit_api import JittedFunction, PartialExecutor, jit
-from letir.executor.methods import JittedMethod
 from letir.executor.measurements.profiling import Profiled
+from letir.executor.methods import JittedMethod
 from letir.executor.reports import GradientState, gradient_states
 
 _AS_PYTHON = (

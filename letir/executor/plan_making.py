@@ -28,7 +28,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
-from letir.executor import autodiff
+from letir.executor.active_recordings import ActiveRecording, EndOfRecording
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, named_places, names_in_code
 from letir.executor.calls import PlanRequest, counter_value, donated_positions, executor_name
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
@@ -39,7 +39,6 @@ from letir.executor.default_pipeline import (
     optimize_program,
     with_limit,
 )
-from letir.executor.plan_cache import ActiveRecording, EndOfRecording
 from letir.tracing.callers import attributes_of, is_class_of_user, is_user_module
 from letir.tracing.entry import WRITE_BACK, Recording, record
 from letir.tracing.refusals import MustRunAsPython
@@ -215,7 +214,8 @@ def _compile_plan(
     optimize, exact = executor.options.optimize and simplify, executor.options.exact
     options: dict[str, Any] = {"optimize": optimize, "exact": exact}
     if request.spec.has_variables or might_require_grad(fn):
-        return autodiff.compile_differentiable(fn, request.spec.requires_grad, reason, **options)
+        compile_differentiable = LATE_BOUND["compile_differentiable"]
+        return compile_differentiable(fn, request.spec.requires_grad, reason, **options)
     if executor.options.profile:
         make = functools.partial(optimize_program, **options)
         return LATE_BOUND["profiled_plan"](fn, make, executor.options.profile, reason)

@@ -21,6 +21,7 @@ from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.eval.array_modules import array_module
+from letir.executor.active_recordings import ActiveRecording, EndOfRecording
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
 from letir.executor.external_state.changes import (
@@ -29,7 +30,6 @@ from letir.executor.external_state.changes import (
     is_restorable,
     restore_state,
 )
-from letir.executor.plan_cache import ActiveRecording, EndOfRecording
 from letir.executor.plan_making import (
     captured_state,
     contents_of,

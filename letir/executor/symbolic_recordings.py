@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Lambda
+from letir.executor.active_recordings import ActiveRecording, EndOfRecording
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import PlanRequest, with_types
 from letir.executor.default_pipeline import with_limit
-from letir.executor.plan_cache import ActiveRecording, EndOfRecording
 from letir.executor.plan_making import (
     captured_state,
     contents_of,

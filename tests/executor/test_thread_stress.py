@@ -14,8 +14,9 @@ import pytest
 
 import letir as lt
 from letir import jit
-from letir.executor import plan_cache
-from letir.executor.plan_cache import Pause, PlanCache
+from letir.executor import active_recordings
+from letir.executor.active_recordings import Pause
+from letir.executor.plan_cache import PlanCache
 
 # as many compiles as calls are the point of some of these tests
 pytestmark = pytest.mark.filterwarnings("ignore:.*was compiled:RuntimeWarning")
@@ -242,7 +243,7 @@ def test_threads_get_the_same_executor_for_a_gradient():
 
 def test_a_thread_that_was_interrupted_delays_recordings_once(monkeypatch):
     """It may end with the lock that recordings take."""
-    monkeypatch.setattr(plan_cache, "_PATIENCE", 0.01)
+    monkeypatch.setattr(active_recordings, "_PATIENCE", 0.01)
     monkeypatch.setattr(Pause, "lock", threading.RLock())
     thread = threading.Thread(target=Pause().__enter__)
     thread.start()

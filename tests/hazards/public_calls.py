@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import letir as lt
-from letir.executor.plan_cache import active_recordings
+from letir.executor.active_recordings import active_recordings
 from letir.tracing.mutation import operator_results
 from letir.tracing.trace_state import ACTIVE
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
@@ -194,3 +195,6 @@ def compile_differentiable(
     result = Differentiable(fn, optimized, requires_grad, making)
     result.reason = reason
     return result
+
+
+LATE_BOUND["compile_differentiable"] = compile_differentiable

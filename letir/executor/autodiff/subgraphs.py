@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from attrs import define, field
 
 from letir.ad.differentiation import differentiate
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Attrs
 from letir.ast.derivative_types import is_opaque_call
 from letir.ast.liveness import has_effect
@@ -239,3 +240,10 @@ def finished_subgraphs(fn: Lambda, finish: Callable[[Lambda], Lambda]) -> Lambda
         return bind.replace(attrs=Attrs({**bind.attrs, "f": f}))
 
     return fn.with_binds(tuple([finished(bind) for bind in fn.binds]))
+
+
+LATE_BOUND.update(
+    create_autodiff_subgraphs=create_autodiff_subgraphs,
+    finished_subgraphs=finished_subgraphs,
+    inline_autodiff_subgraphs=inline_autodiff_subgraphs,
+)

@@ -20,6 +20,7 @@ from letir.ast.attrs import PLAIN_TYPES
 from letir.ast.builder import Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
+from letir.executor.active_recordings import ActiveRecording, Pause
 from letir.executor.calls import executor_name
 from letir.executor.external_state.earlier_changes import (
     are_changed_again,
@@ -32,7 +33,6 @@ from letir.executor.external_state.iterators import (
     is_same,
     run_watching_iterators,
 )
-from letir.executor.plan_cache import ActiveRecording, Pause
 from letir.executor.plan_making import (
     Globals,
     Slots,

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 
 from letir.ast import LATE_BOUND
+from letir.executor.active_recordings import WARN, ActiveRecording, EndOfRecording
 from letir.executor.external_state.changes import is_restorable, restore_state
 from letir.executor.external_state.iterators import ReadsOwnChanges
-from letir.executor.plan_cache import WARN, ActiveRecording, EndOfRecording
 from letir.executor.plan_making import is_unchanged
 from letir.tracing.callers import is_user_module
 from letir.tracing.source_locations import at_user, is_letir_file
