@@ -7,6 +7,7 @@ that ``f`` reads from outside is the same. Such calls test just this, and run th
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from opcode import opmap
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -288,22 +289,29 @@ class _TestsOfRecording(TestWriter):
 def _add_tests_of_memory(tests: TestWriter, state: OutsideState) -> None:
     """Add the tests that the arrays among the arguments share memory neither with each other nor
     with the arrays that the function reads: what it does may depend on whether it writes to them.
+
+    An argument that is now one of the arrays that the function reads must be so in other calls.
     """
     arrays = [
-        text
+        (text, leaf)
         for text, leaf in zip(tests.leaf_texts, tests.leaves, strict=True)
         if type(leaf) is np.ndarray
     ]
     if len(arrays) > 1:
-        tests.tests += [f"{text}.base is None" for text in arrays]
-        ids = ", ".join([f"id({text})" for text in arrays])
+        tests.tests += [f"{text}.base is None" for text, _ in arrays]
+        ids = ", ".join([f"id({text})" for text, _ in arrays])
         tests.tests.append(f"len({{{ids}}}) == {len(arrays)}")
     if arrays and state.arrays:
-        others = [tests.outside_text(holder, name) for (holder, name, _), _ in state.arrays]
-        are_owners = " and ".join([f"{text}.base is None" for text in (*arrays, *others)])
-        are_others = " and ".join([f"{a} is not {b}" for a in arrays for b in others])
-        far = f"{tests.name(are_apart)}(({', '.join(arrays)},), ({', '.join(others)},))"
-        tests.tests.append(f"({are_owners} and {are_others}) or {far}")
+        others = [
+            (tests.outside_text(holder, name), value) for (holder, name, value), _ in state.arrays
+        ]
+        pairs = [(a, b) for a, x in arrays for b, y in others if x is not y]
+        tests.tests += [f"{a} is {b}" for a, x in arrays for b, y in others if x is y]
+        if pairs:
+            owners = [f"{text}.base is None" for text in sorted({*chain(*pairs)})]
+            differ = " and ".join([*owners, *[f"{a} is not {b}" for a, b in pairs]])
+            in_pairs = ", ".join([f"({a}, {b})" for a, b in pairs])
+            tests.tests.append(f"({differ}) or {tests.name(are_apart)}({in_pairs})")
 
 
 def repeated_call(

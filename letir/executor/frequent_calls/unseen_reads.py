@@ -49,6 +49,6 @@ def has_print_options(options: dict) -> bool:
     return np.get_printoptions() == options
 
 
-def are_apart(arrays: tuple, others: tuple) -> bool:
-    """Whether no array shares memory with one of the others."""
-    return not any(np.may_share_memory(a, b) for a in arrays for b in others)
+def are_apart(*pairs: tuple) -> bool:
+    """Whether the two arrays of no pair share memory."""
+    return not any(np.may_share_memory(a, b) for a, b in pairs)

@@ -431,6 +431,20 @@ def test_arrays_that_share_memory_are_recorded():
         transformed(both, both)
 
 
+def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call():
+    def f(x, y):
+        return (TABLE * x).sum() + (y * y).sum()
+
+    transformed = lt.grad(f)
+    for _ in range(6):
+        transformed(TABLE, X)
+
+    assert runs_of(transformed, TABLE, X)[1] == 0
+    np.testing.assert_array_equal(transformed(TABLE, X), TABLE)
+    assert runs_of(transformed, TABLE.copy(), X)[1] > 0
+    assert runs_of(transformed, TABLE[:], X)[1] > 0
+
+
 def test_a_debugger_sees_the_function_run():
     transformed, lines = warmed(REPEATED["tanh"]), []
 
