@@ -18,7 +18,7 @@ from letir.kernels.llvm.machine_code import ufunc_of
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.tables.table_binds import fits_table
 from letir.kernels.tables.table_kernel import SIGNATURE, table_kernel
-from letir.kernels.tables.table_lowering import NotInTable, Table, lower_to_table
+from letir.kernels.tables.table_lowering import MAX_ROWS, NotInTable, Table, lower_to_table
 from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
 from letir.passes.fusion.unrolled_clusters import UnrolledCluster
@@ -150,7 +150,8 @@ class _Chains:
 
     def finish_chain(self, binds: list[Bind]) -> Iterator[Bind | _Chain]:
         """A chain as a table; where it has none, smaller chains or its binds."""
-        if len(binds) < _MIN_BINDS or self.failures == _MAX_FAILURES:
+        is_short_or_long = not _MIN_BINDS <= len(binds) <= MAX_ROWS
+        if is_short_or_long or self.failures == _MAX_FAILURES:
             yield from binds
             return
         cluster = UnrolledCluster(max_arrays=_MAX_ARRAYS, max_stored=_MAX_STORED)

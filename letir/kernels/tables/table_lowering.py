@@ -35,7 +35,7 @@ from letir.kernels.tables.table_rows import TableRows
 
 MIXED, ODD = "mixed", "odd"
 _MAX_REDUCED = 1 << 10  # the most terms of a sum, which is computed as one block
-_MAX_ROWS = 50_000  # the most rows of a table
+MAX_ROWS = 500_000  # the most rows of a table
 
 
 @frozen(eq=False)
@@ -184,7 +184,7 @@ class _Lowering(TableRows):
             if type(arg) is Local:
                 self.places[arg].root.uses -= 1
         for binder, place in zip(bind.binders, self.values(bind), strict=True):
-            if place.shape != binder.type.shape or len(self.rows) > _MAX_ROWS:
+            if place.shape != binder.type.shape or len(self.rows) > MAX_ROWS:
                 raise NoKernel
             self.bind(binder, place)
             order = self.orders[binder] = self.order_of(bind, place)

@@ -13,7 +13,7 @@ from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.kernels.scalar_lowering import NoKernel
 
 CONSTANTS = 1 << 29  # the first address of constants, until their final addresses are known
-_MAX_MEMORY = 1 << 17  # the most elements of the memory
+_MAX_MEMORY = 1 << 19  # the most elements of the memory
 
 
 @define(eq=False)

@@ -96,7 +96,7 @@ class _Fuser:
                 self.units.append(cluster)
         if not any(type(u) is Cluster and len(u.members) > 1 for u in self.units):
             return None
-        return [self.bind(u) if type(u) is Cluster else u for u in self.units]
+        return _with_shared_bodies([self.bind(u) if type(u) is Cluster else u for u in self.units])
 
     def move(self, bind: Bind) -> None:
         """Move the last bind before a cluster on which it does not depend."""
@@ -131,6 +131,26 @@ class _Fuser:
         body = Lambda(tuple([names[operand] for operand in operands]), tuple(binds), ret)
         attrs = Attrs(body=body)
         return Bind(tuple(outputs), fused, tuple(operands), attrs, members[-1].source)
+
+
+def _with_shared_bodies(binds: list[Bind]) -> list[Bind]:
+    """The binds, where equal groups, such as those of the steps of an unrolled loop, share a body.
+
+    Equal in names and source lines too.
+    """
+    groups = [n for n, bind in enumerate(binds) if bind.op is fused]
+    if len(groups) < 2:
+        return binds
+    shared: dict[tuple, Attrs] = {}
+    for n in groups:
+        attrs = binds[n].attrs
+        body = attrs["body"]
+        names = [x.name for x in body.params]
+        lines = [(bind.source, *[x.name for x in bind.binders]) for bind in body.binds]
+        same = shared.setdefault((body, *names, *lines), attrs)
+        if same is not attrs:
+            binds[n] = binds[n].replace(attrs=same)
+    return binds
 
 
 # ---- the view for plans ----

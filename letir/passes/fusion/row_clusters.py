@@ -12,6 +12,7 @@ from attrs import define, field
 
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.types import Size
 from letir.kernels.row_passes import reduced_axes, reduction_form
 from letir.kernels.row_products import (
     has_pairs,
@@ -94,6 +95,8 @@ def row_clusters(
     ``min_elements``: the least number of elements that a cluster has to compute. ``with_products``:
     also of products of one matrix with vectors from both sides, if these are in one cluster.
     """
+    if not any(_is_large(x, min_elements) for bind in fn.binds for x in bind.locals()):
+        return []
     products = paired_products(fn.binds) if with_products else frozenset()
     clusters = _Search(fn, may_join, min_elements, products).run()
     if products and any(
@@ -215,7 +218,7 @@ class _Search:
     def new_cluster(self, bind: Bind) -> RowCluster | None:
         """A new cluster with the shape of the elementwise result, or of the reduction's operand."""
         shape = _full_shape(bind)
-        if math.prod(shape) < max(2, self.min_elements >> 5):
+        if math.prod(shape) < _least_size(self.min_elements):
             return None
         # values of rows that do not depend on a product may be computed before its cluster
         level = _LEVEL_OF_PRODUCTS if self.is_product(bind) else 0
@@ -292,6 +295,18 @@ class _Search:
                 self.readers[arg] = cluster, self.clock
                 if owner is not None:
                     owner.is_read = True
+
+
+def _least_size(min_elements: int) -> int:
+    """The fewest elements of a full value of a cluster that computes ``min_elements``."""
+    return max(2, min_elements >> 5)
+
+
+def _is_large(x: Local, min_elements: int) -> bool:
+    """Whether a value may be a full value of a cluster."""
+    shape = getattr(x.type, "shape", None) or ()
+    is_static = Size not in map(type, shape)
+    return is_static and math.prod(shape) >= _least_size(min_elements)
 
 
 def _full_shape(bind: Bind) -> tuple[int, ...]:

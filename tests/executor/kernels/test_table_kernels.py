@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.executor.compiled import kernels_setting
+from letir.executor.kernels import table_kernels
 from letir.executor.kernels.table_kernels import TableCall
 from letir.testing import assert_same
 from tests.executor.kernels import test_generated_programs as generated
@@ -153,6 +154,30 @@ def test_the_gradient_of_a_recurrent_network_joins_its_steps_in_one_table():
 
     lt.testing.assert_close(lt.run_forward(program, *args), fast(*args), rtol=1e-10)
     assert [bind.op.name for bind in fast.debug_state().plans[0].plan.binds] == ["kernel"]
+
+
+def test_a_table_with_more_than_a_megabyte_of_memory(tables_pay):
+    def products_of_all(x):
+        values = [x]
+        for _ in range(200):
+            values.append(values[-1] * 1.001 + 0.5)
+        return sum(a * b for a, b in zip(values, values[::-1], strict=True))
+
+    x = RNG.normal(size=1_000)
+    fast = lt.jit(products_of_all)
+
+    lt.testing.assert_close(products_of_all(x), fast(x), rtol=1e-12)
+    (table,) = tables(fast)
+    assert table.columns * 8 > 1 << 20
+
+
+def test_a_chain_longer_than_a_table_may_be_is_computed_by_numpy(tables_pay, monkeypatch):
+    monkeypatch.setattr(table_kernels, "MAX_ROWS", 100)
+    fast = lt.jit(gram_schmidt)
+
+    for found, expected in zip(fast(SQUARE.copy()), gram_schmidt(SQUARE.copy()), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    assert not tables(fast)
 
 
 def test_exact_tables_have_the_bits_of_numpy():

@@ -353,3 +353,28 @@ def peak(f: Lambda, args) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_equal_groups_of_one_line_share_a_body():
+    def f(x, w):
+        for _ in range(3):
+            x = w @ (np.sin(x) * 2.0 + 1.0)
+        return np.sin(x) * 3.0 + 1.0
+
+    fused = fuse(lt.trace(f, np.ones(4), np.ones((4, 4))))
+    first, second, third, other = [b.attrs["body"] for b in fused.binds if b.op.name == "fused"]
+
+    assert first is second is third
+    assert other != first
+    assert_same(f(np.ones(4), np.ones((4, 4))), fused(np.ones(4), np.ones((4, 4))))
+
+
+def test_equal_groups_of_other_lines_keep_their_lines():
+    def f(x, w):
+        x = w @ (np.sin(x) * 2.0)
+        return np.sin(x) * 2.0
+
+    fused = fuse(lt.trace(f, np.ones(4), np.ones((4, 4))))
+    lines = [b.attrs["body"].binds[0].source.line for b in fused.binds if b.op.name == "fused"]
+
+    assert lines[1] == lines[0] + 1
