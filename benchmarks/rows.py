@@ -256,11 +256,10 @@ _FIGURES = (
     ),
     Row(
         "scan",
-        "`scan` of 1,000 steps of an RNN of width 32: value and gradient under `jit`, per step "
-        "beyond the NumPy calls",
-        "60 u",
+        "`scan` of 1,000 steps of an RNN of width 32: value and gradient under `jit`, per step",
+        "60 u more than the NumPy calls",
         executors.scan_per_step,
-        {"JAX (jit), in total": executors.jax_scan_per_step},
+        {"JAX (jit)": executors.jax_scan_per_step},
     ),
     Row(
         "loops",

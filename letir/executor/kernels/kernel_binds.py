@@ -49,6 +49,7 @@ from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
+from letir.passes.fusion.fusing import with_shared_bodies
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.passes.fusion.stencil_groups import (
     StencilGroup,
@@ -90,7 +91,7 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
+    grouped, rows = with_row_groups(with_shared_bodies(fn), is_exact, min_elements, on_device)
     grouped = grouped if on_device else with_rolled_groups(grouped, rows, is_exact)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)

@@ -20,6 +20,8 @@ from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.clustering import Cluster, Grouping, bytes_of, elements_of, is_weightless
 from letir.passes.type_propagation import map_fitting_bodies
 
+_MAX_ALIKE = 4  # different groups of the same operations and lines that are compared
+
 
 @entry_point
 @paused_gc()
@@ -96,7 +98,7 @@ class _Fuser:
                 self.units.append(cluster)
         if not any(type(u) is Cluster and len(u.members) > 1 for u in self.units):
             return None
-        return _with_shared_bodies([self.bind(u) if type(u) is Cluster else u for u in self.units])
+        return [self.bind(u) if type(u) is Cluster else u for u in self.units]
 
     def move(self, bind: Bind) -> None:
         """Move the last bind before a cluster on which it does not depend."""
@@ -133,24 +135,31 @@ class _Fuser:
         return Bind(tuple(outputs), fused, tuple(operands), attrs, members[-1].source)
 
 
-def _with_shared_bodies(binds: list[Bind]) -> list[Bind]:
-    """The binds, where equal groups, such as those of the steps of an unrolled loop, share a body.
+def with_shared_bodies(fn: Lambda) -> Lambda:
+    """``fn``, where equal groups, such as those of the steps of an unrolled loop, share a body.
 
-    Equal in names and source lines too.
+    Equal in names and source lines too. Linear in the number of binds.
     """
+    binds = list(fn.binds)
     groups = [n for n, bind in enumerate(binds) if bind.op is fused]
     if len(groups) < 2:
-        return binds
-    shared: dict[tuple, Attrs] = {}
+        return fn
+    # by operations and lines, of which equal bodies have the same objects: hashes take longer
+    shared: dict[tuple, list[Attrs]] = {}
     for n in groups:
         attrs = binds[n].attrs
         body = attrs["body"]
-        names = [x.name for x in body.params]
-        lines = [(bind.source, *[x.name for x in bind.binders]) for bind in body.binds]
-        same = shared.setdefault((body, *names, *lines), attrs)
-        if same is not attrs:
+        key = (
+            *[x.name for x in body.params],
+            *[x for b in body.binds for x in (id(b.op), id(b.source), b.binders[0].name)],
+        )
+        known = shared.setdefault(key, [])
+        same = next((other for other in known if other["body"] == body), None)
+        if same is not None:
             binds[n] = binds[n].replace(attrs=same)
-    return binds
+        elif len(known) < _MAX_ALIKE:
+            known.append(attrs)
+    return fn.with_binds(binds)
 
 
 # ---- the view for plans ----
