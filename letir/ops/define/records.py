@@ -107,19 +107,24 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     """The ``impl`` that calls the array module's ufunc of the same name; Python integers are
     computed exactly.
     """
-    name = ufunc.__name__  # looked up by name: CuPy has its own ufuncs
+    name = ufunc.__name__
     exact = name in _PYTHON_INTEGERS
 
+    # other array modules have ufuncs of their own, found by name; while a function is recorded,
+    # names of the module numpy may be bound to stand-ins, and in tests to mocks
+
     def impl(xp, *arrays):
-        return getattr(xp, name)(*arrays)
+        return (ufunc if xp is np else getattr(xp, name))(*arrays)
 
     def unary_impl(xp, x):
-        return getattr(xp, name)(x) if type(x) is not int else _python_integer_result(xp, name, x)
+        if type(x) is int:
+            return _python_integer_result(xp, name, x)
+        return (ufunc if xp is np else getattr(xp, name))(x)
 
     def binary_impl(xp, x, y):
         if {type(x), type(y)} <= _INTEGERS and not type(x) is type(y) is bool:
             return _python_integer_result(xp, name, int(x), int(y))
-        return getattr(xp, name)(x, y)
+        return (ufunc if xp is np else getattr(xp, name))(x, y)
 
     result: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
     if getattr(np, name, None) is ufunc:
