@@ -141,7 +141,7 @@ def with_shared_bodies(fn: Lambda) -> Lambda:
     Equal in names and source lines too. Linear in the number of binds.
     """
     binds = list(fn.binds)
-    groups = [n for n, bind in enumerate(binds) if bind.op is fused]
+    groups = [n for n, bind in enumerate(binds) if bind.op.role == "fused"]
     if len(groups) < 2:
         return fn
     # by operations and lines, of which equal bodies have the same objects: hashes take longer
