@@ -13,6 +13,7 @@ from benchmarks import (
     eager_mode,
     error_states,
     executors,
+    first_calls,
     jacobians,
     kernel_programs,
     kernel_threads,
@@ -261,3 +262,8 @@ def test_the_model_of_the_page_on_scale_is_found():
 
     assert step_seconds(32, 2, t=0.25, p=1000, start=1.0) == pytest.approx(5.0, abs=0.01)
     assert dask_scale.rows(4, waits=False).numblocks == (4, 1)
+
+
+def test_first_calls_are_measured_in_new_processes():
+    assert float(first_calls.first_call("GELU, 10^6", "without kernels", 0)) > 0
+    assert first_calls.first_call("GELU, 10^6", "no such side", 0) == "-"

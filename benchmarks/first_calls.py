@@ -1,0 +1,65 @@
+"""The first calls of the programs of ``kernel_workloads``, each in a new process.
+
+``python -m benchmarks.first_calls [PART OF A NAME ...]`` prints the CPU time from the import of the
+package, after that of NumPy, to the first result, in seconds, for the value / for value and
+gradient. letir starts without compiled kernels on disk.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from benchmarks.harness import Skipped
+from benchmarks.kernel_workloads import WORKLOADS
+from benchmarks.processes import seconds
+
+SIDES = ("letir", "without kernels", "JAX")
+_BEFORE = """
+import os, tempfile
+folder = tempfile.TemporaryDirectory()
+os.environ["LETIR_CACHE_DIR"] = folder.name
+from benchmarks.kernel_programs import SIDES
+from benchmarks.kernel_workloads import WORKLOADS
+workload = next(w for w in WORKLOADS if w.name == {name!r})
+"""
+
+
+def first_call(name: str, side: str, place: int, repeats: int = 1) -> str:
+    """The seconds of a side's first call: of the value for ``place`` 0, else with the gradient."""
+    try:
+        code = f"SIDES[{side!r}](workload)[{place}]()"
+        return f"{seconds(code, _BEFORE.format(name=name), repeats):.2f}"
+    except Skipped:
+        return "-"
+
+
+def main() -> None:
+    """Print the table of the requested programs, by default all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", nargs="*", help="a part of a program's name")
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
+    options = parser.parse_args()
+    _print(("program", *options.sides))
+    _print(["---"] * (1 + len(options.sides)))
+    for workload in WORKLOADS:
+        if not options.name or any(part.lower() in workload.name.lower() for part in options.name):
+            places = (0,) if workload.targets[1] is None else (0, 1)
+            _print(
+                (
+                    workload.name,
+                    *[
+                        " / ".join(
+                            [first_call(workload.name, side, n, options.repeats) for n in places]
+                        )
+                        for side in options.sides
+                    ],
+                )
+            )
+
+
+def _print(cells: Sequence[str]) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
