@@ -1,6 +1,7 @@
 """``python -m benchmarks [ROW ...]``: print the table of figures as Markdown, row by row."""
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -52,8 +53,11 @@ def table(found: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def telling(found: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of the README's table: a few rows, without targets."""
-    head, *rows = [(title, *figures) for title, _, *figures in (HEAD, *map(found.get, TELLING))]
+    """The lines of the README's table: a few rows, without targets and larger sizes."""
+    head, *rows = [
+        (title, *[re.sub(r"; \S+ at 10\^.*", "", figure) for figure in figures])
+        for title, _, *figures in (HEAD, *map(found.get, TELLING))
+    ]
     return [markdown(head), rule(head), *map(markdown, rows)]
 
 
