@@ -45,11 +45,12 @@ from letir.kernels.llvm import machine_code
 from letir.kernels.loop_language import Kernel
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.scalar_forms import is_worth_a_kernel
-from letir.kernels.scalar_lowering import has_c_order, has_scalar_form
+from letir.kernels.scalar_lowering import MAX_ARRAYS, has_c_order, has_scalar_form
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.clustering import MAX_COMPILED, work_alone, work_of
 from letir.passes.fusion.fusing import with_shared_bodies
+from letir.passes.fusion.group_pieces import with_group_pieces
 from letir.passes.fusion.residual_copies import recompute_residuals
 from letir.passes.fusion.stencil_groups import (
     StencilGroup,
@@ -74,12 +75,15 @@ def with_kernels(
     that save launches on a device. Kernels are compiled here.
     """
     least = machine_costs().least_elements if min_elements is None else min_elements
+    has_kernel = partial(_has_kernel, is_exact=is_exact)
     groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
 
     def level(body: Lambda) -> Lambda:
         if id(body) in groups:
             return body
-        return _level_with_kernels(body, is_exact, least, on_device)
+        if not on_device:
+            body = with_group_pieces(body, has_kernel, MAX_ARRAYS, least)
+        return _level_with_kernels(with_shared_bodies(body), is_exact, least, on_device)
 
     return map_bodies(fn, level)
 
@@ -91,7 +95,7 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    grouped, rows = with_row_groups(with_shared_bodies(fn), is_exact, min_elements, on_device)
+    grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
     grouped = grouped if on_device else with_rolled_groups(grouped, rows, is_exact)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)
@@ -130,6 +134,10 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
         binds[place] = stencil_bind(stencil, call, plain)
     result = fn.with_binds(binds)
     return result.with_binds(live_binds(result)) if stencils else result
+
+
+def _has_kernel(body: Lambda, is_exact: bool) -> bool:
+    return kernel_of(body, is_exact) is not None
 
 
 def _forms_of(

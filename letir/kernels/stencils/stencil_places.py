@@ -135,7 +135,7 @@ def _places_of_item(item: Any, shape: tuple[int, ...]) -> tuple[tuple, list[Axis
     """(the shape of ``x[item]``, the place for each axis of ``x``), for basic indices with
     steps forward; None for others.
     """
-    entries = item if type(item) is tuple else (item,)
+    entries = _entries(item)
     named = [entry for entry in entries if entry is not None and entry is not ...]
     missing = len(shape) - len(named)
     if missing < 0 or entries.count(...) > 1:
@@ -201,7 +201,14 @@ def _may_shift(bind: Bind) -> bool:
     avals = [bind.args[0].type, bind.binders[0].type]
     if any(not is_static_shape(getattr(aval, "shape", (None,))) for aval in avals):
         return False
-    return bind.op.role == "index" or _is_roll(bind) or is_placed_part(bind)
+    # a row is read by NumPy's view, so that the steps of a loop over rows share a kernel
+    is_slice = bind.op.role == "index" and int not in map(type, _entries(bind.attrs["item"]))
+    return is_slice or _is_roll(bind) or is_placed_part(bind)
+
+
+def _entries(item: Any) -> tuple:
+    """The entries of an index."""
+    return item if type(item) is tuple else (item,)
 
 
 def is_placed_part(bind: Bind) -> bool:

@@ -28,7 +28,7 @@ def without_groups(fn: Lambda, kept: Container[Local] = ()) -> Lambda:
     names: dict[Local, Local] = {}
     for bind in fn.binds:
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-        if bind.op.role != "fused" or bind.binders[0] in kept or not _has_types(bind):
+        if bind.op.role != "fused" or bind.binders[0] in kept or not has_operand_types(bind):
             binds.append(bind.replace(args=args))
             continue
         body = bind.attrs["body"]
@@ -47,7 +47,7 @@ def without_groups(fn: Lambda, kept: Container[Local] = ()) -> Lambda:
     return Lambda(fn.params, tuple(binds), Ret(ret), fn.in_tree, fn.out_tree)
 
 
-def _has_types(bind: Bind) -> bool:
+def has_operand_types(bind: Bind) -> bool:
     """Whether the operands of a ``fused`` bind have the types of its body's parameters."""
     params = bind.attrs["body"].params
     return len(params) == len(bind.args) and all(

@@ -2,12 +2,12 @@
 into a part of an array. Their kernels read and write the whole arrays.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator
 from math import prod
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
@@ -24,6 +24,7 @@ from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.regrouping import without_groups
 
 _COPIED = 4  # at most one in so many elements is copied around a part
+_MAX_VARIANTS = 8  # the most kernels of groups that differ only in the parts that they access
 
 
 @frozen(eq=False)
@@ -101,8 +102,39 @@ def stencil_groups(
     ``least_size(body)``: the elements from which on the kernel of a body runs in threads.
     """
     search = _Search(fn, is_exact, least_size)
-    found = {n: search.group(n) for n in positions}
-    return {n: group for n, group in found.items() if group is not None}
+    found = {n: parts for n in positions if (parts := search.parts(n)) is not None}
+    # the steps of an unrolled loop that access one row after the other share a kernel of rows
+    variants: dict[tuple, set] = defaultdict(set)
+    for parts in found.values():
+        variants[parts.operations].add((parts.accessed, parts.write and parts.write.view))
+    groups = {}
+    for n, parts in found.items():
+        known = variants[parts.operations]
+        if len(known) > _MAX_VARIANTS:
+            if len({accessed for accessed, _ in known}) > _MAX_VARIANTS:
+                continue
+            parts = evolve(parts, write=None)  # noqa: PLW2901
+        group = search.group(n, parts)
+        if group is not None:
+            groups[n] = group
+    return groups
+
+
+@frozen(eq=False)
+class _Parts:
+    """What a group of these ``operations`` accesses: its operands are ``views`` of ``arrays``, and
+    ``write`` is the write of its result, if there is one.
+    """
+
+    operations: tuple
+    arrays: tuple[Local, ...]
+    views: tuple[tuple[Local, View], ...]
+    write: StencilWrite | None
+
+    @property
+    def accessed(self) -> tuple:
+        """The parts that are read, with the numbers of their arrays."""
+        return tuple([(self.arrays.index(array), view) for array, view in self.views])
 
 
 @define(eq=False)
@@ -131,23 +163,32 @@ class _Search:
         n = self.makers.get(arg)
         return None if n is None else self.fn.binds[n]
 
-    def group(self, n: int) -> StencilGroup | None:
-        """The stencil of the group at position ``n``; None if it is not one."""
+    def parts(self, n: int) -> _Parts | None:
+        """What the group at position ``n`` accesses; None if it cannot be a stencil."""
         bind = self.fn.binds[n]
         own: Lambda = bind.attrs["body"]
         if len(set(bind.args)) < len(bind.args) or any(b.op.python_errors for b in own.binds):
             return None
         found = [find_view(arg, self.definition) for arg in bind.args]
-        views = [view for view in found if view is not None]
+        views = tuple([view for view in found if view is not None])
         if len(views) < len(found) or not all(has_static_shape(x.type) for x in bind.binders):
             return None
         arrays = tuple(dict.fromkeys([array for array, _ in views]))
+        write = self.write_of(n, arrays)
+        if write is None and all(arg in arrays for arg in bind.args):
+            return None
+        return _Parts(tuple([inner.op for inner in own.binds]), arrays, views, write)
+
+    def group(self, n: int, parts: _Parts) -> StencilGroup | None:
+        """The stencil of the group at position ``n``; None if it has no kernel."""
+        bind, arrays = self.fn.binds[n], parts.arrays
+        own: Lambda = bind.attrs["body"]
         reads = {
             param: StencilRead(arrays.index(array), view)
-            for param, (array, view) in zip(own.params, views, strict=True)
+            for param, (array, view) in zip(own.params, parts.views, strict=True)
         }
         is_shifted = any(arg not in arrays for arg in bind.args)
-        for write in (self.write_of(n, arrays), None):
+        for write in (parts.write, None):
             if write is None and not is_shifted:
                 continue
             read = arrays if write is None else tuple(dict.fromkeys([*arrays, *write.copied]))

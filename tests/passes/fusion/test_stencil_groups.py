@@ -107,7 +107,7 @@ def test_a_result_that_is_used_again_or_converted_is_an_array():
 
     def repeated(a, b):
         b = b * 1.0
-        b[1:-1, 1:-1] = a[5, 1:-1] * 0.5 + a[6, 1:-1]
+        b[1:-1, 1:-1] = a[5:6, 1:-1] * 0.5 + a[6:7, 1:-1]
         return b
 
     for f in (again, converted, repeated):
@@ -120,3 +120,38 @@ def test_single_operations_on_parts_of_rows_and_rolls_are_found():
 
     fn = lt.trace(f, X)
     assert ["sub", "sub", "mul"] == [fn.binds[n].op.name for n in shifted_binds(fn, False)]
+
+
+def steps(access):
+    """The stencils of 20 equal groups, on parts of an array for each ``k``."""
+
+    def f(a, b):
+        b = b * 1.0
+        for k in range(1, 21):
+            access(a, b, k)
+        return b
+
+    return groups_of(f, np.ones((30, 200)), np.ones((30, 200)))
+
+
+def test_a_loop_over_rows_shares_a_kernel_of_rows():
+    def row(a, b, k):
+        b[k] = a[k] * 0.5 + a[k - 1]
+
+    def end(a, b, k):
+        b[0, k:] = a[1, k:] * 0.5 + a[2, k:]
+
+    assert not steps(row)
+    assert not steps(end)
+
+
+def test_parts_of_rows_at_the_same_places_are_read_in_place():
+    def halves(a, b, k):
+        row = a[k]
+        b[k, :100] = row[:100] * 0.5 + row[100:]
+
+    found = steps(halves)
+
+    assert len(found) == 20
+    assert len({str(group.lowered.kernel) for group in found}) == 1
+    assert all(group.write is None for group in found)
