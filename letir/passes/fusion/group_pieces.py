@@ -76,8 +76,17 @@ def with_group_pieces(
 def _is_long(group: Bind, max_arrays: int, min_elements: int) -> bool:
     """Whether a group has much work, and too many operations or arrays for one kernel."""
     body, arrays = group.attrs["body"], len(group.args) + len(group.binders)
-    is_long = arrays > max_arrays or sum(map(_length_of, body.binds)) > MAX_COMPILED
+    is_long = arrays > max_arrays or max(_longest_path(body), len(body.binds)) > MAX_COMPILED
     return is_long and has_operand_types(group) and work_of(body) >= min_elements
+
+
+def _longest_path(body: Lambda) -> int:
+    """The length of the longest chain of operations of which each reads the one before."""
+    ends: dict[Local, int] = {}  # the lengths of the longest paths to values
+    for bind in body.binds:
+        before = max([ends.get(x, 0) for x in bind.locals()], default=0)
+        ends.update(dict.fromkeys(bind.binders, before + _length_of(bind)))
+    return max(ends.values(), default=0)
 
 
 def _length_of(bind: Bind) -> int:
