@@ -47,7 +47,8 @@ def combine_sums(fn: Lambda) -> Lambda:
     %2 = assemble %0, %1, (:2, 2:), (5,)
     return %2
     """
-    absorbed, writes = _absorbed_terms(fn)
+    found = _absorbed_terms(fn)
+    absorbed, writes = found.absorbed, found.writes
     if not absorbed:  # the usual case, which costs one test for each bind
         return fn
     builder, rows = LetBuilder(), _Rows(_waiting_vectors(fn, absorbed))
@@ -61,6 +62,11 @@ def combine_sums(fn: Lambda) -> Lambda:
             builder.source = bind.source
             base, term = writes[binder]
             sums.pop(term).emit_total(binder, builder, base)
+        elif binder in found.bases:
+            builder.source = bind.source
+            base, term = found.bases[binder]
+            sums[binder] = sums.pop(term)
+            sums[binder].add_before(base, builder)
         elif bind.op is add and args[0] in absorbed:
             builder.source = bind.source
             total = sums.pop(args[0]).merge_with(sums.pop(args[1]), binder.type.size, builder)
@@ -70,59 +76,93 @@ def combine_sums(fn: Lambda) -> Lambda:
                 total.emit_total(binder, builder)
         elif binder in absorbed:
             builder.source = bind.source
-            sums[binder] = Sum(_terms_of(bind, builder, rows))
+            if bind.op is transpose:
+                terms = sums.pop(args[0]).terms.transposed(builder)
+            else:
+                terms = _terms_of(bind, builder, rows)
+            sums[binder] = Sum(terms)
         elif binder not in rows.vectors:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)
 
 
-def _absorbed_terms(fn: Lambda) -> tuple[set[Arg], dict]:
-    """(locals used only as a term of a merged sum, {sum of an ``assemble`` and another value: (that
-    value, the ``assemble``)}).
-    """
-    absorbed: set[Arg] = set()
-    writes: dict[Local, tuple[Local, Local]] = {}
-    kinds: dict[Arg, tuple] = {}  # of terms and their sums: (op, type); only equal ones merge
-    counts = None
+def _absorbed_terms(fn: Lambda) -> "_Terms":
+    """The terms of the sums of a program that are merged."""
+    terms = _Terms(fn)
     for bind in fn.binds:
         op = bind.op
         if op is assemble or op is matmul:
             if _is_term(bind):
-                kinds[bind.binders[0]] = op, bind.binders[0].type
-        elif op is add and kinds:
-            x, y = bind.args
-            kind = kinds.get(x)
-            if kind is None and y not in kinds:
-                continue
-            # a separate loop, only over candidates
-            counts = use_counts(fn) if counts is None else counts
-            if kind is None or kind != kinds.get(y):
-                pair = _written_into(bind, kinds, counts)
-                if pair is not None:
-                    absorbed.add(pair[1])
-                    writes[bind.binders[0]] = pair
-                continue
-            if type(x) is not Local or type(y) is not Local:
-                continue
-            if counts[x] == 1 == counts[y]:  # a term with other uses has to be computed anyway
-                absorbed.update((x, y))
-                kinds[bind.binders[0]] = kind
-    return absorbed, writes
+                terms.kinds[bind.binders[0]] = op, bind.binders[0].type
+        elif op is add and terms.kinds:
+            if not terms.kinds.keys().isdisjoint(bind.args):
+                terms.add_sum(bind)
+        elif op is transpose and bind.args[0] in terms.kinds:
+            terms.add_transpose(bind)
+    return terms
 
 
-def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
-    """(base, term) of a sum with one term that is an ``assemble`` without other uses.
+@define(eq=False)
+class _Terms:
+    """The search for terms.
 
-    With this the cotangent of an array that a loop reads and writes stays in one buffer.
+    ``kinds``: (op, type) of terms and their sums: only equal ones merge. ``absorbed``: locals used
+    only as a term of a merged sum. ``writes``: {sum of an ``assemble`` and another value: (that
+    value, the ``assemble``)}; ``bases``: the same of products, for the first term of a merged sum,
+    and ``first`` for sums that may become such. ``transposed``: transpose of a product -> product.
     """
-    x, y = bind.args
-    for base, term in ((x, y), (y, x)):
-        op, kind = kinds.get(term, (None, None))
-        if op is not assemble or type(term) is not Local or type(base) is not Local:
-            continue
-        if counts[term] == 1 and base.type is kind:
-            return base, term
-    return None
+
+    fn: Lambda
+    kinds: dict[Arg, tuple] = field(factory=dict)
+    absorbed: set[Arg] = field(factory=set)
+    writes: dict[Local, tuple[Local, Local]] = field(factory=dict)
+    bases: dict[Local, tuple[Local, Local]] = field(factory=dict)
+    first: dict[Arg, tuple[Local, Local]] = field(factory=dict)
+    transposed: dict[Arg, Arg] = field(factory=dict)
+
+    def is_used_once(self, arg: Arg) -> bool:
+        """Whether a value is a local with one use: others have to be computed anyway."""
+        return type(arg) is Local and use_counts(self.fn)[arg] == 1
+
+    def add_transpose(self, bind: Bind) -> None:
+        """Note the transpose of a product, which is the product of the transposed factors."""
+        (product,) = bind.args
+        is_term = self.kinds[product][0] is matmul and product not in self.absorbed
+        if is_term and self.is_used_once(product):
+            self.kinds[bind.binders[0]] = matmul, bind.binders[0].type
+            self.transposed[bind.binders[0]] = product
+
+    def add_sum(self, bind: Bind) -> None:
+        """Note a sum of two values, of which at least one is a term or a sum of terms."""
+        (x, y), kinds, binder = bind.args, self.kinds, bind.binders[0]
+        if x in kinds and kinds[x] == kinds.get(y):
+            if self.is_used_once(x) and self.is_used_once(y):
+                self.absorb(x, y)
+                kinds[binder] = kinds[x]
+            return
+        for base, term in ((x, y), (y, x)):
+            op, kind = kinds.get(term, (None, None))
+            if op is None or type(base) is not Local or base.type is not kind:
+                continue
+            if not self.is_used_once(term):
+                continue
+            assert type(term) is Local, "constants are not used once"
+            if op is assemble:
+                # the cotangent of an array that a loop reads and writes stays in one buffer
+                self.absorb(term)
+                self.writes[binder] = base, term
+            elif base in self.first and self.is_used_once(base):
+                self.bases[base] = self.first[base]
+                self.absorb(base, term, self.first[base][1])
+                kinds[binder] = op, kind
+            else:
+                self.first[binder] = base, term
+            return
+
+    def absorb(self, *terms: Arg) -> None:
+        """Note that these are used only as terms of a merged sum."""
+        self.absorbed.update(terms)
+        self.absorbed.update([self.transposed[x] for x in terms if x in self.transposed])
 
 
 def _waiting_vectors(fn: Lambda, absorbed: set[Arg]) -> dict[Local, Bind]:
@@ -217,6 +257,17 @@ class _Rows:
             (self.emitted[axis, factors],) = builder.emit(concatenate, factors, attrs)
         return self.emitted[axis, factors]
 
+    def transposed(self, factor: Local, builder: LetBuilder) -> Local:
+        """The transpose of a factor: a vector stays a vector, as a column instead of a row."""
+        bind = self.vectors.get(factor)
+        if bind is None:
+            return builder.emit(transpose, (factor,), transpose.complete({"axes": None}))[0]
+        rows, columns = factor.type.shape
+        result = Local(factor.type.with_shape((columns, rows)), factor.name)
+        attrs = expand_dims.complete({"axis": 1 - bind.attrs["axis"]})
+        self.vectors[result] = Bind((result,), expand_dims, bind.args, attrs, bind.source)
+        return result
+
     def stacked(self, vectors: tuple, builder: LetBuilder) -> Local:
         """The matrix whose rows are these vectors."""
         if vectors not in self.emitted:
@@ -239,6 +290,14 @@ class SummedProducts:
         self.left += other.left
         self.right += other.right
         self.kept += other.kept
+
+    def transposed(self, builder: LetBuilder) -> "SummedProducts":
+        """The transpose of the sum."""
+        left, right = [
+            [self.rows.transposed(factor, builder) for factor in factors]
+            for factors in (self.right, self.left)
+        ]
+        return SummedProducts(left, right, self.kept, self.rows)
 
     def emit_sum(self, builder: LetBuilder) -> Local:
         """The product of the left factors side by side and the right factors stacked."""

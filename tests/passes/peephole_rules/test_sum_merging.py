@@ -1,6 +1,7 @@
 """combine_sums: cotangents added up in a gradient program are assembled in one bind."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 import letir as lt
@@ -182,6 +183,82 @@ def test_outer_products_of_a_loop_stack_their_vectors_once():
     assert 3 == ops(df).count("stack")
     assert "expand_dims" not in ops(df)
     check_grads(rnn, args)
+
+
+def test_products_with_a_matrix_and_its_transpose_become_one_product():
+    """Also if other terms come first, as in the gradient of Sinkhorn's iteration."""
+
+    def scaled(c):
+        k, u = np.exp(-c), np.ones(7)
+        for _ in range(4):
+            v = 1 / (k.T @ u)
+            u = 1 / (k @ v)
+        return (u[:, None] * k * v).sum()
+
+    c = np.linspace(0.0, 1.0, 35).reshape(7, 5)
+    df = lt.differentiate(lt.trace(scaled, c), defined=[True]).df
+
+    products = [bind for bind in df.binds if bind.op.name == "matmul"]
+    assert 1 == sum(len(bind.binders[0].type.shape) == 2 for bind in products)
+    check_grads(scaled, (c,))
+
+
+SUMS = """
+lambda %0: float64[4, 1], %1: float64[1, 5], %2: float64[5], %3: float64[4], %4: float64[4, 5] {{
+  %5: float64[5, 1] = expand_dims(%2, axis=1);
+  %6: float64[1, 4] = expand_dims(%3, axis=0);
+  %7: float64[5, 4] = matmul(%5, %6);
+  %8: float64[4, 5] = transpose(%7);
+  %9: float64[4, 5] = matmul(%0, %1);
+  %10: float64[4, 5] = {0};
+  %11: float64[4, 5] = {1};
+  return {2} }}"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "results", "products"),
+    [
+        ("add(%4, %8)", "add(%10, %9)", "%11", 1),
+        ("add(%8, %4)", "add(%9, %10)", "%11", 1),
+        ("add(%8, %9)", "add(%10, %4)", "%11", 1),
+        ("add(%4, %9)", "add(%8, %10)", "%11", 1),
+        ("add(%4, %8)", "add(%10, %9)", "(%11, %7)", 2),  # the product has other uses,
+        ("add(%4, %8)", "add(%10, %9)", "(%11, %8)", 2),  # its transpose,
+        ("add(%4, %8)", "add(%10, %9)", "(%11, %10)", 2),  # or the sum
+        ("add(%4, %8)", "add(%10, %4)", "(%11, %9)", 2),
+    ],
+)
+def test_transposed_products_and_sums_that_begin_with_another_value(
+    first, second, results, products
+):
+    f = parse(SUMS.format(first, second, results))
+
+    merged = lt.check(combine_sums(f))
+
+    assert products == ops(merged).count("matmul")
+    assert_close(results_of(f), results_of(merged), rtol=1e-14)
+
+
+def products_added_to_a_value(n: int) -> lt.Lambda:
+    """A value to which ``n`` products are added, one after the other."""
+    lines, total = [], "%2"
+    for i in range(3, 2 * n + 3, 2):
+        lines.append(f"%{i}: float64[4, 5] = matmul(%0, %1)")
+        lines.append(f"%{i + 1}: float64[4, 5] = add({total}, %{i})")
+        total = f"%{i + 1}"
+    params = "%0: float64[4, 1], %1: float64[1, 5], %2: float64[4, 5]"
+    return parse(f"lambda {params} {{ {'; '.join(lines)}; return {total} }}")
+
+
+def test_a_long_sum_that_begins_with_another_value_is_merged_in_linear_time():
+    counts = []
+    for f in map(products_added_to_a_value, (100, 400)):
+        with counted_lines() as count:
+            merged = combine_sums(f)
+        counts.append(count[0])
+        assert_close(results_of(f), results_of(merged), rtol=1e-12)
+
+    assert counts[1] < 5 * counts[0]
 
 
 def test_the_cotangent_of_a_buffer_that_is_read_and_written_is_updated():
