@@ -182,9 +182,42 @@ def _cofactors_change(direction, x):
     return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 
+def _cofactors_impl(xp, x):
+    """det(x) times the transposed inverse, in a tenth of the time of the singular value
+    decomposition, which computes the cofactors of singular and ill-conditioned matrices.
+    """
+    if not x.size:
+        return xp.zeros_like(x)
+    try:
+        inverse, number = xp.linalg.inv(x), xp.linalg.det(x)
+    except np.linalg.LinAlgError:
+        return _cofactors_by_svd(xp, x)
+    # the condition number for the largest sum of a column
+    condition = xp.abs(x).sum(-2).max(-1) * xp.abs(inverse).sum(-2).max(-1)
+    is_good = condition < xp.finfo(x.dtype).eps ** -0.4  # the inverse has most of its digits
+    is_good &= xp.isfinite(number) & (number != 0)
+    if not is_good.any():
+        return _cofactors_by_svd(xp, x)
+    result = number[..., None, None] * xp.swapaxes(inverse, -1, -2)
+    if is_good.all():
+        return result
+    return xp.where(is_good[..., None, None], result, _cofactors_by_svd(xp, x))
+
+
+def _cofactors_by_svd(xp, x):
+    """``_cofactors_decompose`` of arrays."""
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    ones = xp.ones_like(s[..., :1])
+    before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], -1), -1)
+    after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], -1), -1)[..., ::-1]
+    scale = (xp.linalg.det(u) * xp.linalg.det(vh))[..., None, None]
+    return scale * (xp.conj(u) @ ((before * after)[..., None] * xp.conj(vh)))
+
+
 cofactors = composite(
     "cofactors",
     _cofactors_decompose,
+    impl=_cofactors_impl,
     vjp=lambda ct, y, x, *, transform: (unbroadcast(_cofactors_change(ct, x), x),),
     jvp=lambda t, y, x, *, transform: _cofactors_change(t[0], x),
     batch=stacked_rule("cofactors"),

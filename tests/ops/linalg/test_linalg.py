@@ -146,6 +146,43 @@ def test_a_determinant_has_two_derivatives_at_singular_matrices(x):
     check_grads(np.linalg.det, (x + 0j,))
 
 
+def square_stack(dtype, seed=3):
+    """Matrices of full rank, of ranks 3 and 2, nearly singular, and of zeros."""
+    rng = np.random.default_rng(seed)
+    full = rng.normal(size=(6, 4, 4))
+    if np.dtype(dtype).kind == "c":
+        full = full + 1j * rng.normal(size=(6, 4, 4))
+    full[1, :, 3] = full[1, :, 2]
+    full[2, :, 2:] = full[2, :, :2]
+    full[3, :, 3] = full[3, :, 2] * (1 + 1e-9)
+    full[4] = 0
+    full[5] *= 1e-3
+    return full.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_cofactors_of_all_ranks_are_determinants_of_minors(dtype):
+    stack = square_stack(dtype)
+    minors = [
+        [
+            (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(stack, i, 1), j, 2).astype("c16"))
+            for j in range(4)
+        ]
+        for i in range(4)
+    ]
+    expected = np.moveaxis(np.array(minors), -1, 0)
+    compute = PRIMITIVES["cofactors"].impl.for_numpy
+    small = 1e-4 if dtype in ("f4", "c8") else 1e-10
+
+    for x, cofactors in ((stack, expected), *zip(stack, expected, strict=True)):
+        found = compute(np, x)
+
+        assert found.dtype == x.dtype
+        np.testing.assert_allclose(found, cofactors, rtol=small, atol=small)
+    assert compute(np, stack[:0]).shape == (0, 4, 4)
+    assert compute(np, np.zeros((2, 0, 0), dtype)).shape == (2, 0, 0)
+
+
 @pytest.mark.parametrize("ord", [None, 2, 1, math.inf, 3, 0.5, "fro", "nuc"])
 def test_the_gradient_of_a_norm_at_0_is_0_or_a_subgradient(ord):
     """[D13]"""
