@@ -15,6 +15,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MatrixError, ShapeError
+from letir.ops.as_numpy import copied_function
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
@@ -182,7 +183,7 @@ def _cofactors_change(direction, x):
     return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 
-def _cofactors_impl(xp, x):
+def cofactors_of(xp, x):
     """det(x) times the transposed inverse, in a tenth of the time of the singular value
     decomposition, which computes the cofactors of singular and ill-conditioned matrices.
     """
@@ -191,20 +192,20 @@ def _cofactors_impl(xp, x):
     try:
         inverse, number = xp.linalg.inv(x), xp.linalg.det(x)
     except np.linalg.LinAlgError:
-        return _cofactors_by_svd(xp, x)
+        return cofactors_by_svd(xp, x)
     # the condition number for the largest sum of a column
     condition = xp.abs(x).sum(-2).max(-1) * xp.abs(inverse).sum(-2).max(-1)
     is_good = condition < xp.finfo(x.dtype).eps ** -0.4  # the inverse has most of its digits
     is_good &= xp.isfinite(number) & (number != 0)
     if not is_good.any():
-        return _cofactors_by_svd(xp, x)
+        return cofactors_by_svd(xp, x)
     result = number[..., None, None] * xp.swapaxes(inverse, -1, -2)
     if is_good.all():
         return result
-    return xp.where(is_good[..., None, None], result, _cofactors_by_svd(xp, x))
+    return xp.where(is_good[..., None, None], result, cofactors_by_svd(xp, x))
 
 
-def _cofactors_by_svd(xp, x):
+def cofactors_by_svd(xp, x):
     """``_cofactors_decompose`` of arrays."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     ones = xp.ones_like(s[..., :1])
@@ -217,7 +218,8 @@ def _cofactors_by_svd(xp, x):
 cofactors = composite(
     "cofactors",
     _cofactors_decompose,
-    impl=_cofactors_impl,
+    impl=cofactors_of,
+    source=copied_function(cofactors_of, cofactors_by_svd),
     vjp=lambda ct, y, x, *, transform: (unbroadcast(_cofactors_change(ct, x), x),),
     jvp=lambda t, y, x, *, transform: _cofactors_change(t[0], x),
     batch=stacked_rule("cofactors"),
