@@ -58,6 +58,7 @@ from letir.passes.fusion.stencil_groups import (
     stencil_groups,
     with_rolled_groups,
 )
+from letir.passes.fusion.varying_numbers import with_varying_numbers
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see float_warnings.is_float_error"  # not a dict: warnings.warn fails
@@ -82,6 +83,7 @@ def with_kernels(
         if id(body) in groups:
             return body
         if not on_device:
+            body = with_varying_numbers(body)
             body = with_group_pieces(body, has_kernel, MAX_ARRAYS, least)
         return _level_with_kernels(with_shared_bodies(body), is_exact, least, on_device)
 
