@@ -29,6 +29,7 @@ from letir.passes.fusion.fusing import fused_level
 from letir.passes.fusion.reduction_parts import with_numbers, with_parts, with_products
 from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 from letir.passes.fusion.row_clusters import RowCluster, row_clusters
+from letir.passes.fusion.varying_numbers import with_varying_numbers
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
@@ -58,6 +59,7 @@ def with_row_groups(
     shorter = remove_implicit_expands(numbered)
     flat = shorter if numbered is flat else dead_code(shorter)
     flat = with_early_gathers(flat if is_exact else with_products(with_parts(flat)))
+    flat = with_varying_numbers(flat)  # such as the lengths of rows of which means are taken
     may_join = partial(_may_join, is_exact=is_exact)
     counts = () if on_device else _counts_of_stored_masks(flat, may_join)
     if counts:

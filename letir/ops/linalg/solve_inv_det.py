@@ -183,29 +183,27 @@ def _cofactors_change(direction, x):
     return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 
-def cofactors_of(xp, x):
+def _cofactors_of(xp, x):
     """det(x) times the transposed inverse, in a tenth of the time of the singular value
     decomposition, which computes the cofactors of singular and ill-conditioned matrices.
     """
     if not x.size:
         return xp.zeros_like(x)
-    try:
-        inverse, number = xp.linalg.inv(x), xp.linalg.det(x)
-    except np.linalg.LinAlgError:
-        return cofactors_by_svd(xp, x)
-    # the condition number for the largest sum of a column
+    number = xp.linalg.det(x)
+    is_good = xp.isfinite(number) & (number != 0)
+    identity = xp.eye(x.shape[-1], dtype=x.dtype)
+    inverse = xp.linalg.inv(xp.where(is_good[..., None, None], x, identity))
+    # the condition number for the largest sum of a column: the inverse has most of its digits
     condition = xp.abs(x).sum(-2).max(-1) * xp.abs(inverse).sum(-2).max(-1)
-    is_good = condition < xp.finfo(x.dtype).eps ** -0.4  # the inverse has most of its digits
-    is_good &= xp.isfinite(number) & (number != 0)
-    if not is_good.any():
-        return cofactors_by_svd(xp, x)
-    result = number[..., None, None] * xp.swapaxes(inverse, -1, -2)
+    is_good &= condition < xp.finfo(x.dtype).eps ** -0.4
+    scale = xp.where(is_good, number, 1)[..., None, None]
+    result = scale * xp.swapaxes(inverse, -1, -2)
     if is_good.all():
         return result
-    return xp.where(is_good[..., None, None], result, cofactors_by_svd(xp, x))
+    return xp.where(is_good[..., None, None], result, _cofactors_by_svd(xp, x))
 
 
-def cofactors_by_svd(xp, x):
+def _cofactors_by_svd(xp, x):
     """``_cofactors_decompose`` of arrays."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     ones = xp.ones_like(s[..., :1])
@@ -218,8 +216,8 @@ def cofactors_by_svd(xp, x):
 cofactors = composite(
     "cofactors",
     _cofactors_decompose,
-    impl=cofactors_of,
-    source=copied_function(cofactors_of, cofactors_by_svd),
+    impl=_cofactors_of,
+    source=copied_function(_cofactors_of, _cofactors_by_svd),
     vjp=lambda ct, y, x, *, transform: (unbroadcast(_cofactors_change(ct, x), x),),
     jvp=lambda t, y, x, *, transform: _cofactors_change(t[0], x),
     batch=stacked_rule("cofactors"),

@@ -23,7 +23,7 @@ def with_varying_numbers(fn: Lambda) -> Lambda:
     """``fn`` with arrays without axes in place of the numbers that differ between operations of
     one line of code, if there are more than a few.
 
-    Results keep their bits. Linear in the number of binds.
+    Groups are made anew if there are some. Results keep their bits. Linear in the number of binds.
     """
     if not any(map(_numbers_of, _elementwise_binds(fn))):
         return fn
@@ -33,7 +33,10 @@ def with_varying_numbers(fn: Lambda) -> Lambda:
         for n, value in _numbers_of(bind):
             numbers[_place_of(bind, n)].add(value.tobytes())
     varying = {place for place, found in numbers.items() if len(found) > _MAX_NUMBERS}
-    return fused_level(_Rewriting(varying).run(flat)) if varying else fn
+    if not varying:
+        return fn
+    result = _Rewriting(varying).run(flat)
+    return result if flat is fn else fused_level(result)
 
 
 def _elementwise_binds(fn: Lambda) -> list[Bind]:
@@ -67,10 +70,10 @@ def _array_of(value: float, dtype: np.dtype) -> np.ndarray:
 
 
 def _place_of(bind: Bind, n: int) -> tuple:
-    """The line of code, operation, operand and types."""
+    """The line of code, operation, operand and dtype."""
     source = bind.source
     place = None if source is None else (source.file, source.line)
-    return place, bind.op, n, bind.binders[0].type
+    return place, bind.op, n, bind.binders[0].type.dtype
 
 
 @define(eq=False)

@@ -100,3 +100,21 @@ def test_programs_keep_their_results(drawn):
 
     with np.errstate(all="ignore"):
         assert_same(lt.run_forward(fn, *args), lt.run_forward(lt.check(changed), *args))
+
+
+def test_means_of_rows_of_different_lengths_share_a_kernel():
+    pytest.importorskip("llvmlite")
+
+    def spread(a):
+        total = 0.0
+        for k in range(12):
+            part = a[k:, k:]
+            total = total + ((part - part.mean(1, keepdims=True)) ** 2).sum()
+        return total
+
+    a = np.linspace(-1.0, 1.0, 200 * 200).reshape(200, 200) ** 3
+    fast, slow = [lt.jit(lt.grad(spread), kernels=kernels) for kernels in ("on", "off")]
+
+    np.testing.assert_allclose(fast(a), slow(a), rtol=1e-10, atol=1e-12)
+    (entry,) = fast.debug_state().plans
+    assert 0 < len({kernel.source for kernel in entry.plan.kernels}) <= 6
