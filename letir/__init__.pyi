@@ -41,9 +41,9 @@ from letir.ad.symbolic_zeros import specialize_undef as specialize_undef
 from letir.transforms.checkpointing import checkpoint as checkpoint
 from letir.transforms.custom_forward import custom_jvp as custom_jvp
 from letir.transforms.custom_reverse import custom_vjp as custom_vjp
+from letir.transforms.gauss_newton import ggnvp as ggnvp
 from letir.transforms.gradients import grad as grad
 from letir.transforms.gradients import value_and_grad as value_and_grad
-from letir.transforms.hessians import ggnvp as ggnvp
 from letir.transforms.hessians import hessian as hessian
 from letir.transforms.hessians import hvp as hvp
 from letir.transforms.jacobians import jacfwd as jacfwd

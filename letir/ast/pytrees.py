@@ -70,8 +70,11 @@ class Static:
         return cls(f"{kind} {f'{module}.{name}' if is_named else text}", value)
 
     def is_made_from(self, value: Any) -> bool:
-        """Whether ``value`` is the static argument: a function of the same name may be another."""
-        if self.kept is not None and self.kept is value:
+        """Whether ``value`` is the static argument: a function of the same name may be another.
+
+        True for the ``Static`` itself, which stands for the argument.
+        """
+        if value is self or (self.kept is not None and self.kept is value):
             return True
         is_by_text = self.kept is None or _ADDRESS in self.text
         return is_by_text and self == Static.from_value(value)

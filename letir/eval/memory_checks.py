@@ -15,7 +15,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.source import source_line
-from letir.ast.terms import Lambda
+from letir.ast.terms import Arg, Lambda
 from letir.errors import ShapeError
 from letir.eval.array_modules import is_lazy
 from letir.ops.effects.writes_to_arguments import overlap_error, overlapping_pair
@@ -132,13 +132,21 @@ def own_results(f: Lambda, results: tuple) -> tuple:
     A value that is returned several times is copied once.
     """
     # a caller may write into results, and constants are used in the next call
-    constants = {id(bind.attrs["value"]) for bind in f.constants}
-    by_value = dict(zip(f.ret.args, results, strict=True))
+    return copy_apart(f.ret.args, results, [bind.attrs["value"] for bind in f.constants])
+
+
+def copy_apart(args: Sequence[Arg], results: Sequence, kept: Sequence) -> tuple:
+    """The results, which are the values of ``args``, copied where they share memory with ``kept``.
+
+    A value that is returned several times is copied once.
+    """
+    owners = {*map(id, kept)}
+    by_value = dict(zip(args, results, strict=True))
     own = {
-        arg: r.copy(order="K") if id(memory_owner(r)) in constants else r
+        arg: r.copy(order="K") if id(memory_owner(r)) in owners else r
         for arg, r in by_value.items()
     }
-    return tuple([own[arg] for arg in f.ret.args])
+    return tuple([own[arg] for arg in args])
 
 
 def empty_like_ufunc(

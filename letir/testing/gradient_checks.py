@@ -23,7 +23,8 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.entry import trace
-from letir.transforms.vjp_jvp import jvp, tangent_of, vjp
+from letir.transforms.directions import tangent_of
+from letir.transforms.vjp_jvp import jvp, vjp
 
 _MODES = {"rev": "reverse mode", "fwd": "forward mode"}
 _WIDE = {"f": np.float64, "c": np.complex128}

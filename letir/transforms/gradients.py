@@ -34,7 +34,7 @@ from letir.transforms.program_call import (
     tree_of_arguments,
     tree_of_results,
 )
-from letir.transforms.repeated_programs import run_transformed
+from letir.transforms.repeated_programs import Transformed, call_transformed
 
 _is_inlined = attrgetter("op.inlined")
 
@@ -165,6 +165,10 @@ def _gradient_transform(
     f = as_program(f)
     if isinstance(f, Lambda):
         return program(ProgramCall(f, tree_of_arguments(f), []))
+
+    def transform(call: ProgramCall) -> Transformed:
+        return Transformed.of_program(program(call))
+
     options = None  # a user's policy may decide differently about the same bind next time
     if not callable(policy):
         options = option_token((argnums, has_aux, holomorphic, policy, exact, with_value))
@@ -172,7 +176,7 @@ def _gradient_transform(
     @functools.wraps(f)
     def gradient(*args, **kwargs):
         try:
-            return run_transformed(f, options, program, args, kwargs)
+            return call_transformed(f, options, transform, args, kwargs)
         except BaseException as error:
             LATE_BOUND["shorten_traceback"](error)
             raise

@@ -1,12 +1,12 @@
-"""hessian, hvp and ggnvp: second derivatives, as a matrix and as products with a direction."""
+"""hessian and hvp: second derivatives, as a matrix and as products with a direction."""
 
 import functools
 from collections.abc import Callable
 from typing import Any, overload
 
 from letir.ad.differentiation import differentiate
-from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient_program import Gradient, zeros_for
+from letir.ad.forward import jvp_program
+from letir.ad.gradient_program import Gradient
 from letir.ad.symbolic_zeros import zeros_of_type
 from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder
@@ -15,13 +15,9 @@ from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.signatures import P
 from letir.ast.terms import Lambda, Local
-from letir.ast.types import ShapeDtype, Undef
 from letir.errors import DTypeError, MissingRule, ShapeError
-from letir.eval.array_modules import array_module
-from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
-from letir.tracing.entry import record
-from letir.tracing.trace_state import ABSTRACT
+from letir.transforms.directions import call_along, entries_of, holds_functions
 from letir.transforms.gradients import check_result, gradient_program
 from letir.transforms.jacobians import Argnums, jacfwd, jacrev
 from letir.transforms.jitted_functions import shared_with_executors
@@ -29,13 +25,10 @@ from letir.transforms.program_call import (
     ProgramCall,
     arguments_of,
     as_program,
-    copy_shared_results,
-    record_call,
     tree_of_arguments,
     tree_of_results,
 )
-from letir.transforms.transposition import transposed_program
-from letir.transforms.vjp_jvp import directions_of, entries_of, tangent_of
+from letir.transforms.repeated_programs import Transformed
 
 
 @overload
@@ -124,70 +117,30 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     f = as_program(f)
     LATE_BOUND["refuse_unless_function"]("hvp", f)
     if primals is None:
-        return _product_function(f, functools.partial(hvp, f), _product_program)
-    return _product_with_hessian("hvp", f, primals, tangents)
+        return product_function(f, functools.partial(hvp, f), _product_program)
+    return product_with_hessian("hvp", f, primals, tangents)
 
 
-def _product_with_hessian(caller: str, f: Callable, primals: Any, tangents: Any) -> Any:
+def product_with_hessian(caller: str, f: Callable, primals: Any, tangents: Any) -> Any:
     """``hvp(f, primals, tangents)``; ``caller``: the function that an error names."""
-    primals, tangents = _argument_entries(caller, primals, tangents)
-    call = record_call(f, primals, {})
-    positions = _floating_positions(call)
-    inputs, directions = directions_of(call, primals, tangents, caller)
+    primals, tangents = argument_entries(caller, primals, tangents)
+    options = None if type(f) is Lambda else ("hvp", caller)
+    transform = functools.partial(_transformed_product, caller=caller)
+    return call_along(f, options, transform, primals, tangents, caller)
+
+
+def _transformed_product(call: ProgramCall, inputs: list[int], caller: str) -> Transformed:
+    """The program of ``hvp`` for tangents of the parameters ``inputs``."""
+    positions = floating_positions(call)
     program = _hvp_program(call.fn, positions, inputs, caller)
-    return _nest_product(
-        call, positions, copy_shared_results(run_flat(program, [*call.leaves, *directions]))
-    )
-
-
-@overload
-def ggnvp(
-    f: Lambda | Gradient, g: Callable[..., Any], primals: None = None, tangents: None = None
-) -> Lambda: ...
-@overload
-def ggnvp(
-    f: Callable[..., Any], g: Callable[..., Any], primals: None = None, tangents: None = None
-) -> Callable[..., Any]: ...
-@overload
-def ggnvp(f: Callable[..., Any], g: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
-@entry_point
-def ggnvp(
-    f: Any,
-    g: Callable[..., Any],
-    primals: Any = None,
-    tangents: Any = None,
-) -> Any:
-    """The product of the generalised Gauss-Newton matrix J'HJ of ``g(f(...))`` with ``tangents``.
-
-    J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result. J'HJ is
-    the Hessian of ``g(f(...))`` without the curvature of ``f``, and positive semidefinite if ``g``
-    is convex. ``f`` is evaluated once. Arguments and results as in ``hvp`` (Schraudolph, Fast
-    curvature matrix-vector products for second-order gradient descent, Neural Computation, 2002).
-
-    >>> import numpy as np
-    >>> f, g = lambda x: np.exp(x), lambda y: 0.5 * (y**2).sum()
-    >>> ggnvp(f, g, (np.zeros(2),), (np.array([1.0, 2.0]),))
-    array([1., 2.])
-    """
-    f = as_program(f)
-    LATE_BOUND["refuse_unless_function"]("ggnvp", g)
-    if primals is None:
-        return _product_function(
-            f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
-        )
-    primals, tangents = _argument_entries("ggnvp", primals, tangents)
-    call = record_call(f, primals, {})
-    positions = _floating_positions(call)
-    inputs, directions = directions_of(call, primals, tangents, "ggnvp")
-    by_input = dict(zip(inputs, directions, strict=True))
-    products = _ggn_product(call, positions, [by_input.get(i) for i in positions], g)
-    return _nest_product(call, positions, copy_shared_results(products))
+    nest = tree_of_products(call).spec.unflatten
+    return Transformed(program, nest, is_for_one_call=holds_functions(call.tree))
 
 
 # ---- arguments and results ----
 
 
-def _argument_entries(caller: str, primals, tangents) -> tuple[tuple, tuple]:
+def argument_entries(caller: str, primals: Any, tangents: Any) -> tuple[tuple, tuple]:
     """(primals, tangents) as tuples with one entry for each argument."""
     if tangents is None:
         raise DTypeError(
@@ -200,7 +153,7 @@ def _argument_entries(caller: str, primals, tangents) -> tuple[tuple, tuple]:
     return (primals,), (tangents,) if is_single else tangents
 
 
-def _floating_positions(call: ProgramCall) -> list[int]:
+def floating_positions(call: ProgramCall) -> list[int]:
     """The positions of the floating parameters that belong to positional arguments."""
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
@@ -208,14 +161,19 @@ def _floating_positions(call: ProgramCall) -> list[int]:
     return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
 
 
-def _nest_product(call: ProgramCall, positions: list[int], products):
-    """The product nested as the positional arguments, None for those that are not floating."""
-    by_position = dict(zip(positions, products, strict=True))
-    args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
-    return args[0] if len(args) == 1 else args
+def tree_of_products(call: ProgramCall) -> Tree:
+    """The nesting of the products: as the positional arguments, None for those not floating."""
+    spots = _argument_spots(call)
+    return Tree.from_pytree(spots[0] if len(spots) == 1 else spots)
 
 
-def _product_function(f: Callable, product: Callable, program: Callable) -> Callable:
+def _argument_spots(call: ProgramCall) -> tuple:
+    """The positional arguments with ``LEAF`` for floating arrays, None for others."""
+    leaves = dict.fromkeys(floating_positions(call), LEAF)
+    return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
+
+
+def product_function(f: Callable, product: Callable, program: Callable) -> Callable:
     """A function, or a Lambda for a Lambda, of arguments followed by tangents."""
     if isinstance(f, Lambda):
         return _product_lambda(f, program)
@@ -239,21 +197,15 @@ def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
     call = ProgramCall(fn, tree_of_arguments(fn), [])
     args, kwargs = call.tree.example()
-    positions = _floating_positions(call)
+    positions = floating_positions(call)
     flat = program(call, positions)
     count, ends = len(fn.params), Tree.from_pytree(args).arrays
     # keyword arguments stay last; ``ends``: their first position among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
-    spots = _nest_of(call, dict.fromkeys(positions, LEAF))
-    out = Tree.from_pytree(spots[0] if len(spots) == 1 else spots)
-    in_tree = Tree.from_pytree(((*args, *spots), kwargs))
+    out = tree_of_products(call)
+    in_tree = Tree.from_pytree(((*args, *_argument_spots(call)), kwargs))
     plain = out == tree_of_results(len(positions))  # the number of results determines the nesting
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
-
-
-def _nest_of(call: ProgramCall, leaves: dict):
-    """The positional arguments with these leaves by position, None for others."""
-    return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
 
 
 # ---- Hessian ----
@@ -317,47 +269,3 @@ def reverse_product(
     builder.binds = [*second.f.binds, *second.df.binds]  # df captures locals of f
     cotangents = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
     return builder, {k: cotangents.get(i) for k, i in enumerate(positions)}
-
-
-# ---- Gauss-Newton ----
-
-
-def _ggn_product(call: ProgramCall, inputs: list[int], directions: list, g: Callable) -> tuple:
-    """The products for the parameters ``inputs``; ``directions``: their tangents, None for zero."""
-    pair = linear_program(call.fn, inputs)
-    arguments, count = list(call.leaves), len(call.fn.ret.args)
-    xp = array_module(arguments)
-    # the only evaluation of f: the jvp and the transpose below read its captured values
-    results = run_flat(pair.f, list(arguments))
-    captured = pair.captured(arguments, results)
-    directions = [
-        zeros_for(Local(strong_type(call.fn.params[i].type)), Undef if d is None else d, xp)
-        for i, d in zip(inputs, directions, strict=True)
-    ]
-    pushed = run_flat(pair.linear, [*directions, *captured])
-    tangents = dict(zip(pair.outputs, pushed, strict=True))
-    tree = call.out_tree
-    out = tree.unflatten(results[:count])
-    tangent = tree.unflatten(
-        [tangent_of(r, tangents.get(k), xp) for k, r in enumerate(results[:count])]
-    )
-    bent = _product_with_hessian("ggnvp: the Hessian of g", as_program(g), (out,), (tangent,))
-    cts = tree.spec.flatten_up_to(bent)
-    # the transpose of the jvp, because the vjp of f would evaluate f again
-    transpose = transposed_program(pair.linear, list(range(len(inputs))))
-    return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
-
-
-def _ggn_product_program(call: ProgramCall, positions: list[int], g: Callable) -> Lambda:
-    """The program of ``ggnvp`` with a tangent for each floating argument."""
-    count, types = len(call.fn.params), [param.type for param in call.fn.params]
-    if None in types:
-        raise ShapeError("ggnvp: the types of the parameters must be known\n  see letir.retype")
-    examples = [ShapeDtype(t.shape, t.dtype, t.weak) for t in types]
-    directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in positions]
-
-    def products(*leaves):
-        at = ProgramCall(call.fn, call.tree, list(leaves[:count]))
-        return tuple(_ggn_product(at, positions, list(leaves[count:]), g))
-
-    return record(products, (*examples, *directions), {}, ABSTRACT).fn

@@ -40,7 +40,7 @@ from letir.transforms.program_call import (
     tree_of_arguments,
     tree_of_results,
 )
-from letir.transforms.repeated_programs import run_transformed
+from letir.transforms.repeated_programs import Transformed, call_transformed
 
 Argnums = int | Sequence[int]
 
@@ -206,12 +206,14 @@ def _jacobian_transform(f: Callable, request: _JacobianOptions, blocks_of: Calla
     if isinstance(f, Lambda):
         return _jacobian_program(ProgramCall(f, tree_of_arguments(f), []), request, blocks_of)
     options = option_token(astuple(request, recurse=False))
-    program = functools.partial(_jacobian_program, request=request, blocks_of=blocks_of)
+
+    def transform(call: ProgramCall) -> Transformed:
+        return Transformed.of_program(_jacobian_program(call, request, blocks_of))
 
     @entry_point
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
-        return run_transformed(f, options, program, args, kwargs)
+        return call_transformed(f, options, transform, args, kwargs)
 
     return jacobian_of
 

@@ -195,6 +195,11 @@ def keep_residuals(captured: Sequence, exposed: Sequence) -> list:
     return values
 
 
+def nested_results(tree: Tree, results: Sequence) -> Any:
+    """The results nested as ``tree``."""
+    return results[0] if tree is tree_of_results(1) else tree.unflatten(results)
+
+
 def _is_array(value: Any) -> bool:
     """Whether a value is NumPy's array, unlike traced values, for which isinstance is True."""
     return issubclass(type(value), np.ndarray)

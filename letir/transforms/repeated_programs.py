@@ -1,7 +1,8 @@
 """Plans of the programs that transforms make, for functions that are recorded again and again.
 
-A call such as ``grad(f)(x)`` records ``f`` again, because its path may depend on values. If the
-same binds were recorded before, the transformed program is the same, and so is its plan.
+A call such as ``grad(f)(x)`` or ``vjp(f, x)`` records ``f`` again, because its path may depend on
+values. If the same binds were recorded before, the transformed program is the same, and so is its
+plan. ``call_transformed`` is the call of all these transforms.
 """
 
 import sys
@@ -20,12 +21,12 @@ from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import paused_gc
-from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.eval.array_modules import ARRAY_CLASSES
-from letir.eval.evaluator import compute, run_unchecked
+from letir.eval.evaluator import compute, run_flat, run_unchecked
+from letir.eval.memory_checks import copy_apart
 from letir.plan.plan import Plan
 from letir.tracing.trace_state import ACTIVE
 from letir.transforms.program_call import (
@@ -48,20 +49,74 @@ _seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been 
 
 
 @frozen(eq=False)
-class RepeatedProgram:
-    """The plan of a transformed program, which takes the array constants of the recorded program
-    as further arguments.
+class Transformed:
+    """The program that a transform makes of a recorded function, and what it makes of the results.
 
-    ``tree``: the nesting of its results; ``sources``: the source lines whose ids are in the key.
+    ``program``: takes the parameters of the function, then a tangent for each input of the
+    ``Directions``. The value of the call is ``nest`` of the results, which are copied if they share
+    memory; if that is None, it is ``finish`` of (the arguments of the program, the results).
+    ``is_for_one_call``: whether ``finish`` may be wrong for other calls with the same program.
     """
 
-    plan: Plan
-    tree: Tree
+    program: Lambda
+    nest: Callable[[list], Any] | None = None
+    finish: Callable[[list, tuple], Any] | None = None
+    is_for_one_call: bool = False
+
+    @classmethod
+    def of_program(cls, program: Lambda) -> "Transformed":
+        """A program whose results nest as its ``out_tree``."""
+        tree = program.out_tree or tree_of_results(len(program.ret.args))
+        return cls(program, nest=tree.spec.unflatten)
+
+    def value(self, inputs: list, results: tuple) -> Any:
+        """The value of a call."""
+        if self.nest is not None:
+            return self.nest(copy_shared_results(results))
+        assert self.finish is not None, "a transform makes something of the results"
+        return self.finish(inputs, results)
+
+
+@frozen(eq=False)
+class RepeatedProgram:
+    """The plan of a transformed program, which takes the array constants of the recorded program as
+    further arguments, before the tangents.
+
+    ``arguments``: the number of arguments of the function; ``nest`` and ``value``: those of the
+    ``Transformed``; ``sources``: the source lines whose ids are in the key.
+    """
+
+    plan: "Plan | _WithoutPlan"
+    arguments: int
+    nest: Callable[[list], Any] | None
+    value: Callable[[list, tuple], Any]
     sources: tuple
+
+    def run(self, leaves: list, constants: list) -> Any:
+        """The value of a call; ``leaves``: the arguments of the function, then the tangents."""
+        count = self.arguments
+        inputs = [*leaves[:count], *constants, *leaves[count:]]
+        if self.nest is not None:
+            return self.nest(copy_shared_results(self.plan.run(inputs)))
+        results = self.plan.run(inputs[:])
+        if constants:
+            results = copy_apart(self.plan.ret.args, results, constants)
+        return self.value(inputs, results)
+
+
+class _WithoutPlan:
+    """A program that is evaluated once: ``run`` and ``ret`` are those of a plan."""
+
+    def __init__(self, program: Lambda) -> None:
+        self.program, self.ret = program, program.ret
+
+    def run(self, leaves: list) -> tuple:
+        """The flat results; ``leaves`` is emptied."""
+        return run_unchecked(self.program, leaves)
 
 
 class RepeatedFunction:
-    """A function ``f`` of which a transform takes the gradient again and again.
+    """A function ``f`` that is transformed again and again.
 
     ``calls``: the kinds of calls that need no recording, see ``executor.frequent_calls``.
     """
@@ -74,7 +129,10 @@ class RepeatedFunction:
         self.runs = self.attempts = 0
 
     def results(self, args: tuple, kwargs: dict) -> Any:
-        """The results of a call that needs no recording; None for others, and under a debugger."""
+        """The value of a call that needs no recording; None for others, and under a debugger.
+
+        ``args``: (primals, tangents) for a transform that takes tangents.
+        """
         if ACTIVE.get() is not None or sys.gettrace() is not None:
             return None
         for call in self.calls:
@@ -83,10 +141,11 @@ class RepeatedFunction:
                 return results
         return None
 
-    def keeper(self, args: tuple, kwargs: dict) -> Callable | None:
+    def keeper(self, given: tuple, args: tuple, kwargs: dict) -> Callable | None:
         """The function that adds calls like this one to ``calls`` after it has been recorded.
 
-        None in most calls: to find out what ``f`` reads takes longer than a recording.
+        ``given``: the ``args`` as ``results`` takes them. None in most calls: to find out what
+        ``f`` reads takes longer than a recording.
         """
         self.runs += 1
         if self.runs <= _RUNS_BEFORE << self.attempts or self.attempts == _MAX_ATTEMPTS:
@@ -94,10 +153,10 @@ class RepeatedFunction:
         self.attempts += 1
         is_alone = ACTIVE.get() is None
         outside = LATE_BOUND["outside_state"](self.of(), args, kwargs) if is_alone else None
-        return None if outside is None else partial(self._keep, outside, args, kwargs)
+        return None if outside is None else partial(self._keep, outside, given, args, kwargs)
 
-    def _keep(self, outside: Any, args: tuple, kwargs: dict, *recorded: Any) -> None:
-        call = LATE_BOUND["repeated_call"](outside, args, kwargs, *recorded)
+    def _keep(self, outside: Any, given: tuple, args: tuple, kwargs: dict, *recorded: Any) -> None:
+        call = LATE_BOUND["repeated_call"](outside, given, kwargs, *recorded)
         if call is not None and not _computes_exceptional(self.of(), args, kwargs):
             self.calls += (call,)
 
@@ -117,7 +176,7 @@ _RECORDED_ALWAYS = RepeatedFunction(lambda: None)
 _RECORDED_ALWAYS.attempts = _MAX_ATTEMPTS
 
 
-def _repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
+def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
     """What is known of the calls of ``f`` under a transform with these ``options``."""
     key = id(f), options
     found = _functions.get(key)
@@ -134,41 +193,46 @@ def _forget(functions: dict, key: tuple, _: Any) -> None:
     functions.pop(key, None)
 
 
-def run_transformed(
+def call_transformed(
     f: Callable,
     options: tuple | None,
-    transform: Callable[[ProgramCall], Lambda],
+    transform: Callable[..., Transformed],
     args: tuple,
     kwargs: dict,
 ) -> Any:
-    """The nested results of the program that ``transform`` makes of a recording of ``f``.
+    """The value of ``transform(call)`` for a recording ``call`` of ``f`` at these arguments.
 
-    ``options``: see ``_transformed_run``.
+    ``options``: the options of the transform, None if its programs are not kept.
     """
-    known = _repeated_function(f, options)
+    known = repeated_function(f, options)
     if known.calls and (results := known.results(args, kwargs)) is not None:
         return results
     with paused_gc():
-        keep = known.keeper(args, kwargs)
+        keep = known.keeper(args, args, kwargs)
         call = record_call(f, args, kwargs)
-        run, tree = _transformed_run(call, options, transform, keep)
-    return tree.unflatten(copy_shared_results(run()))
+        run = prepared_run(call, None, options, transform, keep)
+    return run()
 
 
-def _transformed_run(
+def prepared_run(
     call: ProgramCall,
+    directions: Any,
     options: tuple | None,
-    transform: Callable[[ProgramCall], Lambda],
-    keep: Callable | None = None,
-) -> tuple[Callable[[], tuple], Tree]:
-    """(a function that runs ``transform(call)`` on the arguments, the nesting of its results).
+    transform: Callable[..., Transformed],
+    keep: Callable | None,
+) -> Callable[[], Any]:
+    """A function that runs the transformed program on the arguments of the call.
 
-    ``options``: the options of the transform, None if its programs are not kept. The plan of a
-    program is made when the same program is recorded for the second time: a function that takes
-    another path in every call would fill the memory with unused plans. ``keep`` is called with
-    (call, the ``RepeatedProgram``, constants) if the program has been met before.
+    ``directions``: the ``Directions`` of a transform that takes tangents, else None.
+    The plan of a program is made when the same program is recorded for the second time: a function
+    that takes another path in every call would fill the memory with unused plans. ``keep`` is
+    called with (call, directions, the ``RepeatedProgram``, constants) if the program has a plan.
     """
     fn, leaves = call.fn, call.leaves
+    if directions is not None:
+        transform = partial(transform, inputs=directions.inputs)
+        options = None if options is None else (*options, *directions.inputs)
+        leaves = [*leaves, *directions.values]
     key: tuple | None = None
     constants: list = []
     if (
@@ -177,22 +241,22 @@ def _transformed_run(
         and ARRAY_CLASSES.issuperset(map(type, leaves))
     ):
         key, constants = _program_key(fn, options)
-    program = _plans.get(key)
+    program = _plans.get(key) or _program_for_all_constants(key, call, transform)
     if program is None:
-        if key is None or _is_new(key):
-            transformed = transform(call)
-            tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
-            return partial(run_unchecked, transformed, leaves), tree
-        try:
-            transformed = transform(ProgramCall(_constants_as_params(fn), call.tree, leaves))
-            program = _keep_plan(key, transformed, fn)
-        except LetirError:  # impossible with constants as arguments, whose values are unknown
-            transformed = transform(call)
-            tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
-            return partial(run_unchecked, transformed, leaves), tree
-    if keep is not None:
-        keep(call, program, constants)
-    return partial(program.plan.run, [*leaves, *constants]), program.tree
+        return partial(_run_once, transform(call), leaves, is_checked=options is None)
+    if keep is not None and type(program.plan) is Plan:
+        keep(call, directions, program, constants)
+    return partial(program.run, leaves, constants)
+
+
+def _run_once(transformed: Transformed, leaves: list, is_checked: bool) -> Any:
+    """The value of a call of which nothing is kept.
+
+    ``is_checked``: whether the arguments may be of other types than the parameters, because the
+    function is a program.
+    """
+    run = run_flat if is_checked else run_unchecked
+    return transformed.value(leaves, run(transformed.program, leaves[:]))
 
 
 def _is_new(key: tuple) -> bool:
@@ -203,17 +267,32 @@ def _is_new(key: tuple) -> bool:
     return is_new
 
 
-def _keep_plan(key: tuple, transformed: Lambda, fn: Lambda) -> RepeatedProgram:
-    """Keep the plan of the program ``transformed`` of ``fn`` under a key."""
-    tree = transformed.out_tree or tree_of_results(len(transformed.ret.args))
-    plan = Plan(_with_known_arrays(transformed))
-    result = RepeatedProgram(plan, tree, tuple([bind.source for bind in fn.binds]))
-    if (
-        sum([len(plan_kept.sources) for plan_kept in list(_plans.values())]) + len(fn.binds)
-        > _MAX_BINDS_OF_ALL
-    ):
-        _plans.clear()
-    _plans[key] = result
+def _program_for_all_constants(
+    key: tuple | None, call: ProgramCall, transform: Callable
+) -> RepeatedProgram | None:
+    """The transformed program for all values of the constants, which is kept if its ``key`` has
+    been met before. None if the program is transformed with its constants.
+    """
+    if key is None:
+        return None
+    fn = call.fn
+    try:
+        made = transform(ProgramCall(_constants_as_params(fn), call.tree, call.leaves))
+    except LetirError:  # impossible with constants as arguments, whose values are unknown
+        return None
+    is_kept = not (_is_new(key) or made.is_for_one_call)
+    plan: Plan | _WithoutPlan = _WithoutPlan(made.program)
+    if is_kept:
+        # results that ``finish`` gets may be views, which must not be of arrays of all calls
+        plan = Plan(made.program if made.nest is None else _with_known_arrays(made.program))
+    sources = tuple([bind.source for bind in fn.binds])
+    value = made.finish or made.value
+    result = RepeatedProgram(plan, len(fn.params), made.nest, value, sources)
+    if is_kept:
+        kept_binds = sum([len(kept.sources) for kept in list(_plans.values())])
+        if kept_binds + len(fn.binds) > _MAX_BINDS_OF_ALL:
+            _plans.clear()
+        _plans[key] = result
     return result
 
 

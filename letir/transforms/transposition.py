@@ -19,6 +19,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.dead_code_elimination import dead_code
+from letir.transforms.directions import as_direction
 from letir.transforms.gradients import check_inputs
 from letir.transforms.program_call import (
     ProgramCall,
@@ -28,7 +29,6 @@ from letir.transforms.program_call import (
     record_call,
     tree_of_arguments,
 )
-from letir.transforms.vjp_jvp import as_direction
 
 _ASKED = "linear_transpose"
 _REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"

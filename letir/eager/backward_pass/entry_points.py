@@ -15,7 +15,7 @@ from letir.eager.tape import GradEdge, Leaf, ResultEdge, TapeNode, owning_node
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import error_at_user_line
-from letir.transforms.vjp_jvp import as_direction
+from letir.transforms.directions import as_direction
 
 _ACCUMULATING = new_lock()  # two threads may add to one .grad
 

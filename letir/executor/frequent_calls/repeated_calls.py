@@ -1,8 +1,8 @@
-"""``RepeatedCall``: calls of ``grad(f)`` that need no new recording of ``f``.
+"""``RepeatedCall``: calls of ``grad(f)``, ``vjp(f, x)`` ... that need no new recording of ``f``.
 
-``grad(f)(x)`` records ``f`` in each call, because the path of ``f`` may depend on values. If its
-program has no guard, it is the program for all arguments of the same kinds, as long as everything
-that ``f`` reads from outside is the same. Such calls test just this, and run the plan.
+Each call records ``f``, because the path of ``f`` may depend on values. If its program has no
+guard, it is the program for all arguments of the same kinds, as long as everything that ``f`` reads
+from outside is the same. Such calls test just this, and run the plan.
 """
 
 import functools
@@ -18,8 +18,9 @@ from attrs import frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_bits
-from letir.ast.pytrees import Tree, flatten
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.arguments import is_static
 from letir.executor.argument_spec import Place, nested_codes
 from letir.executor.frequent_calls.argument_tests import (
@@ -43,9 +44,9 @@ from letir.executor.frequent_calls.unseen_reads import (
     may_format_arrays,
 )
 from letir.ops.elementwise.python_operators import may_change_kind
-from letir.plan.plan import Plan
 from letir.tracing.callers import is_user_module
-from letir.transforms.program_call import ProgramCall, copy_shared_results
+from letir.transforms.directions import Directions, as_direction
+from letir.transforms.program_call import ProgramCall
 from letir.transforms.repeated_programs import RepeatedProgram
 
 _MAX_ELEMENTS = 1 << 14  # of the arrays that a function reads, which each call compares
@@ -55,26 +56,29 @@ _STORE_DEREF = opmap["STORE_DEREF"]
 
 @frozen(eq=False)
 class RepeatedCall:
-    """A plan of the gradient of ``f``, and the test of the calls for which it is right.
+    """A transformed program of ``f``, and the test of the calls for which it is right.
 
     ``match(args, kwargs)``: the leaves, or None if a test fails; ``constants``: further arguments
-    of the plan; ``tree``: the nesting of its results.
+    of the program; ``numbers``: (position, type) of the leaves that are tangents given as numbers
+    of Python, which are converted.
     """
 
     match: Callable[[tuple, dict], list | None]
-    plan: Plan
+    program: RepeatedProgram
     constants: list
-    tree: Tree
+    numbers: list[tuple[int, ArrayType]]
 
     def results(self, args: tuple, kwargs: dict) -> Any:
-        """The nested results, or None if the arguments or what ``f`` reads are others."""
+        """The value of a call, or None if the arguments or what ``f`` reads are others."""
         try:
             leaves = self.match(args, kwargs)
         except (LookupError, ValueError):  # a variable that f reads has been deleted
             return None
         if leaves is None:
             return None
-        return self.tree.unflatten(copy_shared_results(self.plan.run([*leaves, *self.constants])))
+        for place, aval in self.numbers:
+            leaves[place] = as_direction(leaves[place], aval, "tangent")
+        return self.program.run(leaves, self.constants)
 
 
 @frozen(eq=False)
@@ -286,16 +290,17 @@ class _TestsOfRecording(TestWriter):
             self.tests.append(f"{first} is {self.name(value)}")
 
 
-def _add_tests_of_memory(tests: TestWriter, state: OutsideState) -> None:
-    """Add the tests that the arrays among the arguments share memory neither with each other nor
-    with the arrays that the function reads: what it does may depend on whether it writes to them.
+def _add_tests_of_memory(tests: TestWriter, state: OutsideState, count: int) -> None:
+    """Add the tests that the arrays among the ``count`` arguments of the function share memory
+    neither with each other nor with the arrays that it reads: what it does may depend on whether
+    it writes to them.
 
     An argument that is now one of the arrays that the function reads must be so in other calls.
     """
     arrays = [
         (text, leaf)
-        for text, leaf in zip(tests.leaf_texts, tests.leaves, strict=True)
-        if type(leaf) is np.ndarray
+        for text, leaf in zip(tests.leaf_texts[:count], tests.leaves, strict=False)
+        if type(leaf) is np.ndarray  # the function does not see the tangents
     ]
     if len(arrays) > 1:
         tests.tests += [f"{text}.base is None" for text, _ in arrays]
@@ -319,22 +324,33 @@ def repeated_call(
     args: tuple,
     kwargs: dict,
     call: ProgramCall,
+    directions: Directions | None,
     program: RepeatedProgram,
     constants: list,
 ) -> RepeatedCall | None:
     """The calls of the kind of this one, which gave ``program`` with these ``constants``.
 
-    ``state``: what the function read before this call. None if another recording might differ.
+    ``state``: what the function read before this call; ``args``: (primals, tangents) if there are
+    ``directions``. None if another recording might differ.
     """
     fn: Lambda = call.fn
     if call.tree.refers or not all(map(_is_repeatable, fn.binds)) or not state.is_unchanged():
         return None
-    tests = tests_of_call(args, kwargs, call.leaves, writer=_TestsOfRecording)
+    leaves = [*call.leaves, *([] if directions is None else directions.given)]
+    tests = tests_of_call(args, kwargs, leaves, writer=_TestsOfRecording)
     if tests is None:
         return None
     state.add_tests(tests)
-    _add_tests_of_memory(tests, state)
-    return RepeatedCall(tests.make_function(), program.plan, constants, program.tree)
+    _add_tests_of_memory(tests, state, len(call.leaves))
+    numbers = [] if directions is None else _numbers_among(directions, call)
+    return RepeatedCall(tests.make_function(), program, constants, numbers)
+
+
+def _numbers_among(directions: Directions, call: ProgramCall) -> list[tuple[int, ArrayType]]:
+    """(position among the leaves, type) of the tangents that are numbers of Python."""
+    count = len(call.leaves)
+    pairs = enumerate(zip(directions.inputs, directions.given, strict=True), count)
+    return [(k, call.fn.params[i].type) for k, (i, x) in pairs if type(x) in PYTHON_NUMBERS]
 
 
 LATE_BOUND.update(outside_state=outside_state, repeated_call=repeated_call)

@@ -1,4 +1,4 @@
-"""``grad(f)`` runs ``f`` again unless the recording is sure to give the same program."""
+"""``grad(f)``, ``vjp(f, x)`` ... run ``f`` again unless a recording must give the same program."""
 
 import builtins
 import functools
@@ -19,6 +19,7 @@ from numpy.random import normal
 import letir as lt
 from letir.transforms import repeated_programs
 from tests.each_sample import in_one_test
+from tests.executor.frequent_calls.each_transform import GRADIENTS, TRANSFORMS
 
 X = np.array([0.5, 1.5, 2.5, 3.0])
 SCALE, WEIGHTS, TABLE = 2.0, np.linspace(-1.0, 1.0, 4), np.arange(12.0).reshape(3, 4) / 5
@@ -105,16 +106,22 @@ INPUTS = [
 ]
 
 
+@pytest.fixture(params=GRADIENTS)
+def gradient(request):
+    """A transform of functions to their gradients."""
+    return GRADIENTS[request.param]
+
+
 @in_one_test
 @pytest.mark.parametrize("name", REPEATED)
-def test_a_repeated_call_equals_a_recorded_one(name):
-    f = REPEATED[name]
-    for transform in (lt.grad, lt.value_and_grad, lt.jacobian, lt.hessian):
-        transformed = warmed(f, transform)
-        assert runs_of(transformed, X + 0.25)[1] == 0
-        with np.errstate(all="ignore"):
-            for x in INPUTS:
-                assert outcome(transformed, x) == outcome(transform(anew(f)), x)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_repeated_call_equals_a_recorded_one(name, transform):
+    f, transform = REPEATED[name], TRANSFORMS[transform]
+    transformed = warmed(f, transform)
+    assert runs_of(transformed, X + 0.25)[1] == 0
+    with np.errstate(all="ignore"):
+        for x in INPUTS:
+            assert outcome(transformed, x) == outcome(transform(anew(f)), x)
 
 
 def captured():
@@ -208,20 +215,22 @@ POWERS = {
 
 @in_one_test
 @pytest.mark.parametrize("name", POWERS)
-def test_a_power_of_a_number_that_may_become_complex_runs_in_each_call(name):
-    f, runs = POWERS[name]
-    transformed = warmed(f, x=1.5)
+@pytest.mark.parametrize("transform", ["grad", "vjp", "linearize", "jvp", "a function by hvp"])
+def test_a_power_of_a_number_that_may_become_complex_runs_in_each_call(name, transform):
+    (f, runs), transform = POWERS[name], TRANSFORMS[transform]
+    transformed = warmed(f, transform, x=1.5)
 
     assert runs_of(transformed, 2.5)[1] == runs
     for x in (-2.5, 0.0, -1.0, 3.0, 2, math.nan, math.inf):
         with np.errstate(all="ignore"):
-            assert outcome(transformed, x) == outcome(lt.grad(anew(f)), x)
+            assert outcome(transformed, x) == outcome(transform(anew(f)), x)
 
 
 @in_one_test
 @pytest.mark.parametrize("name", RUN_AGAIN)
-def test_a_function_with_a_path_or_state_of_its_own_runs_in_each_call(name):
-    transformed = warmed(RUN_AGAIN[name])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_function_with_a_path_or_state_of_its_own_runs_in_each_call(name, transform):
+    transformed = warmed(RUN_AGAIN[name], TRANSFORMS[transform])
 
     for _ in range(12):
         assert runs_of(transformed, X)[1] > 0
@@ -240,25 +249,25 @@ def test_second_derivatives_and_batches_of_derivatives_run_once():
 lt_grad, lt_batched = lt.grad(lambda x: np.sin(x).sum()), lt.vmap(lambda a: a**3)
 
 
-def test_draws_differ_between_calls():
+def test_draws_differ_between_calls(gradient):
     for name in ("a draw", "an imported draw", "a draw of a global generator", "Python's draw"):
-        transformed = warmed(RUN_AGAIN[name])
+        transformed = warmed(RUN_AGAIN[name], gradient)
 
         assert len({transformed(X).tobytes() for _ in range(8)}) == 8
 
 
-def test_what_a_function_reads_from_outside_may_change(monkeypatch):
+def test_what_a_function_reads_from_outside_may_change(gradient, monkeypatch):
     f = anew(REPEATED["a global array"])
-    transformed = warmed(f)
+    transformed = warmed(f, gradient)
 
     WEIGHTS[0] += 1  # in place
     try:
-        assert outcome(transformed, X) == outcome(lt.grad(anew(f)), X)
+        assert outcome(transformed, X) == outcome(gradient(anew(f)), X)
     finally:
         WEIGHTS[0] -= 1
     for name, value in (("WEIGHTS", X.copy()), ("TABLE", np.ones((2, 4), "float32"))):
         monkeypatch.setitem(globals(), name, value)
-        assert outcome(transformed, X) == outcome(lt.grad(anew(f)), X)
+        assert outcome(transformed, X) == outcome(gradient(anew(f)), X)
 
 
 CHANGES = {
@@ -272,33 +281,33 @@ CHANGES = {
 
 @in_one_test
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_global_that_is_bound_to_something_else_is_noticed(name, monkeypatch):
+def test_a_global_that_is_bound_to_something_else_is_noticed(gradient, name, monkeypatch):
     kind, variable, value = CHANGES[name]
     f = REPEATED[kind]
-    transformed = warmed(f)
+    transformed = warmed(f, gradient)
     before = outcome(transformed, X)
     with monkeypatch.context() as patch:
         patch.setitem(globals(), variable, value)
 
-        assert outcome(transformed, X) == outcome(lt.grad(anew(f)), X) != before
+        assert outcome(transformed, X) == outcome(gradient(anew(f)), X) != before
     assert outcome(transformed, X) == before
 
 
-def test_a_function_of_numpy_that_is_replaced_is_noticed(monkeypatch):
-    transformed = warmed(lambda x: np.expm1(x).sum())
+def test_a_function_of_numpy_that_is_replaced_is_noticed(gradient, monkeypatch):
+    transformed = warmed(lambda x: np.expm1(x).sum(), gradient)
     assert runs_of(transformed, X)[1] == 0
     monkeypatch.setattr(np, "expm1", np.sin)
 
     assert runs_of(transformed, X)[1] == 1
 
 
-def test_code_and_defaults_that_are_replaced_are_noticed():
+def test_code_and_defaults_that_are_replaced_are_noticed(gradient):
     """As IPython's autoreload does."""
 
     def scaled(x, by=2.0):
         return (x * by).sum()
 
-    transformed = warmed(scaled)
+    transformed = warmed(scaled, gradient)
     scaled.__defaults__ = (5.0,)
     np.testing.assert_array_equal(transformed(X), np.full(4, 5.0))
     scaled.__code__ = (lambda x, by: (x * x * by).sum()).__code__
@@ -337,8 +346,8 @@ OUTER.inner.factor = 2.0
     ],
     ids=["default", "keyword", "attribute of a class", "attribute of an inner module"],
 )
-def test_what_a_default_a_class_or_an_inner_module_holds_may_change(f, change):
-    transformed = warmed(f)
+def test_what_a_default_a_class_or_an_inner_module_holds_may_change(gradient, f, change):
+    transformed = warmed(f, gradient)
 
     change(5.0)
     try:
@@ -347,7 +356,7 @@ def test_what_a_default_a_class_or_an_inner_module_holds_may_change(f, change):
         change(2.0)
 
 
-def test_a_method_of_an_object_outside_is_called_each_time():
+def test_a_method_of_an_object_outside_is_called_each_time(gradient):
     seen = []
     note = seen.append
 
@@ -355,36 +364,36 @@ def test_a_method_of_an_object_outside_is_called_each_time():
         note(1)
         return (x * 2.0).sum()
 
-    transformed = lt.grad(f)
+    transformed = gradient(f)
     for _ in range(20):
         transformed(X)
 
     assert 20 == len(seen)
 
 
-def test_a_captured_variable_that_changes_is_noticed():
+def test_a_captured_variable_that_changes_is_noticed(gradient):
     factor, weights = 2.0, np.ones(4)
 
     def f(x):
         return (x * factor * weights).sum()
 
-    transformed = warmed(f)
+    transformed = warmed(f, gradient)
     for factor in (3.0, 4.0):
         np.testing.assert_array_equal(transformed(X), np.full(4, factor))
     weights = np.zeros(4)
     np.testing.assert_array_equal(transformed(X), np.zeros(4))
 
 
-def test_arrays_of_a_partial_may_change():
+def test_arrays_of_a_partial_may_change(gradient):
     weights = np.ones(4)
-    transformed = warmed(functools.partial(lambda w, x: (w * x).sum(), weights))
+    transformed = warmed(functools.partial(lambda w, x: (w * x).sum(), weights), gradient)
     weights[:] = 3.0
 
     np.testing.assert_array_equal(transformed(X), np.full(4, 3.0))
 
 
-def test_a_result_is_the_callers_own():
-    transformed = warmed(lambda x: (x * WEIGHTS).sum())
+def test_a_result_is_the_callers_own(gradient):
+    transformed = warmed(lambda x: (x * WEIGHTS).sum(), gradient)
     transformed(X)[:] = 0.0
 
     np.testing.assert_array_equal(transformed(X), WEIGHTS)
@@ -397,19 +406,19 @@ def test_arguments_of_other_kinds_are_recorded():
     assert lt.grad(lambda x, y: (x * y).sum())(X, X).tolist() == X.tolist()
 
 
-def test_a_function_with_attributes_runs_in_each_call():
+def test_a_function_with_attributes_runs_in_each_call(gradient):
     """``f.size`` may change, and no name tells it from the size of an array."""
 
     def scaled(x):
         return (x * scaled.size).sum()
 
     for scaled.size in (2.0, 3.0):
-        np.testing.assert_array_equal(warmed(scaled)(X), np.full(4, scaled.size))
+        np.testing.assert_array_equal(warmed(scaled, gradient)(X), np.full(4, scaled.size))
 
 
-def test_many_arrays_are_one_test():
+def test_many_arrays_are_one_test(gradient):
     layers = [np.full(2, float(n)) for n in range(60)]
-    transformed = warmed(lambda layers: sum((w * w).sum() for w in layers), x=layers)
+    transformed = warmed(lambda layers: sum((w * w).sum() for w in layers), gradient, layers)
 
     assert runs_of(transformed, layers)[1] == 0
     assert runs_of(transformed, [*layers[:-1], layers[0]])[1] > 0  # one array at two places
@@ -417,12 +426,12 @@ def test_many_arrays_are_one_test():
     assert len(known.calls[0].match.__code__.co_code) < 20_000  # linear in the arrays
 
 
-def test_arrays_that_share_memory_are_recorded():
+def test_arrays_that_share_memory_are_recorded(gradient):
     def f(x, y):
         x += 1
         return (x * y).sum()
 
-    transformed = lt.grad(f)
+    transformed = gradient(f)
     for _ in range(6):
         transformed(X.copy(), X.copy())
     both = X.copy()
@@ -431,11 +440,11 @@ def test_arrays_that_share_memory_are_recorded():
         transformed(both, both)
 
 
-def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call():
+def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call(gradient):
     def f(x, y):
         return (TABLE * x).sum() + (y * y).sum()
 
-    transformed = lt.grad(f)
+    transformed = gradient(f)
     for _ in range(6):
         transformed(TABLE, X)
 
@@ -445,8 +454,8 @@ def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call
     assert runs_of(transformed, TABLE[:], X)[1] > 0
 
 
-def test_a_debugger_sees_the_function_run():
-    transformed, lines = warmed(REPEATED["tanh"]), []
+def test_a_debugger_sees_the_function_run(gradient):
+    transformed, lines = warmed(REPEATED["tanh"], gradient), []
 
     def tracer(frame, event, arg):
         if frame.f_code is REPEATED["tanh"].__code__:
@@ -462,10 +471,10 @@ def test_a_debugger_sees_the_function_run():
     assert lines
 
 
-def test_a_function_that_is_gone_is_forgotten():
+def test_a_function_that_is_gone_is_forgotten(gradient):
     weights = np.ones(4)
     f = lambda x: (x * weights).sum()  # noqa: E731
-    warmed(f)
+    warmed(f, gradient)
     key = next(key for key, known in repeated_programs._functions.items() if known.of() is f)
     gone = weakref.ref(f)
     del f
@@ -475,10 +484,10 @@ def test_a_function_that_is_gone_is_forgotten():
     assert key not in repeated_programs._functions
 
 
-def test_a_function_whose_reads_change_in_each_call_stops_being_tested():
+def test_a_function_whose_reads_change_in_each_call_stops_being_tested(gradient):
     factor = 1.0
     f = lambda x: (x * factor).sum()  # noqa: E731
-    transformed = lt.grad(f)
+    transformed = gradient(f)
     for n in range(300):
         factor = float(n)
         np.testing.assert_array_equal(transformed(X), np.full(4, factor))
@@ -488,9 +497,9 @@ def test_a_function_whose_reads_change_in_each_call_stops_being_tested():
     assert len(known.calls) <= known.attempts
 
 
-def test_threads_share_what_is_known():
+def test_threads_share_what_is_known(gradient):
     f = REPEATED["a global array"]
-    transformed, expected = lt.grad(f), lt.grad(anew(f))(X)
+    transformed, expected = gradient(f), gradient(anew(f))(X)
     found = []
 
     def work():
