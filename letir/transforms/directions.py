@@ -17,9 +17,9 @@ from letir.ast.pytrees import Static, Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import fits_type, is_static
-from letir.eval.array_modules import is_array, type_of
+from letir.eval.array_modules import ARRAY_CLASSES, is_array, type_of
 from letir.tracing.source_locations import at_user
-from letir.transforms.program_call import ProgramCall, arguments_of, record_call
+from letir.transforms.program_call import ProgramCall, arguments_of, is_row_of_arrays, record_call
 from letir.transforms.repeated_programs import Transformed, prepared_run, repeated_function
 
 
@@ -47,6 +47,8 @@ def as_direction(value: Any, aval: ArrayType | None, role: str) -> Any:
             ) from None
     found_type = value.type if hasattr(value, "emitter") else type_of(value)
     if aval is None or found_type is None:  # unknown types are checked by the operations
+        return value
+    if found_type is aval and not aval.weak:  # types are interned
         return value
     if (
         found_type.weak
@@ -106,8 +108,12 @@ def directions_of(call: ProgramCall, primals: tuple, tangents: tuple, caller: st
             f"{caller}: the number of primals is {len(primals)}, of tangents {len(tangents)}\n"
             "  pass one tangent for each primal"
         )
-    positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
-    leaves = call.tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), caller)
+    tree = call.tree
+    if ARRAY_CLASSES.issuperset(map(type, tangents)) and is_row_of_arrays(tree):
+        positions, leaves = [*range(len(primals))], [*tangents]
+    else:
+        positions, _ = arguments_of(tree, tuple(range(len(primals))))
+        leaves = tree.leaves_of((_fill_missing_tangents(tangents, primals), {}), caller)
     inputs, given, values = [], [], []
     for i, leaf in zip(positions, leaves, strict=True):
         aval = call.fn.params[i].type

@@ -98,9 +98,8 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     for n in (argnums,) if isinstance(argnums, int) else argnums:
         if not -count <= n < count:
             LATE_BOUND["refuse_positions"]("argnums", (n,), count)
-    is_flat = of_args.num_leaves == count == of_args.num_nodes - 1 and not tree.statics
-    if isinstance(argnums, int) and is_flat:
-        return [argnums % count], tree_of_results(1)  # each argument an array
+    if isinstance(argnums, int) and is_row_of_arrays(tree):
+        return [argnums % count], tree_of_results(1)
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
     chosen = args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
     leaves, spec = LATE_BOUND["flatten_objects"](chosen)
@@ -110,6 +109,12 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
             "  differentiate with respect to its arrays, which the function puts into the object"
         )
     return [leaf.place for leaf in leaves], Tree(spec)
+
+
+def is_row_of_arrays(tree: Tree) -> bool:
+    """Whether each positional argument is an array."""
+    of_args = tree.spec.child(0)
+    return of_args.num_leaves == of_args.num_children == of_args.num_nodes - 1 and not tree.statics
 
 
 def differentiated_arguments(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:

@@ -95,7 +95,7 @@ class RepeatedProgram:
     def run(self, leaves: list, constants: list) -> Any:
         """The value of a call; ``leaves``: the arguments of the function, then the tangents."""
         count = self.arguments
-        inputs = [*leaves[:count], *constants, *leaves[count:]]
+        inputs = [*leaves[:count], *constants, *leaves[count:]] if constants else leaves
         if self.nest is not None:
             return self.nest(copy_shared_results(self.plan.run(inputs)))
         results = self.plan.run(inputs[:])
