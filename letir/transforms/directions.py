@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -178,8 +179,9 @@ def call_along(
     if known.calls and (results := known.results(given, {})) is not None:
         return results
     with paused_gc():
-        keep = known.keeper(given, primals, {})
-        call = record_call(f, primals, {})
+        record = partial(record_call, f, primals, {})
+        keep = known.keeper(given, primals, {}, record)
+        call = record()
         directions = directions_of(call, primals, tangents, caller)
         run = prepared_run(call, directions, options, transform, keep)
     return run()

@@ -141,11 +141,13 @@ class RepeatedFunction:
                 return results
         return None
 
-    def keeper(self, given: tuple, args: tuple, kwargs: dict) -> Callable | None:
+    def keeper(
+        self, given: tuple, args: tuple, kwargs: dict, record: Callable[[], Any]
+    ) -> Callable | None:
         """The function that adds calls like this one to ``calls`` after it has been recorded.
 
-        ``given``: the ``args`` as ``results`` takes them. None in most calls: to find out what
-        ``f`` reads takes longer than a recording.
+        ``given``: the ``args`` as ``results`` takes them; ``record``: records ``f`` again. None in
+        most calls: to find out what ``f`` reads takes longer than a recording.
         """
         self.runs += 1
         if self.runs <= _RUNS_BEFORE << self.attempts or self.attempts == _MAX_ATTEMPTS:
@@ -153,22 +155,24 @@ class RepeatedFunction:
         self.attempts += 1
         is_alone = ACTIVE.get() is None
         outside = LATE_BOUND["outside_state"](self.of(), args, kwargs) if is_alone else None
-        return None if outside is None else partial(self._keep, outside, given, args, kwargs)
+        return None if outside is None else partial(self._keep, outside, given, kwargs, record)
 
-    def _keep(self, outside: Any, given: tuple, args: tuple, kwargs: dict, *recorded: Any) -> None:
+    def _keep(
+        self, outside: Any, given: tuple, kwargs: dict, record: Callable, *recorded: Any
+    ) -> None:
         call = LATE_BOUND["repeated_call"](outside, given, kwargs, *recorded)
-        if call is not None and not _computes_exceptional(self.of(), args, kwargs):
+        if call is not None and not _computes_exceptional(record):
             self.calls += (call,)
 
 
-def _computes_exceptional(f: Callable, args: tuple, kwargs: dict) -> bool:
+def _computes_exceptional(record: Callable[[], Any]) -> bool:
     """Whether a recording divides by zero, overflows ... itself, with arrays that ``f`` reads.
 
     NumPy warns or raises then, or stays silent: ``np.errstate`` may change between calls.
     """
     found = []
     with np.errstate(all="call", call=lambda *error: found.append(error)):
-        record_call(f, args, kwargs)
+        record()
     return bool(found)
 
 
@@ -208,8 +212,9 @@ def call_transformed(
     if known.calls and (results := known.results(args, kwargs)) is not None:
         return results
     with paused_gc():
-        keep = known.keeper(args, args, kwargs)
-        call = record_call(f, args, kwargs)
+        record = partial(record_call, f, args, kwargs)
+        keep = known.keeper(args, args, kwargs, record)
+        call = record()
         run = prepared_run(call, None, options, transform, keep)
     return run()
 

@@ -20,19 +20,20 @@ from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.arguments import is_static, leaf_names, mark_static, unmark_arguments
 from letir.eval.array_modules import type_of
-from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
 from letir.tracing.entry import DISCARD_WRITES, Recording, record
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batch_program
-from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.jitted_functions import option_token, shared_with_executors
 from letir.transforms.program_call import (
+    ProgramCall,
     as_program,
     copy_shared_results,
     nested_example,
     tree_of_arguments,
     tree_of_results,
 )
+from letir.transforms.repeated_programs import Transformed, prepared_run, repeated_function
 
 
 @overload
@@ -67,30 +68,51 @@ def vmap(
     if isinstance(f, Lambda):
         return _mapped_lambda(f, in_axes, out_axes, axis_size)
 
+    axes = in_axes, out_axes, axis_size
+    options = None if _may_change(axes) else ("vmap", option_token(axes))
+
     @entry_point
     @functools.wraps(f)
     def mapped(*args, **kwargs):
+        known = repeated_function(f, options)
+        if known.calls and (results := known.results(args, kwargs)) is not None:
+            return results
         leaves, spec = flatten((args, kwargs))
         LATE_BOUND["refuse_objects"](leaves)
         mapping = _Mapping.from_leaves(
             leaves, _argument_axes(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )
         examples = spec.unflatten(mapping.examples(leaves))
-        recording = _record_example(f, *examples)
-        static = dict(recording.tree.statics)
-        # static arguments are not parameters
-        axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
-        dynamic = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
-        fn = recording.fn
-        tree = fn.out_tree or tree_of_results(len(fn.ret.args))
-        shared = [None] * len(recording.lifted)
-        program = _mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
-        # copied: a result that all examples share may be an argument, or a view of one
-        return tree.unflatten(
-            copy_shared_results(run_flat(program, [*dynamic, *recording.lifted]), dynamic)
-        )
+        record = functools.partial(_record_example, f, *examples)
+        keep = known.keeper(args, args, kwargs, record)
+        call = mapping.call_of(record(), args, kwargs)
+        transform = functools.partial(_mapped_call, mapping, out_axes)
+        of_mapping = None if options is None else (*options, *mapping.axes, mapping.size)
+        return prepared_run(call, None, of_mapping, transform, keep)()
 
     return mapped
+
+
+def _may_change(options: Any) -> bool:
+    """Whether a user may change the options later: there are lists, dicts or others among them."""
+    if type(options) is tuple:
+        return any(map(_may_change, options))
+    return options is not None and type(options) is not int
+
+
+def _mapped_call(mapping: "_Mapping", out_axes: Any, call: ProgramCall) -> Transformed:
+    """The mapped program of a recording of one example, and the nesting of its results."""
+    fn, tree, static = call.fn, call.out_tree, dict(call.tree.statics)
+    # static arguments are not parameters; constants and lifted values are shared
+    axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
+    axes += [None] * (len(fn.params) - len(axes))
+    program = _mapped_program(fn, axes, mapping.size, tree, out_axes)
+
+    def finish(inputs: list, results: tuple) -> Any:
+        # copied: a result that all examples share may be an argument, or a view of one
+        return tree.unflatten(copy_shared_results(results, inputs))
+
+    return Transformed(program, finish=finish)
 
 
 def _record_example(f: Callable, args: tuple, kwargs: dict) -> Recording:
@@ -166,6 +188,11 @@ class _Mapping:
             result.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
         return cls(tuple(result), _common_size(sizes, axis_size))
+
+    def call_of(self, recording: Recording, args: tuple, kwargs: dict) -> ProgramCall:
+        """The recording of one example with the arguments of all examples."""
+        leaves = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
+        return ProgramCall(recording.fn, recording.tree, [*leaves, *recording.lifted])
 
     def examples(self, leaves: list) -> list:
         """The arguments to record ``f`` with: the type of one example, or a shared value."""

@@ -1,6 +1,7 @@
 """``vmap``: axes, nesting, errors, custom rules, and operations without a batch rule."""
 
 import functools
+import weakref
 from collections import namedtuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.scripting.operations import script_op
 from letir.testing import assert_close, assert_same
+from letir.transforms import repeated_programs as programs
+from tests.each_sample import in_one_test
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
 W = np.linspace(-0.7, 0.9, 6).reshape(2, 3)
@@ -383,3 +386,96 @@ def test_a_mapped_key_gives_each_example_its_own_mask():
     found = lt.vmap(lt.nn.dropout)(x, keys)
 
     assert_same(np.stack([lt.nn.dropout(v, k) for v, k in zip(x, keys, strict=True)]), found)
+
+
+# ---- repeated calls ----
+
+SHARED = np.arange(3.0)
+ROW, BATCH = np.array([0.5, -1.0, 2.0]), np.linspace(-1.0, 2.0, 12).reshape(4, 3)
+GIVEN = {
+    "arrays": ((BATCH, ROW), {}),
+    "other values": ((BATCH + 1.0, ROW - 1.0), {}),
+    "another size": ((BATCH[:2], ROW), {}),
+    "another shape": ((BATCH[:, :2], ROW), {}),
+    "another type": ((BATCH.astype("float32"), ROW), {}),
+    "a number": ((BATCH, 2.0), {}),
+    "an integer": ((BATCH, 2), {}),
+    "a keyword": ((BATCH, ROW), {"by": BATCH[:, 0]}),
+    "two sizes": ((BATCH, ROW), {"by": BATCH[:2, 0]}),
+    "a flag": ((BATCH, ROW, True), {}),
+    "a text": ((BATCH, ROW, "text"), {}),
+    "a tree": (({"x": BATCH}, ROW), {}),
+    "the same array": ((BATCH, BATCH), {}),
+    "a scalar": ((1.0, ROW), {}),
+    "a list": (([1.0, 2.0], ROW), {}),
+}
+
+
+def weighted(x, w, flag=None, by=1.0):
+    x = x["x"] if type(x) is dict else x
+    return x * w * by, w, {"flag": flag is None}["flag"] * x.sum()
+
+
+def found(mapped, given):
+    """The bits of the results, or the error."""
+    args, kwargs = given
+    try:
+        results = mapped(*args, **kwargs)
+    except Exception as error:
+        return type(error), str(error)
+    return [(type(r), r.dtype, r.shape, r.strides, r.tobytes()) for r in results]
+
+
+@in_one_test
+@pytest.mark.parametrize("known", GIVEN)
+@pytest.mark.parametrize("axes", [((0, None), 0), (0, 0), ([0, None], 0), ((0, None), (-1, 0, 0))])
+def test_a_repeated_call_gives_what_a_recorded_one_does(known, axes):
+    mapped, first = lt.vmap(weighted, *axes), {}
+    for kind, given in GIVEN.items():
+        forget_calls()
+        first[kind] = found(mapped, given)
+    forget_calls()
+    for _ in range(9):
+        found(mapped, GIVEN[known])
+
+    for kind, given in GIVEN.items():
+        assert (kind, found(mapped, given)) == (kind, first[kind])
+
+
+def forget_calls():
+    """Forget the calls of all functions."""
+    for kept in (programs._plans, programs._seen, programs._functions):
+        kept.clear()
+
+
+def test_axes_in_a_list_may_change():
+    axes, f = [0, None], lambda x, w: x * w
+    mapped = lt.vmap(f, axes)
+    for _ in range(9):
+        assert mapped(BATCH, ROW).shape == (4, 3)
+    axes[:] = None, 0
+
+    assert mapped(BATCH, ROW).shape == (3, 4, 3)
+
+
+def test_axes_belong_to_what_is_known():
+    for _ in range(9):
+        f = weighted
+        for axis in (0, 1):
+            rows = lt.vmap(f, (axis, None), (axis, None, 0))(np.ones((3, 3)), ROW)[0]
+            assert_same(np.tile(ROW, (3, 1)) if axis == 0 else np.tile(ROW[:, None], (1, 3)), rows)
+
+
+def test_repeated_calls_share_no_memory_and_keep_no_argument_alive():
+    mapped = lt.vmap(lambda x, w: (x, w, SHARED, SHARED[1:]), (0, None), (0, None, None, None))
+    for _ in range(9):
+        x, w = BATCH.copy(), ROW.copy()
+        results = mapped(x, w)
+        for array in results:
+            assert not any(np.may_share_memory(array, other) for other in (x, w, SHARED))
+            array[...] = np.nan
+        assert_same((BATCH, ROW, SHARED, SHARED[1:]), mapped(x, w))
+    alive = [weakref.ref(x), weakref.ref(w)]
+    del x, w
+
+    assert [None, None] == [reference() for reference in alive]

@@ -77,6 +77,12 @@ def by_vjp_with_results(f):
     return run
 
 
+def by_vmap(f):
+    """The results for two examples."""
+    mapped = lt.vmap(f)
+    return lambda x: mapped(np.stack([x, x]))
+
+
 GRADIENTS = {"grad": lt.grad, "vjp": by_vjp, "linearize": by_linearize}
 TRANSFORMS = {
     **GRADIENTS,
@@ -88,4 +94,5 @@ TRANSFORMS = {
     "a function by hvp": by_function_of_hvp,
     "ggnvp": by_ggnvp,
     "vjp without copies": by_vjp_with_results,
+    "vmap": by_vmap,
 }

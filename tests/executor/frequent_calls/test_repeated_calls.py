@@ -230,10 +230,10 @@ def test_a_power_of_a_number_that_may_become_complex_runs_in_each_call(name, tra
 @pytest.mark.parametrize("name", RUN_AGAIN)
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_a_function_with_a_path_or_state_of_its_own_runs_in_each_call(name, transform):
-    transformed = warmed(RUN_AGAIN[name], TRANSFORMS[transform])
+    transformed = TRANSFORMS[transform](RUN_AGAIN[name])
 
-    for _ in range(12):
-        assert runs_of(transformed, X)[1] > 0
+    for _ in range(18):  # under vmap, some raise an error in each call
+        assert runs_of(functools.partial(outcome, transformed), X)[1] > 0
 
 
 def test_second_derivatives_and_batches_of_derivatives_run_once():
