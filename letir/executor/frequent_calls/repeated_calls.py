@@ -39,6 +39,7 @@ from letir.executor.frequent_calls.external_values import (
 )
 from letir.executor.frequent_calls.unseen_reads import (
     UNSEEN,
+    all_apart,
     are_apart,
     has_print_options,
     may_format_arrays,
@@ -303,9 +304,12 @@ def _add_tests_of_memory(tests: TestWriter, state: OutsideState, count: int) -> 
         if type(leaf) is np.ndarray  # the function does not see the tangents
     ]
     if len(arrays) > 1:
-        tests.tests += [f"{text}.base is None" for text, _ in arrays]
+        own_memory = " and ".join([f"{text}.base is None" for text, _ in arrays])
         ids = ", ".join([f"id({text})" for text, _ in arrays])
-        tests.tests.append(f"len({{{ids}}}) == {len(arrays)}")
+        texts = ", ".join([text for text, _ in arrays])
+        tests.tests.append(
+            f"{own_memory} and len({{{ids}}}) == {len(arrays)} or {tests.name(all_apart)}({texts})"
+        )
     if arrays and state.arrays:
         others = [
             (tests.outside_text(holder, name), value) for (holder, name, value), _ in state.arrays

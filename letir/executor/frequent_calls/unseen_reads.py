@@ -1,5 +1,6 @@
 """Reads of code that no test of globals, captured variables and attributes of modules notices."""
 
+import itertools
 from opcode import opmap
 from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 
@@ -52,3 +53,8 @@ def has_print_options(options: dict) -> bool:
 def are_apart(*pairs: tuple) -> bool:
     """Whether the two arrays of no pair share memory."""
     return not any(np.may_share_memory(a, b) for a, b in pairs)
+
+
+def all_apart(*arrays: np.ndarray) -> bool:
+    """Whether no two of the arrays share memory."""
+    return are_apart(*itertools.combinations(arrays, 2))

@@ -440,6 +440,21 @@ def test_arrays_that_share_memory_are_recorded(gradient):
         transformed(both, both)
 
 
+def test_views_that_share_no_memory_need_no_recording(gradient):
+    """Such as batches of a data set."""
+    data = np.arange(24.0).reshape(2, 3, 4) / 7
+    transformed = gradient(lambda w, x, y: ((x @ w) ** 2).sum() + y.sum())
+    for k in (0, 1) * 4:
+        transformed(X, data[k], data[1 - k, 0])
+
+    assert runs_of(transformed, X, data[0], data[1, 1])[1] == 0
+    np.testing.assert_allclose(
+        transformed(X, data[0], data[1, 1]), 2 * data[0].T @ data[0] @ X, rtol=1e-14
+    )
+    for others in ((data[0], data[0, 0]), (data[0], X), (data[0, :, ::-1], data[0, 2])):
+        assert runs_of(transformed, X, *others)[1] > 0
+
+
 def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call(gradient):
     def f(x, y):
         return (TABLE * x).sum() + (y * y).sum()
