@@ -120,6 +120,13 @@ _FIGURES = (
         {"autograd": small_functions.compared_with_autograd},
     ),
     Row(
+        "products",
+        "the same functions: a product by `vjp`, by `jvp`, by `hvp`",
+        "1.5 x autograd",
+        small_functions.small_products,
+        {"autograd": small_functions.products_compared_with_autograd},
+    ),
+    Row(
         "history",
         "eager: recording an operation, beyond the NumPy call",
         "linear",

@@ -1,4 +1,4 @@
-"""Gradients of small functions without ``jit``, ``grad(f)(x)``: calls cost more than NumPy's work.
+"""Derivatives of small functions without ``jit``: calls cost more than NumPy's work.
 
 autograd records a function again in every call; letir stops when another recording cannot differ.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.harness import DemoSettings
 from benchmarks.peers import installed
-from letir import grad
+from letir import grad, hvp, jvp, vjp
 
 SECONDS, ROUNDS = 4e-3, 15  # of a round of one function
 _numbers = np.random.default_rng(0).normal
@@ -102,14 +102,63 @@ FUNCTIONS: dict[Callable, object] = {
 
 
 def small_gradients(effort: DemoSettings) -> str:
-    """The times of a call, the shortest and the longest."""
+    """The times of a call of ``grad(f)``, the shortest and the longest."""
     return _range([cost for (cost,) in costs([(np, grad)])])
 
 
 def compared_with_autograd(effort: DemoSettings) -> str:
     """autograd's times, and letir's relative to them."""
     peer = installed("autograd.numpy"), installed("autograd").grad
-    found = costs([(np, grad), peer])
+    return _compared(costs([(np, grad), peer]))
+
+
+def small_products(effort: DemoSettings) -> str:
+    """The times of a cotangent by ``vjp``, a tangent by ``jvp`` and a product by ``hvp``."""
+    found = [costs([(np, partial(partial, product))]) for product in (_pulled, _pushed, _bent)]
+    return ", ".join([_range([cost for (cost,) in rows]) for rows in found])
+
+
+def products_compared_with_autograd(effort: DemoSettings) -> str:
+    """autograd's times of the three products, and letir's relative to them."""
+    module = installed("autograd.numpy")
+    make_vjp = installed("autograd.core").make_vjp
+    make_jvp = installed("autograd.differential_operators").make_jvp
+    gradient = installed("autograd").grad
+
+    def pulled(f: Callable, x: object) -> object:
+        return make_vjp(f, x)[0](1.0)
+
+    def pushed(f: Callable, x: object) -> object:
+        return make_jvp(f)(x)(x)
+
+    def bent(f: Callable, x: object) -> object:
+        return make_vjp(gradient(f), x)[0](x)
+
+    return "; ".join(
+        [
+            _compared(costs([(np, partial(partial, ours)), (module, partial(partial, theirs))]))
+            for ours, theirs in ((_pulled, pulled), (_pushed, pushed), (_bent, bent))
+        ]
+    )
+
+
+def _pulled(f: Callable, x: object) -> object:
+    """The cotangent of the argument."""
+    return vjp(f, x)[1](1.0)
+
+
+def _pushed(f: Callable, x: object) -> object:
+    """The tangent of the result for a direction of the argument."""
+    return jvp(f, (x,), (x,))
+
+
+def _bent(f: Callable, x: object) -> object:
+    """The product of the Hessian with a direction."""
+    return hvp(f, (x,), (x,))
+
+
+def _compared(found: list[list[float]]) -> str:
+    """The times of the second package, and those of the first relative to them."""
     ratios = [ours / theirs for ours, theirs in found]
     return (
         f"{_range([theirs for _, theirs in found])}, letir / autograd = {min(ratios):.2f} to "
@@ -122,7 +171,7 @@ def _range(seconds: list[float]) -> str:
 
 
 def costs(packages: list[tuple[ModuleType, Callable]]) -> list[list[float]]:
-    """The seconds of a gradient of each function, by each (module like NumPy, transform)."""
+    """The seconds of a derivative of each function, by each (module like NumPy, transform)."""
     return [
         alternating([partial(transform(partial(f, module)), x) for module, transform in packages])
         for f, x in FUNCTIONS.items()
