@@ -26,7 +26,7 @@ from letir.tracing.mutation.buffers import (
     new_buffer,
     unwrap_buffers,
 )
-from letir.tracing.mutation.memory_order import copy_to_c_order, in_memory_order
+from letir.tracing.mutation.memory_order import in_memory_order
 from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
 from letir.tracing.operands import (
     array_of_object,
@@ -283,8 +283,6 @@ def array(
         if type(dtype) in (list, np.dtype) and np.dtype(dtype).names:
             return LATE_BOUND["structured_rows"](trace, object, np.dtype(dtype))
         result = _as_traced_array(trace, object, dtype)
-        if type(object) is list and issubclass(type(result), Value) and result.ndim > 2:
-            result = copy_to_c_order(result)  # rows are in C order when they are stacked
     elif first_traced(object) is not None:  # a Variable
         result = strong_element(stack_traced(object))
         result = result if dtype is None else result.astype(dtype, copy=False)

@@ -5,7 +5,6 @@ as a guard [semantics.md B2].
 """
 
 import inspect
-import math
 import sys
 from collections.abc import Callable
 from copy import copy
@@ -25,6 +24,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
 from letir.tracing.callers import calls_method
+from letir.tracing.mutation.memory_order import in_order_of_written
 from letir.tracing.mutation.views import Memory, view_base
 from letir.tracing.mutation.writes import (
     forget_views,
@@ -262,11 +262,12 @@ class Tracer(PythonProtocols):
         if reason:
             raise unwritable_error(*reason)
         base, whole = write_into_view(self, new)
-        if base.held_value is not ABSENT is not whole.held_value and base.ndim:
-            whole = _in_memory_order(base, whole)
-        elif base.ndim > 1 and not base.emitter.in_c_order:
+        trace, is_known = base.emitter, base.held_value is not ABSENT is not whole.held_value
+        if base.ndim and (is_known or trace.has_gaps):
+            whole = in_order_of_written(base, whole)
+        elif base.ndim > 1 and not trace.in_c_order:
             whole = base.at[...].set(whole)  # keeps the memory order of the base
-        base.emitter.note_change(base)
+        trace.note_change(base)
         if base.sharing is None and (not base.shape or base.is_argument()):
             base.sharing = Memory(base.arg)  # known to be an array, with its current memory order
         base.become(whole)
@@ -332,34 +333,6 @@ class Tracer(PythonProtocols):
 for _name in dir(Tracer):
     if _name[0] != "_" and hasattr(_NDARRAY, _name) and not hasattr(float, _name):
         setattr(Tracer, _name, ArrayAttribute(_name, inspect.getattr_static(Tracer, _name)))
-
-
-def _in_memory_order(base: Tracer, new: Tracer) -> Any:
-    """``new`` in the memory order of ``base``, which a write preserves.
-
-    The rounding of sums, and which operations give views, depend on that order.
-    """
-    old, value = base.held_value, new.held_value
-    if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(value):
-        return new
-    if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy has the same layout
-        return base.at[...].set(new)
-    result = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
-    lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
-    result.held_value = np.ndarray(old.shape, old.dtype, result.held_value, -lowest, old.strides)
-    result.held_value[...] = value
-    return result
-
-
-def _steps_of(array) -> list:
-    """The strides of an array along axes of more than one element."""
-    return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1 and array.size]
-
-
-def _extent_of(array) -> int:
-    """The number of bytes that an array spans in memory."""
-    pairs = zip(array.strides, array.shape, strict=True)
-    return array.itemsize + sum(abs(s) * (n - 1) for s, n in pairs) if array.size else 0
 
 
 def _is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:

@@ -74,20 +74,32 @@ def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | No
 
 def _is_in_c_order(trace, local: Local) -> bool:
     """Whether a value certainly has C order if all arguments do."""
-    makers = {b: bind for bind in trace.binds for b in bind.binders}
+    makers = _makers(trace)
     todo = [local]
     visited = set()
     while todo:
         local = todo.pop()
         local = trace.as_another.get(local, local)
-        if local in visited:
+        if local in visited or local in trace.known_in_c_order:
             continue
         visited.add(local)
         deciding = _values_that_decide(makers.get(local), local)
         if deciding is None:
             return False
         todo += deciding
+    trace.known_in_c_order |= visited
     return True
+
+
+def _makers(trace) -> dict:
+    """The bind of each local of a trace."""
+    makers, done, last = trace.makers
+    if done > len(trace.binds) or (done and trace.binds[done - 1] is not last):
+        makers, done = {}, 0  # binds were taken back
+    # continues where the last call ended, so that all calls together take linear time
+    makers.update((b, bind) for bind in trace.binds[done:] for b in bind.binders)
+    trace.makers = makers, len(trace.binds), trace.binds[-1] if trace.binds else None
+    return makers
 
 
 def _values_that_decide(bind, local: Local) -> "list[Local] | None":
@@ -137,8 +149,12 @@ def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
     trace.orders[0][value.arg] = _order_sources(trace, like.arg)
     array = like.known_value()
     if array is None:
-        trace.as_another[value.arg] = like.arg  # the order is determined when it matters
-        return value
+        is_certain = trace.in_c_order and _is_in_c_order(trace, like.arg)
+        # no array in an abstract trace, where C order is assumed
+        array = None if is_certain else like.concrete_value()
+        if not isinstance(array, np.ndarray):
+            trace.as_another[value.arg] = like.arg
+            return value
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return value
     axes = _axes_in_memory(np.empty_like(array))
@@ -219,3 +235,33 @@ def in_memory_order(array: Any, order: str) -> Any:
         return array
     is_so = flags.c_contiguous if order == "C" else flags.f_contiguous
     return array if is_so else PRIMITIVES["copy"](array, order)
+
+
+def in_order_of_written(base: "Tracer", new: "Tracer") -> Any:
+    """``new`` in the memory order of ``base``, which a write preserves.
+
+    The rounding of sums, and which operations give views, depend on that order.
+    """
+    old, value = base.concrete_value(), new.concrete_value()
+    if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(value):
+        return new
+    if _steps_of(old) == _steps_of(np.empty_like(old)):  # a copy has the same layout
+        return base.at[...].set(new)
+    trace, memory = new.emitter, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8)
+    lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
+    written = np.ndarray(old.shape, old.dtype, memory, -lowest, old.strides)
+    written[...] = value
+    if new.arg in trace.concrete:
+        trace.concrete[new.arg] = written
+    return trace.make_tracer(trace, new.arg, written)
+
+
+def _steps_of(array) -> list:
+    """The strides of an array along axes of more than one element."""
+    return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1 and array.size]
+
+
+def _extent_of(array) -> int:
+    """The number of bytes that an array spans in memory."""
+    pairs = zip(array.strides, array.shape, strict=True)
+    return array.itemsize + sum(abs(s) * (n - 1) for s, n in pairs) if array.size else 0

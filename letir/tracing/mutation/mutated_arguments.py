@@ -18,8 +18,8 @@ class ChangesArguments:
     """The part of ``Trace`` that tracks arguments and writes into them.
 
     ``writes``: whether arguments may be changed; ``arguments``: the memory order of each argument;
-    ``changed``: the traced values of changed arguments; ``orders`` and ``fixed``: see
-    ``memory_order``.
+    ``changed``: the traced values of changed arguments; ``orders``, ``fixed``, ``makers`` and
+    ``known_in_c_order``: see ``memory_order``.
     """
 
     make_tracer: Callable[..., Any]
@@ -35,7 +35,10 @@ class ChangesArguments:
         self.changed: dict[Local, Tracer] = {}
         self.orders: tuple[dict, int] = ({}, 0)
         self.fixed: set[Local] = set()
+        self.makers: tuple[dict, int, Any] = ({}, 0, None)
+        self.known_in_c_order: set[Local] = set()
         self.in_c_order = True  # whether all arguments have C order
+        self.has_gaps = False  # whether an argument is in neither C nor Fortran order
         self.as_another: dict[Local, Local] = {}  # value -> value with the same memory layout
 
     def note_argument(self, local: Local, argument: Any) -> None:
@@ -44,6 +47,7 @@ class ChangesArguments:
         order = "C" if is_plain else given_order(argument)
         self.arguments[local], self.orders[0][local] = order, frozenset([local])
         self.in_c_order = self.in_c_order and order == "C"
+        self.has_gaps = self.has_gaps or type(order) is tuple
 
     def note_change(self, value: "Tracer") -> None:
         """Remember an in-place change of this value if it is an argument."""
@@ -89,3 +93,4 @@ class ChangesArguments:
     def forget_changes(self) -> None:
         """Drop all traced values at the end of the trace."""
         self.arguments, self.changed, self.orders = {}, {}, ({}, 0)
+        self.makers, self.known_in_c_order = ({}, 0, None), set()

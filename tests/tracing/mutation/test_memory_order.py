@@ -224,3 +224,44 @@ def test_copies_of_the_copy_module_keep_the_memory_order():
     x = np.ones((6, 2))
     for results in (lt.trace(copies, x)(x), lt.jit(copies)(x)):
         assert [r.strides for r in results] == [r.strides for r in copies(x)] == [(8, 16)] * 3
+
+
+LAYOUTS = {
+    "C": X.copy,
+    "F": lambda: np.asfortranarray(X),
+    "strided": lambda: np.repeat(X, 2, axis=1)[:, ::2],
+    "flipped": lambda: X[::-1].copy()[::-1],
+}
+
+
+def like_a_transpose(x):
+    return np.zeros_like(x.T), np.full_like(x.T, 2.0) * 2, np.piecewise(x.T, [x.T > 3], [1.0, 2.0])
+
+
+def sums_of_lists(x):
+    return np.prod([x, x], 0), np.exp([x, x]), np.concatenate([[x], [x]]), np.array([x, x])
+
+
+def written_and_read_as_a_row(x):
+    x *= 2
+    return x.ravel("K"), x.ravel("A"), np.ascontiguousarray(x), x[:, :].ravel("K")
+
+
+@in_one_test
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize(
+    "program",
+    [like_a_transpose, sums_of_lists, written_and_read_as_a_row],
+    ids=lambda f: f.__name__,
+)
+def test_results_lie_in_memory_as_numpys(program, layout):
+    numpys = layout()
+    expected = program(numpys)
+    for how in (lt.jit(program), lt.trace(program, layout())):
+        argument = layout()
+        found = how(argument)
+
+        assert_same(expected, found)
+        assert [r.strides for r in found] == [r.strides for r in expected]
+        shared = [np.shares_memory(r, numpys) for r in expected]
+        assert [np.shares_memory(r, argument) for r in found] == shared
