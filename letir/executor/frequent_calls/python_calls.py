@@ -83,7 +83,8 @@ def _pays(compiled: Compiled, of_python: GeneratedCall, of_plan: Any, call: tupl
     """Whether the Python function is called in place of a plan that gives the same results."""
     if compiled.generators:  # captured: timing would advance them
         return len(compiled.program) <= _MAX_BESIDE_DRAWS
-    if any(map(_rounds_scalars, compiled.program.binds)):
+    binds = compiled.program.binds
+    if any(map(_rounds_scalars, binds)) or any(map(_warns_in_timing, binds)):
         return _is_of_same_length(compiled)
     try:
         call = deepcopy(call) if compiled.changed else call  # timing writes into the arguments
@@ -99,6 +100,15 @@ def _rounds_scalars(bind: Bind) -> bool:
         aval is None
         or (not aval.shape and not aval.weak and aval.dtype.kind in bind.op.python.rounds_scalars)
         for aval in avals
+    )
+
+
+def _warns_in_timing(bind: Bind) -> bool:
+    """Whether timing might repeat warnings: a block of ``np.errstate`` has its own error state."""
+    return bind.op.role == "error_region" and any(
+        mode in ("warn", "print", "call", "log")
+        for mode in bind.attrs.values()
+        if type(mode) is str
     )
 
 

@@ -215,6 +215,20 @@ def test_arguments_at_which_the_plan_warns_are_timed():
     assert is_python(lambda x: np.sort(x / x)[0], np.zeros(2))
 
 
+def test_timing_a_block_of_errstate_does_not_repeat_its_warnings(monkeypatch):
+    monkeypatch.undo()
+
+    def logarithms(x):
+        with np.errstate(divide="ignore"):
+            return np.log(x) * 2.0, np.exp(x)
+
+    fast, x = lt.jit(logarithms), np.array([-1.0, 0.0, 1.0])
+    for _ in range(20):
+        with pytest.warns(RuntimeWarning, match="invalid value") as found:
+            fast(x)
+        assert len(found) == 1
+
+
 def test_timing_a_function_does_not_write_into_its_arguments():
     def count(x, state):
         x += 1.0
