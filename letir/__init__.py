@@ -266,6 +266,7 @@ _LATE_BOUND = {
         *("end_owning", "note_refused_write", "record_again_owning", "recorded_again"),
         "start_owning",
     ),
+    "tracing.mutation.returned_views": ("with_returned_views",),
     "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
     "executor.external_state.changes": (

@@ -56,6 +56,7 @@ from letir.tracing.tracer import Tracer
 WRITE_BACK, _STORE_PARTS, DISCARD_WRITES = "keep", "store", "drop"  # treatments of changes
 IN_PYTHON = ("scipy.", "statistics")  # modules in Python whose functions have stand-ins
 _NO_OBJECTS = NEVER_STATIC | {Tracer, TypedLeaf, ShapeDtype, bool, str, FunctionType}
+_NO_ARRAYS = {Tracer, str, *PYTHON_NUMBERS}
 _OPTIONS = frozenset(["static_argnums", "static_argnames", "abstract", "intercept", "check"])
 
 
@@ -354,6 +355,8 @@ def finish_trace(new: Trace, result: Any, in_tree: Tree | None) -> tuple[Lambda,
         if new.draws != LIFT_STATES and not _NO_OBJECTS.issuperset(map(type, leaves)):
             of_class = None if hasattr(type(result), "__letir_stores__") else Tracer
             leaves, spec = LATE_BOUND["objects_flattened"](leaves, spec, of_class)
+        if not _NO_ARRAYS.issuperset(map(type, leaves)):
+            leaves = LATE_BOUND["with_returned_views"](new, leaves)
         args = [_result_arg(new, leaf) for leaf in leaves]
         if None in args:  # a string has no argument: it is part of the tree
             leaves, spec = texts_in_structure(leaves, spec)
