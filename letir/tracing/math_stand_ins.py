@@ -202,6 +202,8 @@ def _math_stand_in(functions: dict[str, Callable], kind: type, original: Callabl
             return original(_without_trunc(args[0].__class__))  # raises Python's TypeError
         if name not in (*_OF_ANY_NUMBER, *_OF_OTHER_NUMBERS):
             args = _python_numbers(args, kind)
+            if first_traced(args) is None:  # known numbers
+                return original(*args, **kwargs)
         result = recorded(*args, **kwargs)
         if name in _CONVERTED:
             return _CONVERTED[name](result)
@@ -228,7 +230,10 @@ def _python_numbers(value: Any, kind: type) -> Any:
 
 def as_numpy_scalar(x: Value, kind: type) -> Any:
     """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
-    result = x.astype(kind, copy=False)
+    if x.type.weak and x.dtype.kind == "c":
+        kind(0j)  # raises NumPy's TypeError for a class of real numbers
+    is_bool = x.arg in getattr(x.emitter, "python_bools", ())
+    result = x.astype(kind, copy=is_bool)  # not x itself, a bool of Python, which adds like 0 or 1
     is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
     return result[()] if is_array else result
 

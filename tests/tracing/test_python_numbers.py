@@ -623,6 +623,42 @@ def test_booleans_of_numpy_are_no_integers():
         lt.trace(lambda x: round(x[0] > 1), np.ones(2))
 
 
+OF_CLASSES = {
+    "bool_ of a comparison": lambda a: np.bool_(a > 1) + np.bool_(a > 0),
+    "not of bool_": lambda a: ~np.bool_(a > 1),
+    "one without bool_": lambda a: 1 - np.bool_(a > 1),
+    "an imaginary part, rounded": lambda a: round(a.imag, 1),
+    "a remainder of an array": lambda a: math.remainder(np.array(2.5), 1) + a,
+    "math of an array alone": lambda a: (math.remainder(np.array(2.5), 1), a),
+}
+
+
+def added_to_an_imaginary_part(a):
+    part = a.imag
+    part += 1
+    return part, a
+
+
+@in_one_test
+@pytest.mark.parametrize("a", [2.0, np.float32(0.5), np.float64(2.0)])
+@pytest.mark.parametrize("f", [*OF_CLASSES.values(), added_to_an_imaginary_part])
+def test_numbers_have_the_class_and_value_that_numpy_gives(f, a):
+    assert_same(f(a), lt.trace(f, a)(a))
+    assert_same(f(a), lt.jit(f)(a))
+
+
+@pytest.mark.parametrize("convert", [lambda z: np.float32(z) + 1, lambda z: +np.int8(z)])
+def test_a_complex_number_of_python_is_no_operand_of_a_real_class(convert):
+    def converted(z):
+        try:
+            return convert(z)
+        except TypeError:
+            return z * 2
+
+    assert_same(2 + 4j, lt.jit(converted)(1 + 2j))
+    assert_same(2 + 4j, lt.trace(converted, 1 + 2j)(1 + 2j))
+
+
 class Kernel:
     """Its matrices are kept by points, as Gaussian processes do."""
 

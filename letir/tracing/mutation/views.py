@@ -123,7 +123,8 @@ def note_view(result: Any, op: Primitive, operands: tuple, attrs: Attrs, place: 
     certain = _is_certain(op, parent.shape, result.shape)
     if is_view is False:
         # a scalar has no memory to share, and the imaginary part of a real array is made of zeros
-        if is_read_only(op) or (op.is_zero is not None and op.is_zero(parent.type)):
+        is_zeros = op.is_zero is not None and op.is_zero(parent.type) and not parent.is_scalar()
+        if is_read_only(op) or is_zeros:
             result.sharing = Memory(result.arg, reason=READ_ONLY)
         elif not certain:
             _note_doubtful_reshape(result, parent)
