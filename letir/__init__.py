@@ -305,7 +305,7 @@ _LATE_BOUND = {
             "not_an_index_error",
             "not_one_number_error",
         ),
-        "note_refusal",
+        *("note_list_of_integers", "note_refusal"),
     ),
     "tracing.library_stand_ins": (
         "watch_process",

@@ -47,6 +47,7 @@ def _misfit_error(error: BaseException, bind: Bind) -> DTypeError | None:
         return None  # a function of the user may raise anything
     message = f"{bind.op.name} does not take these attributes or operands: {error}"
     misfit = DTypeError(f"{message}\n  {_REMEDY}")
+    vars(misfit)["letir_runs_python"] = True  # so that ``jit`` raises NumPy's error, or catches it
     for note in notes:
         misfit.add_note(note)
     return misfit

@@ -99,9 +99,15 @@ def _convert_by_method(x: Any, kind: _NumberClass) -> Any:
 def _complex_of(real: Any, imag: Any) -> Any:
     """``complex(real, imag)``, where a part is traced."""
     parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
-    if any(type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c") for x in parts):
-        return parts[0] + parts[1] * 1j
-    real, imag = [python_number(x, float) if isinstance(x, Value) else float(x) for x in parts]
+    first, second = [
+        (x.real, x.imag)
+        if type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c")
+        else (python_number(x, float) if isinstance(x, Value) else float(x), None)
+        for x in parts
+    ]
+    # as in Python, a real part adds nothing: -0.0 stays -0.0
+    real = first[0] if second[1] is None else first[0] - second[1]
+    imag = second[0] if first[1] is None else second[0] + first[1]
     return python_number(PRIMITIVES["complex_of"](real, imag))
 
 

@@ -84,6 +84,11 @@ def conversion_error(value: Value) -> TraceError:
     return note_refusal(mark_unrecorded_code(error))
 
 
+def note_list_of_integers() -> None:
+    """Note the ufunc, if there is one, that asks for the value of an integer in a list."""
+    LATE_BOUND["note_function_of_lists"](*_asking_function(), are_integers=True)
+
+
 def _asking_function() -> tuple[str, FrameType | None]:
     """(name of the library function that the user's code called, the user's frame if it is in C).
 
@@ -386,5 +391,6 @@ LATE_BOUND.update(
     lost_change_error=lost_change_error,
     not_an_index_error=not_an_index_error,
     not_one_number_error=not_one_number_error,
+    note_list_of_integers=note_list_of_integers,
     note_refusal=note_refusal,
 )

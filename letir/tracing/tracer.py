@@ -55,6 +55,7 @@ _MATH_REMEDY = (
 )
 _SCALARS = (np.generic, float, int, complex)
 _NDARRAY = np.ndarray  # bound once: attributes of the module are slow during a recording
+_SMALL_INTEGERS = "bBhHiILQ"  # dtypes of scalars that a conversion to int loses
 _CLASS = object.__dict__["__class__"]  # the real class, bypassing the property of Tracer
 
 
@@ -173,6 +174,8 @@ class Tracer(PythonProtocols):
         value = self.concrete_value()
         if value is ABSENT:
             raise LATE_BOUND["unanswered_error"](self, needed)
+        if convert is int and self.dtype.char in _SMALL_INTEGERS and not self.type.weak:
+            LATE_BOUND["note_list_of_integers"]()  # NumPy would make an array of another dtype
         try:
             answer = convert(value)
         except (ValueError, OverflowError):  # int() of nan or inf, which the function may catch

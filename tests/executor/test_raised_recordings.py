@@ -343,3 +343,17 @@ def test_an_error_of_another_class_than_numpys_gives_way_to_it(f, n, kind):
             lt.jit(f)(X, n)
         assert type(caught.value) is type(expected.value)
         assert str(expected.value) in str(caught.value)
+
+
+def test_a_type_error_of_numpy_in_a_plan_is_caught_as_without_jit():
+    def unwrapped(z):
+        try:
+            return np.unwrap([z, z])[0]  # takes no complex numbers
+        except TypeError:
+            return z * 2
+
+    fast = lt.jit(unwrapped)
+    for _ in range(4):
+        assert_same(2 + 4j, fast(1 + 2j))
+    with pytest.raises(TypeError, match="remainder"):
+        lt.jit(lambda z: np.unwrap([z, z])[0])(1 + 2j)

@@ -659,6 +659,28 @@ def test_a_complex_number_of_python_is_no_operand_of_a_real_class(convert):
     assert_same(2 + 4j, lt.trace(converted, 1 + 2j)(1 + 2j))
 
 
+@in_one_test
+@pytest.mark.parametrize("real", [1.5, -0.0, True, 1 - 0j, complex(-0.0, -1), np.float64(1), 1j])
+@pytest.mark.parametrize("imag", [-0.0, 1, 1j, complex(-0.0, -0.0), np.float64(-0.0), np.True_])
+def test_a_complex_number_of_two_parts_is_pythons(real, imag):
+    def made(a, b):
+        return complex(a, b)
+
+    assert repr(made(real, imag)) == repr(lt.trace(made, real, imag)(real, imag))
+
+
+@pytest.mark.parametrize("number", [np.uint8(3), np.int16(3), np.uint64(3), 3])
+def test_a_list_of_integers_has_the_dtype_of_its_elements(number):
+    def functions(n):
+        return np.sqrt((n, n)), np.add([n, n], [1, n]), np.negative([n, n])
+
+    program = lt.trace(functions, number)
+
+    assert_same(functions(number), program(number))
+    assert_same(functions(number), lt.jit(functions)(number))
+    assert_same(functions(number + number), program(number + number))
+
+
 class Kernel:
     """Its matrices are kept by points, as Gaussian processes do."""
 

@@ -77,12 +77,15 @@ def _holds_listed_numbers(x: Any) -> bool:
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def note_function_of_lists(called: str, frame: FrameType | None) -> None:
+def note_function_of_lists(
+    called: str, frame: FrameType | None, are_integers: bool = False
+) -> None:
     """Note that a function of NumPy was given a list, so that it gets a stand-in.
 
     ``called`` is the name of the function in ``frame``, or without a frame its name with the module
-    of NumPy that defines it. Nothing is noted if the function has a stand-in already: then its
-    operand is another object with traced values.
+    of NumPy that defines it. ``are_integers``: the function needs an integer, which may also be a
+    size or an axis unless the function is a ufunc. Nothing is noted if the function has a stand-in
+    already: then its operand is another object with traced values.
     """
     trace = ACTIVE.get()
     if type(trace) is not Trace or not trace.intercepts or not _DOTTED.fullmatch(called):
@@ -93,7 +96,7 @@ def note_function_of_lists(called: str, frame: FrameType | None) -> None:
         called_object = _object_named(called.split("."), frame)
     owner = getattr(called_object, "__self__", None)
     function = owner if isinstance(owner, np.ufunc) else called_object
-    is_numpys = isinstance(function, _KINDS) and any(
+    is_numpys = isinstance(function, np.ufunc if are_integers else _KINDS) and any(
         getattr(module, function.__name__, None) is function for module in _MODULES
     )
     if is_numpys and stand_in_of(function) is None:
