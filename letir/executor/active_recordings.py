@@ -17,6 +17,8 @@ from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import TemporaryChange, new_lock
 from letir.tracing.stand_ins import SEARCHED, WITH_EFFECTS, search_again
@@ -174,3 +176,8 @@ _BY_ID = SimpleNamespace(stand_in=_IMPORTED.__getitem__, stand_in_for_traced=_IM
 WITH_EFFECTS.update(zip(_IMPORTED, zip(repeat(_BY_ID), _IMPORTED, strict=False), strict=True))
 if SEARCHED:
     search_again()
+
+
+def numpy_settings() -> tuple:
+    """NumPy's settings, which a function may leave changed; a plan would not change them."""
+    return np.geterr(), np.geterrcall(), np.get_printoptions()

@@ -28,7 +28,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
 from letir.eval.arguments import is_static, static_value
-from letir.executor.active_recordings import ActiveRecording, EndOfRecording
+from letir.executor.active_recordings import ActiveRecording, EndOfRecording, numpy_settings
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, named_places, names_in_code
 from letir.executor.calls import PlanRequest, counter_value, donated_positions, executor_name
 from letir.executor.compiled import Compiled, are_in_background, kernel_mode
@@ -139,7 +139,7 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
     max_objects = _MAX_OF_OBJECTS if hasattr(executor.f, "letir_reaches") else _MAX_OBJECTS
     iterators, holders, is_all = captured_state(search_roots(executor, request), max_objects)
     before = [contents_of(holder) for holder in holders]
-    searched = do, (is_all, holders, before)
+    searched, settings = (do, (is_all, holders, before)), numpy_settings()
     try:
         if any(getattr(iterator, "gi_frame", None) is not None for iterator in iterators):
             raise MustRunAsPython  # traced values could not be taken back from its variables
@@ -153,7 +153,7 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
             )
             if recording.has_ended:  # the function has caught the end of its recording
                 raise EndOfRecording
-            has_taken |= bool(recording.effect)
+            has_taken |= bool(recording.effect) or numpy_settings() != settings
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
                 refuse_changed_state(executor, request, recording, (holders, before, first.fn))
     except EndOfRecording:

@@ -659,3 +659,36 @@ def test_an_iterator_outside_moves_once_for_a_new_size():
     results = [jitted(np.ones(n)).tolist()[0] for n in (2, 3, 4, 4, 2)]
 
     assert [1.0, -1.0, 2.0, 3.0, 0.0] == results
+
+
+def test_settings_of_numpy_that_a_function_leaves_changed_are_changed_in_each_call():
+    def quiet_exponential(x):
+        np.seterr(over="ignore")
+        np.set_printoptions(precision=3)
+        return np.exp(x * 1000.0)
+
+    fast, error_state, options = lt.jit(quiet_exponential), np.geterr(), np.get_printoptions()
+    try:
+        for _ in range(15):
+            np.seterr(over="warn")
+            np.set_printoptions(precision=8)
+            fast(np.ones(2))
+            assert np.geterr()["over"] == "ignore"
+            assert np.get_printoptions()["precision"] == 3
+    finally:
+        np.seterr(**error_state)
+        np.set_printoptions(**options)
+
+
+def test_settings_of_numpy_that_a_function_restores_leave_it_a_plan():
+    def quotient(x):
+        before = np.seterr(divide="ignore")
+        result = 1.0 / x
+        np.seterr(**before)
+        return result
+
+    fast = lt.jit(quotient)
+    for _ in range(3):
+        fast(np.zeros(2))
+    assert fast.counters["compiles"] == 1
+    assert fast.counters["hits"] == 2
