@@ -44,7 +44,7 @@ _RUNS_BEFORE = 3  # of a function, before it is tested whether it must be record
 _MAX_ATTEMPTS = 6
 
 _plans: dict[tuple | None, "RepeatedProgram"] = BoundedCache(1 << 9)
-_functions: dict[tuple, "RepeatedFunction"] = BoundedCache(1 << 9)  # by (id of f, options)
+_functions: dict[tuple, "RepeatedFunction"] = BoundedCache(1 << 9)  # see ``repeated_function``
 _seen: dict[int, None] = BoundedCache(1 << 12)  # hashes of keys that have been met
 
 
@@ -116,15 +116,17 @@ class _WithoutPlan:
 
 
 class RepeatedFunction:
-    """A function ``f`` that is transformed again and again.
+    """A function ``f`` that is transformed again and again, or functions that equal each other.
 
-    ``calls``: the kinds of calls that need no recording, see ``executor.frequent_calls``.
+    ``calls``: the kinds of calls that need no recording, see ``executor.frequent_calls``;
+    ``is_shared``: whether several functions have been transformed.
     """
 
-    __slots__ = ("__weakref__", "attempts", "calls", "of", "runs")
+    __slots__ = ("__weakref__", "attempts", "calls", "first", "is_shared", "of", "runs")
 
-    def __init__(self, of: Callable) -> None:
-        self.of = of  # gives f while f exists
+    def __init__(self, of: Callable, first: Callable) -> None:
+        self.of = of  # gives f, or the code of the functions, while it exists
+        self.first, self.is_shared = first, False  # ``first`` gives the first of them
         self.calls: tuple[Any, ...] = ()
         self.runs = self.attempts = 0
 
@@ -141,60 +143,63 @@ class RepeatedFunction:
                 return results
         return None
 
-    def keeper(
-        self, given: tuple, args: tuple, kwargs: dict, record: Callable[[], Any]
-    ) -> Callable | None:
+    def keeper(self, given: tuple, args: tuple, kwargs: dict, record: partial) -> Callable | None:
         """The function that adds calls like this one to ``calls`` after it has been recorded.
 
-        ``given``: the ``args`` as ``results`` takes them; ``record``: records ``f`` again. None in
-        most calls: to find out what ``f`` reads takes longer than a recording.
+        ``given``: the ``args`` as ``results`` takes them; ``record``: records ``f``, its first
+        argument. None in most calls: to find out what ``f`` reads takes longer than a recording.
         """
+        if self.attempts == _MAX_ATTEMPTS or ACTIVE.get() is not None:
+            return None
         self.runs += 1
-        if self.runs <= _RUNS_BEFORE << self.attempts or self.attempts == _MAX_ATTEMPTS:
+        if self.runs <= _RUNS_BEFORE << self.attempts:
             return None
         self.attempts += 1
-        is_alone = ACTIVE.get() is None
-        outside = LATE_BOUND["outside_state"](self.of(), args, kwargs) if is_alone else None
-        return None if outside is None else partial(self._keep, outside, given, kwargs, record)
+        outside = LATE_BOUND["outside_state"](record.args[0], args, kwargs)
+        return None if outside is None else partial(self._keep, outside, record, given, kwargs)
 
-    def _keep(
-        self, outside: Any, given: tuple, kwargs: dict, record: Callable, *recorded: Any
-    ) -> None:
-        call = LATE_BOUND["repeated_call"](outside, given, kwargs, *recorded)
-        if call is not None and not _computes_exceptional(record):
-            self.calls += (call,)
+    def _keep(self, *recorded: Any) -> None:
+        call = LATE_BOUND["repeated_call"](*recorded)
+        self.calls += () if call is None else (call,)
 
 
-def _computes_exceptional(record: Callable[[], Any]) -> bool:
-    """Whether a recording divides by zero, overflows ... itself, with arrays that ``f`` reads.
-
-    NumPy warns or raises then, or stays silent: ``np.errstate`` may change between calls.
-    """
-    found = []
-    with np.errstate(all="call", call=lambda *error: found.append(error)):
-        record()
-    return bool(found)
-
-
-_RECORDED_ALWAYS = RepeatedFunction(lambda: None)
+_RECORDED_ALWAYS = RepeatedFunction(lambda: None, lambda: None)
 _RECORDED_ALWAYS.attempts = _MAX_ATTEMPTS
 
 
 def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
-    """What is known of the calls of ``f`` under a transform with these ``options``."""
-    key = id(f), options
+    """What is known of the calls of ``f`` under a transform with these ``options``.
+
+    Functions of the same code and globals that have no further parts are one: a loop may make a new
+    lambda in each iteration.
+    """
+    held: Any = f
+    key: tuple = id(f), options
+    if type(f) is FunctionType and not (
+        f.__closure__ or f.__defaults__ or f.__kwdefaults__ or f.__dict__
+    ):
+        held = f.__code__
+        key = id(held), id(f.__globals__), options
     found = _functions.get(key)
-    if found is not None and found.of() is f:
+    if found is not None and found.of() is held:
+        if found.first() is not f:
+            found.is_shared = True
         return found
     if options is None or type(f) not in (FunctionType, partial):
         return _RECORDED_ALWAYS
-    _functions[key] = result = RepeatedFunction(ref(f, partial(_forget, _functions, key)))
+    of, first = [ref(value, partial(_forget, _functions, key)) for value in (held, f)]
+    _functions[key] = result = RepeatedFunction(of, first)
     return result
 
 
-def _forget(functions: dict, key: tuple, _: Any) -> None:
-    """Drop a function that is gone. At the end of the process, globals may be gone before it."""
-    functions.pop(key, None)
+def _forget(functions: dict, key: tuple, gone: ref) -> None:
+    """Drop what is known of a function that is gone, unless others of its code may follow.
+
+    At the end of the process, globals may be gone before the function.
+    """
+    known = functions.get(key)
+    if known is not None and (gone is known.of or (known.calls and not known.is_shared)):
+        functions.pop(key, None)
 
 
 def call_transformed(

@@ -151,13 +151,12 @@ def outside_state(f: Any, args: tuple, kwargs: dict) -> OutsideState | None:
     is_small = sum(place[2].size for place in arrays) <= _MAX_ELEMENTS
     if not is_small or not all(map(_is_harmless, values)):
         return None
-    # the tests of arguments include those of functions without parts
-    searched = [f, *[g for g in given if not is_known_by_code(g)], *values]
+    # ``repeated_function`` and the tests of arguments test functions without parts
+    searched = [*[g for g in (f, *given) if not is_known_by_code(g)], *values]
     functions = _without_repetition(filter(_is_users, searched))
-    codes = [
-        (code, g) for g in [*functions, *given] if _is_users(g) for code in nested_codes(g.__code__)
-    ]
-    if not all(map(_is_determined_by_reads, functions)) or len(codes) > _MAX_CODES:
+    recorded = _without_repetition(filter(_is_users, [f, *given, *functions]))
+    codes = [(code, g) for g in recorded for code in nested_codes(g.__code__)]
+    if not all(map(_is_determined_by_reads, recorded)) or len(codes) > _MAX_CODES:
         return None
     builtin, absent = _builtins_read(codes)
     same = [place for place in places if type(place[2]) is not np.ndarray]
@@ -323,8 +322,20 @@ def _add_tests_of_memory(tests: TestWriter, state: OutsideState, count: int) -> 
             tests.tests.append(f"({differ}) or {tests.name(are_apart)}({in_pairs})")
 
 
+def _computes_exceptional(record: Callable[[], Any]) -> bool:
+    """Whether a recording divides by zero, overflows ... itself, with arrays that ``f`` reads.
+
+    NumPy warns or raises then, or stays silent: ``np.errstate`` may change between calls.
+    """
+    found = []
+    with np.errstate(all="call", call=lambda *error: found.append(error)):
+        record()
+    return bool(found)
+
+
 def repeated_call(
     state: OutsideState,
+    record: Callable[[], Any],
     args: tuple,
     kwargs: dict,
     call: ProgramCall,
@@ -334,15 +345,15 @@ def repeated_call(
 ) -> RepeatedCall | None:
     """The calls of the kind of this one, which gave ``program`` with these ``constants``.
 
-    ``state``: what the function read before this call; ``args``: (primals, tangents) if there are
-    ``directions``. None if another recording might differ.
+    ``state``: what the function read before this call; ``record``: records it again; ``args``:
+    (primals, tangents) if there are ``directions``. None if another recording might differ.
     """
     fn: Lambda = call.fn
     if call.tree.refers or not all(map(_is_repeatable, fn.binds)) or not state.is_unchanged():
         return None
     leaves = [*call.leaves, *([] if directions is None else directions.given)]
     tests = tests_of_call(args, kwargs, leaves, writer=_TestsOfRecording)
-    if tests is None:
+    if tests is None or _computes_exceptional(record):
         return None
     state.add_tests(tests)
     _add_tests_of_memory(tests, state, len(call.leaves))

@@ -19,7 +19,7 @@ from numpy.random import normal
 import letir as lt
 from letir.transforms import repeated_programs
 from tests.each_sample import in_one_test
-from tests.executor.frequent_calls.each_transform import GRADIENTS, TRANSFORMS
+from tests.executor.frequent_calls.each_transform import GRADIENTS, TRANSFORMS, known_of
 
 X = np.array([0.5, 1.5, 2.5, 3.0])
 SCALE, WEIGHTS, TABLE = 2.0, np.linspace(-1.0, 1.0, 4), np.arange(12.0).reshape(3, 4) / 5
@@ -469,6 +469,15 @@ def test_an_argument_that_the_function_also_reads_is_the_same_array_in_each_call
     assert runs_of(transformed, TABLE[:], X)[1] > 0
 
 
+def test_calls_inside_of_other_recordings_do_not_count(gradient):
+    factor = 2.0
+    f = lambda x: (np.tanh(x) * factor).sum()  # noqa: E731
+    for _ in range(300):
+        lt.trace(gradient(f), X)
+
+    assert runs_of(warmed(f, gradient), X)[1] == 0
+
+
 def test_a_debugger_sees_the_function_run(gradient):
     transformed, lines = warmed(REPEATED["tanh"], gradient), []
 
@@ -499,6 +508,71 @@ def test_a_function_that_is_gone_is_forgotten(gradient):
     assert key not in repeated_programs._functions
 
 
+def test_new_functions_of_the_same_code_are_known(gradient):
+    """Such as a lambda in a loop."""
+    results = []
+    for k in range(12):
+        f = lambda x: (x * SCALE).sum()  # noqa: E731
+        results.append(runs_of(gradient(f), X + k))
+
+    assert [bool(runs) for _, runs in results[-4:]] == [False] * 4
+    np.testing.assert_array_equal([result for result, _ in results], np.full((12, 4), SCALE))
+
+
+def test_a_function_may_follow_the_first_of_its_code(gradient):
+    make = lambda: lambda x: (x * x * SCALE).sum()  # noqa: E731
+    first = make()
+    warmed(first, gradient)
+    gradient(make())(X)
+    del first
+    gc.collect()
+
+    assert runs_of(gradient(make()), X)[1] == 0
+
+
+def test_functions_of_the_same_code_may_differ_in_their_parts(gradient):
+    makers = [
+        lambda k: lambda x, k=k: (x * k).sum(),
+        lambda k: lambda x: (x * k).sum(),
+        lambda k: with_attribute(lambda x: x.sum(), k),
+        in_namespace,
+    ]
+    for make in makers:
+        for _ in range(6):
+            for k in (2.0, 3.0):
+                f = make(k)
+                expected = 1.0 if vars(f) else k
+                np.testing.assert_array_equal(gradient(f)(X), np.full(4, expected))
+
+
+def with_attribute(f, k):
+    f.k = k
+    return f
+
+
+FACTOR_CODE = compile("def f(x): return (x * K).sum()", __file__, "exec")
+
+
+def in_namespace(k):
+    """A function that reads ``k`` from globals of its own."""
+    space = {"__name__": __name__, "K": k}
+    exec(FACTOR_CODE, space)
+    return types.FunctionType(FACTOR_CODE.co_consts[0], space)
+
+
+def test_a_function_is_forgotten_though_its_code_is_kept(gradient):
+    """letir keeps the code of recorded functions, to find lines."""
+    f = lambda x: (x * WEIGHTS).sum()  # noqa: E731
+    code = f.__code__
+    for _ in range(6):
+        gradient(f)(X)
+    assert any(known.of() is code for known in repeated_programs._functions.values())
+    del f
+    gc.collect()
+
+    assert not any(known.of() is code for known in repeated_programs._functions.values())
+
+
 def test_a_function_whose_reads_change_in_each_call_stops_being_tested(gradient):
     factor = 1.0
     f = lambda x: (x * factor).sum()  # noqa: E731
@@ -507,7 +581,7 @@ def test_a_function_whose_reads_change_in_each_call_stops_being_tested(gradient)
         factor = float(n)
         np.testing.assert_array_equal(transformed(X), np.full(4, factor))
 
-    known = next(known for known in repeated_programs._functions.values() if known.of() is f)
+    (known,) = known_of(f)
     assert known.attempts == repeated_programs._MAX_ATTEMPTS
     assert len(known.calls) <= known.attempts
 

@@ -13,7 +13,7 @@ import pytest
 import letir as lt
 from letir.transforms import repeated_programs
 from tests.each_sample import in_one_test
-from tests.executor.frequent_calls.each_transform import GRADIENTS, by_vjp
+from tests.executor.frequent_calls.each_transform import GRADIENTS, by_vjp, known_of
 
 X = np.array([0.5, 1.5, 2.5])
 STATE = {"scale": 2.0}
@@ -207,14 +207,10 @@ def test_new_functions_of_the_same_code_need_no_recording(gradient):
     space = makes_namespace("def f(x, g): return g(x).sum()\nmake = lambda: lambda x: x * 3.0\n")
     for _ in range(9):
         assert grad_of(gradient, space, X, space["make"]()) == [3.0] * 3
-    known = repeated_programs._functions[id(space["f"]), _options_of(space["f"])]
+    (known,) = known_of(space["f"])
 
     assert known.calls
     assert known.results((X, space["make"]()), {}) is not None
-
-
-def _options_of(f):
-    return next(options for key, options in repeated_programs._functions if key == id(f))
 
 
 def test_the_order_of_keys_matters(gradient):
@@ -242,7 +238,7 @@ def test_plain_named_tuples_need_no_recording(gradient):
     for _ in range(9):
         gradient(space["f"])(Pair(X, X))
 
-    known = repeated_programs._functions[id(space["f"]), _options_of(space["f"])]
+    (known,) = known_of(space["f"])
     assert known.calls
 
 
