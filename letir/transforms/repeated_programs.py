@@ -24,6 +24,7 @@ from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
+from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.evaluator import compute, run_flat, run_unchecked
 from letir.eval.memory_checks import copy_apart
@@ -265,6 +266,8 @@ def _run_once(transformed: Transformed, leaves: list, is_checked: bool) -> Any:
     ``is_checked``: whether the arguments may be of other types than the parameters, because the
     function is a program.
     """
+    if is_checked and ARRAY_CLASSES.issuperset(map(type, leaves)):
+        leaves = checked_arguments(transformed.program, leaves)  # with floats in place of ints
     run = run_flat if is_checked else run_unchecked
     return transformed.value(leaves, run(transformed.program, leaves[:]))
 

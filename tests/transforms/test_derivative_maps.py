@@ -124,6 +124,15 @@ def test_a_map_gives_the_same_bits_by_the_evaluator_and_by_its_plan(name):
     assert len(found) == 1
 
 
+def test_an_integer_given_to_a_program_of_floats_is_a_float_for_its_map():
+    program = lt.trace(lambda x: x**x, 2.0)
+    for make in (lt.vjp, lt.linearize):
+        _, linear = make(program, 3)
+
+        assert {float, np.float64} >= {type(value) for value in linear.captured}
+        assert len({np.asarray(linear(1.0)).tobytes() for _ in range(CALLS)}) == 1
+
+
 def test_aux_is_that_of_the_call():
     def f(x, k):
         return (x * x).sum() * k, {"k": k, "name": "f"}
