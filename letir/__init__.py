@@ -284,9 +284,7 @@ _LATE_BOUND = {
         *("call_watching", "generator_position", "run_watching_iterators"),
         "watch_iterators",
     ),
-    "executor.frequent_calls.external_values": (
-        *("calls_letir", "is_faster_in_scipy", "values_read"),
-    ),
+    "executor.frequent_calls.external_values": ("calls_letir", "is_faster_in_scipy", "values_read"),
     "executor.frequent_calls.repeated_calls": ("outside_state", "repeated_call"),
     "tracing.late_imports": ("restore_new_modules", "watched_spec"),
     "tracing.operands": ("guarded_attribute", "stack_traced"),
