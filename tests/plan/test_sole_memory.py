@@ -162,3 +162,17 @@ PARTS = {
 @pytest.mark.parametrize("text", PARTS.values(), ids=PARTS)
 def test_writes_into_parts_of_arguments_are_made_in_copies(text):
     check_function(lt.parse(text), (np.arange(3.0), np.float64(2.0)))
+
+
+# A row that is read after a write into its array: Python's number gives a view of the row.
+READ_LATER = """lambda %0: float64[3, 4], %1: int64*[], %2: float64[4] {
+    %3: float64[3, 4] = copy(%0, order='C')
+    %4: float64[4] = index(%3, %1, item=@)
+    %5: float64[3, 4] = index_set(%3, %2, %1, item=@)
+    %6: float64[] = sum(%4)
+    return (%5, %6)
+}"""
+
+
+def test_a_row_at_a_number_shares_the_memory_of_its_array():
+    check_function(lt.parse(READ_LATER), (X, 1, np.zeros(4)))

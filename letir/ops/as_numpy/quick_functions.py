@@ -33,7 +33,8 @@ def _flat_norm(x: np.ndarray) -> Any:
 
 def _vector_norm(x: np.ndarray) -> Any:
     """``np.linalg.norm`` of float64 with one axis."""
-    return np.float64(math.sqrt(x.dot(x)))
+    flat = x if x.flags.c_contiguous else x.ravel("K")  # as NumPy's: strides change the rounding
+    return np.float64(math.sqrt(flat.dot(flat)))
 
 
 def _cross_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

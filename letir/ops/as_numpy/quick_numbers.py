@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast.attrs import Here
 from letir.ast.terms import Bind, Const
 from letir.ast.types import ArrayType
 from letir.ops.as_numpy.quick_functions import draw_text
@@ -96,9 +97,9 @@ def makes_array(bind: Bind) -> bool:
 
 def makes_plain_view(bind: Bind) -> bool:
     """Whether the result is part or all of the first operand's memory, each element once."""
-    if bind.op.name not in _PLAIN_VIEWS or len(bind.args) != 1:
-        return False
-    return bind.op.name != "index" or not _selects_one(bind)
+    if bind.op.name == "index":
+        return not _index_copies(bind)
+    return bind.op.name in _PLAIN_VIEWS and len(bind.args) == 1
 
 
 def copies_elements(bind: Bind) -> bool:
@@ -106,16 +107,26 @@ def copies_elements(bind: Bind) -> bool:
     op = bind.op
     if op.memory == "new":
         return not (op.effect or op.is_user_defined or op.holds_lambdas)
-    return op.role == "guard" or (op.name == "index" and (len(bind.args) > 1 or _selects_one(bind)))
+    return op.role == "guard" or (op.name == "index" and _index_copies(bind))
 
 
-def _selects_one(bind: Bind) -> bool:
-    """Whether an index selects an element, not a 0-d array."""
+def _index_copies(bind: Bind) -> bool:
+    """Whether an index makes an array of its own, or a scalar.
+
+    A place that is a number of Python makes a view, one that is a number of NumPy does not.
+    """
+    places = [place.type for place in bind.args[1:]]
+    has_axes = any(aval is not None and aval.shape for aval in places)
+    return has_axes or _selects_one(bind, (int, Here))
+
+
+def _selects_one(bind: Bind, places: tuple[type, ...] = (int,)) -> bool:
+    """Whether an index selects an element, not a 0-d array. ``places``: the types of its parts."""
     item, aval = bind.attrs["item"], bind.args[0].type
     if aval is None:
         return False
     entries = item if type(item) is tuple else (item,)
-    return len(entries) == aval.ndim and all(type(entry) is int for entry in entries)
+    return len(entries) == aval.ndim and all(type(entry) in places for entry in entries)
 
 
 # ---- Python numbers ----
