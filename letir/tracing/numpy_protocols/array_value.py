@@ -102,6 +102,15 @@ def list_operand(x: Any, op: Primitive, items: Any) -> Any:
     return stack_traced(items) if isinstance(items, list | tuple) else array_of_sequence(items)
 
 
+def _quotient_and_rest(x: Any, y: Any) -> Any:
+    """``divmod(x, y)``, where an operand is traced."""
+    are_numpys = [isinstance(v, np.generic | np.ndarray) for v in (x, y)]
+    are_pythons = [isinstance(v, int | float) and not isinstance(v, np.generic) for v in (x, y)]
+    if any(are_numpys) and all(map(operator.or_, are_numpys, are_pythons)):
+        return np.divmod(x, y)
+    return x // y, x % y
+
+
 def _known_exponent(n: Any) -> Any:
     """A traced Python integer as an int, with a guard, if it is known; other objects as they are.
 
@@ -300,10 +309,10 @@ class ArrayValue(ArrayMethods):
         return Value.__pow__(self, other)
 
     def __divmod__(self, other):
-        return self // other, self % other
+        return _quotient_and_rest(self, other)
 
     def __rdivmod__(self, other):
-        return other // self, other % self
+        return _quotient_and_rest(other, self)
 
     # ---- in place ----
 

@@ -531,3 +531,22 @@ def test_numbers_that_casting_equiv_forbids_raise_numpys_error(ufunc, dtype, num
             lt.trace(f, x)
     else:
         assert_same(expected, lt.trace(f, x)(x))
+
+
+@pytest.mark.parametrize("x", [np.array([1, 2]), np.array([1.0, -2.0]), np.float64(1.0)])
+def test_divmod_is_one_ufunc_of_arrays_and_scalars(x):
+    def both(x):
+        return divmod(x, 0 * x), divmod(7, x)
+
+    def warned(function):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            result = function(x)
+        return result, {str(w.message).replace("scalar ", "") for w in found}
+
+    expected, texts = warned(both)
+    program, _ = warned(lambda x: lt.trace(both, x))
+    for function in (lt.jit(both), program):
+        result, found = warned(function)
+        assert_same(expected, result)
+        assert found == texts
