@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -66,7 +66,11 @@ def learn_held_functions(f: Callable) -> bool:
     code = entry_code_of(f)
     if code is None or REACHING.get(id(code)) is code or _not_reaching.get(id(code)) is code:
         return False
-    is_reaching = next(container_sites(f), None) is not None
+    sites = list(container_sites(f))
+    is_reaching = bool(sites)
+    for site in sites:
+        if type(site.old) is _CACHED:  # it may have kept a traced value
+            site.old.cache_clear()
     (REACHING if is_reaching else _not_reaching)[id(code)] = code
     return is_reaching
 
@@ -80,6 +84,30 @@ def entry_code_of(f: Any) -> CodeType | None:
         calls = [vars(kind).get("__call__") for kind in type(f).__mro__]
         f = next((call for call in calls if call is not None), None)
     return f.__code__ if type(f) is FunctionType else None
+
+
+# ---- functions that keep their results ----
+
+_CACHED = type(functools.lru_cache(len))
+
+
+def cached_sites(cell: CellType, content: Any, todo: list) -> Iterator[Site]:
+    """The sites of functions with ``functools.lru_cache`` in a variable of an enclosing function.
+
+    ``content`` of the ``cell`` is such a function, or a class that is defined in a function and has
+    such methods, or an object of it. The functions that they call are appended to ``todo``.
+    """
+    if type(content) is _CACHED:
+        yield PlaceSite(cell, "cell_contents", content, LATE_BOUND["cached_function"](content))
+        todo.append(content.__wrapped__)
+        return
+    for kind in (content if isinstance(content, type) else type(content)).__mro__:
+        if "<locals>" not in kind.__qualname__:
+            continue  # the classes of a module are found there
+        for name, member in list(vars(kind).items()):
+            if type(member) is _CACHED:
+                yield MemberSite(kind, name, member, LATE_BOUND["cached_function"](member))
+                todo.append(member.__wrapped__)
 
 
 # ---- the search ----
@@ -209,10 +237,13 @@ def _replacement(value: Any) -> Any:
             return tuple([old if item is None else item for item, old in pairs])
     if type(value) is functools.partial and (new := _replacement(value.func)) is not None:
         return functools.partial(new, *value.args, **value.keywords)
+    if type(value) is _CACHED:
+        return LATE_BOUND["cached_function"](value)
     return stand_in_of(value)
 
 
 LATE_BOUND.update(
+    cached_sites=cached_sites,
     learn_held_functions=learn_held_functions,
     note_held_function=note_held_function,
     start_held_stand_ins=start_held_stand_ins,

@@ -232,19 +232,18 @@ def as_numpy_scalar(x: Value, kind: type) -> Any:
     """``kind(x)`` of a class of NumPy's scalars: of a 0-d array a scalar, of others an array."""
     if x.type.weak and x.dtype.kind == "c":
         kind(0j)  # raises NumPy's TypeError for a class of real numbers
-    is_bool = x.arg in getattr(x.emitter, "python_bools", ())
-    result = x.astype(kind, copy=is_bool)  # not x itself, a bool of Python, which adds like 0 or 1
+    result = x.astype(kind, copy=x.arg in getattr(x.emitter, "python_bools", ()))  # not x itself
     is_array = isinstance(x, ArrayValue) and not x.shape and not x.is_scalar()
     return result[()] if is_array else result
 
 
 def _power(base: Any, exp: Any, mod: Any = None) -> Any:
     """The stand-in for ``pow``: a modulus makes traced Python integers known, with guards."""
-    if mod is not None and is_recording():
-        numbers = (base, exp, mod)
-        if any(issubclass(type(n), Value) and n.type.weak for n in numbers):
-            base, exp, mod = [operator.index(n) if isinstance(n, int) else n for n in numbers]
-    return pow(base, exp, mod)
+    numbers: list = [base, exp, mod]
+    are_weak = mod is not None and any(isinstance(n, Value) and n.type.weak for n in numbers)
+    if are_weak and is_recording():
+        numbers = [operator.index(n) if isinstance(n, int) else n for n in numbers]
+    return pow(*numbers)
 
 
 _IMPORTED = {
@@ -395,6 +394,7 @@ def functions_of_arrays(names: Collection[str]) -> frozenset[str]:
 LATE_BOUND.update(
     named_stand_ins=named_stand_ins,
     python_stand_ins=python_stand_ins,
+    cached_function=_cached_function,
     cached_stand_ins=cached_stand_ins,
     scalar_stand_ins=scalar_stand_ins,
 )

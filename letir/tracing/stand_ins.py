@@ -359,21 +359,21 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
                 content = cell.cell_contents
             except ValueError:  # the variable is not assigned yet
                 continue
-            stand_in = stand_in_of(content)
+            kind, stand_in = type(content), stand_in_of(content)
             if stand_in is not None:
                 yield PlaceSite(cell, "cell_contents", content, stand_in)
-            elif type(content) in (FunctionType, MethodType, functools.partial):
+            elif kind in (FunctionType, MethodType, functools.partial):
                 todo.append(content)
-    defaults = function.__defaults__
-    if defaults:
+            elif kind is type or kind.__module__ not in ("builtins", "numpy"):
+                yield from LATE_BOUND["cached_sites"](cell, content, todo)
+    if defaults := function.__defaults__:
         new = tuple([stand_in_of(value) or value for value in defaults])
         if any(a is not b for a, b in zip(new, defaults, strict=True)):
             yield PlaceSite(function, "__defaults__", defaults, new)
     if function.__kwdefaults__:
         yield from _sites_in_dict(function.__kwdefaults__, todo)
-    if function.__dict__:
-        wrapped = getattr(function, "__wrapped__", None)
-        todo += [] if wrapped is None else [wrapped]
+    if (wrapped := function.__dict__.get("__wrapped__")) is not None:
+        todo.append(wrapped)
 
 
 def _names_in(code: CodeType) -> dict[str, Any]:

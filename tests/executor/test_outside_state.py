@@ -1,9 +1,10 @@
 """What a jitted function changes outside of itself is not repeated by plans."""
 
 import copy
+import functools
 import inspect
 import itertools
-from collections import deque
+from collections import Counter, deque
 from types import ModuleType
 
 import numpy as np
@@ -692,3 +693,19 @@ def test_settings_of_numpy_that_a_function_restores_leave_it_a_plan():
         fast(np.zeros(2))
     assert fast.counters["compiles"] == 1
     assert fast.counters["hits"] == 2
+
+
+def test_a_counter_that_a_function_with_a_cache_fills_counts_each_key_once():
+    counts, made = Counter(), []
+
+    @functools.cache
+    def table(n):
+        counts[n] += 1
+        made.append(n)
+        return np.arange(n) ** 2.0
+
+    fast = jit(lambda x, n: x * table(n).sum(), static_argnums=1)
+    for n in (3, 4, 3, 5, 4, 3):
+        assert_same(np.ones(2) * (np.arange(n) ** 2.0).sum(), fast(np.ones(2), n))
+    assert counts == {3: 1, 4: 1, 5: 1}
+    assert made == [3, 4, 5]

@@ -789,3 +789,43 @@ def test_texts_in_buffers_that_the_function_reads_are_guarded(f):
         fn(-10.25)
     for x in (0.5, -10.25, 0.5):
         assert f(x) == jitted(x)
+
+
+def cached_functions():
+    """Functions that call others with caches, and the calls whose results the caches keep."""
+
+    @functools.cache
+    def doubled(s):
+        return s * 2.0
+
+    @functools.cache
+    def powers(n):
+        return np.arange(n) ** 2.0
+
+    class Table:
+        @functools.lru_cache(maxsize=8)  # noqa: B019  as users write it
+        def item(self, s):
+            return s * 3.0
+
+    table, held = Table(), {"shifted": functools.lru_cache(lambda s: s + 1.0)}
+    return {
+        "a number": (lambda s: doubled(s) + 1.0, doubled),
+        "an array": (lambda s: powers(3) * s, lambda s: powers(3)),
+        "a method": (lambda s: table.item(s) * s, table.item),
+        "in a dict": (lambda s: held["shifted"](s) * s, held["shifted"]),
+    }
+
+
+@pytest.mark.parametrize("name", cached_functions())
+@pytest.mark.parametrize("record", [lt.jit, lt.grad, lambda f: lt.trace(f, 2.5), lt.value_and_grad])
+def test_caches_of_functions_in_functions_keep_no_traced_values(name, record):
+    f, kept = cached_functions()[name]
+    if name != "an array" or record is lt.jit:
+        for s in (2.5, 3.0, 2.5):
+            with contextlib.suppress(lt.GuardError):
+                record(f)(s)
+
+    for s in (2.5, 3.0):
+        assert type(kept(s)) in (float, np.ndarray)
+        assert_same(cached_functions()[name][1](s), kept(s))
+        assert_same(cached_functions()[name][0](s), f(s))

@@ -235,8 +235,10 @@ def _depends_on_members(
         if isinstance(holder, dict | set | list | deque) and len(holder) > len(old)
     ]
     for holder in grown:
-        if isinstance(holder, dict | set):
-            holder.update({_ANOTHER: None})
+        if isinstance(holder, dict):
+            dict.__setitem__(holder, _ANOTHER, None)  # update of a Counter adds numbers
+        elif isinstance(holder, set):
+            holder.add(_ANOTHER)
         else:
             holder.append(_ANOTHER)
     return bool(grown) and record_function(f, marked)[0] != fn

@@ -173,6 +173,7 @@ class PythonProtocols(ArrayValue):
     def _note_key(self) -> None:
         """Note that this value may be the key of a dict that is a result or outlives the trace."""
         vars(self.emitter).setdefault("has_keys", set()).add(self.arg)
+        LATE_BOUND["note_held_function"]()  # it may be the key of a function with a cache
 
     def __hash__(self):
         if not self.emitter.is_open and (key := self._number_as_key()) is not None:
