@@ -317,16 +317,12 @@ _LATE_BOUND = {
     ),
     "tracing.class_stand_ins": ("class_read", "class_stand_in"),
     "tracing.container_sites": (
-        *("cached_sites", "learn_held_functions", "note_held_function", "start_held_stand_ins"),
+        *("cached_members", "cached_sites", "learn_held_functions", "note_held_function"),
+        "start_held_stand_ins",
     ),
     "tracing.math_stand_ins": (
-        *(
-            "cached_function",
-            "cached_stand_ins",
-            "named_stand_ins",
-            "python_stand_ins",
-            "scalar_stand_ins",
-        ),
+        *("cached_function", "cached_stand_ins", "named_stand_ins", "python_stand_ins"),
+        "scalar_stand_ins",
     ),
     "tracing.numpy_functions.testing_functions": ("assertion_stand_in",),
     "tracing.numpy_functions.late_modules": ("loaded_modules",),

@@ -11,7 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -69,8 +69,11 @@ def learn_held_functions(f: Callable) -> bool:
     sites = list(container_sites(f))
     is_reaching = bool(sites)
     for site in sites:
-        if type(site.old) is _CACHED:  # it may have kept a traced value
-            site.old.cache_clear()
+        function = _function_in(site.old)
+        while type(function) is functools.partial:
+            function = function.func
+        if type(function) is _CACHED:  # it may have kept a traced value
+            function.cache_clear()
     (REACHING if is_reaching else _not_reaching)[id(code)] = code
     return is_reaching
 
@@ -94,20 +97,51 @@ _CACHED = type(functools.lru_cache(len))
 def cached_sites(cell: CellType, content: Any, todo: list) -> Iterator[Site]:
     """The sites of functions with ``functools.lru_cache`` in a variable of an enclosing function.
 
-    ``content`` of the ``cell`` is such a function, or a class that is defined in a function and has
-    such methods, or an object of it. The functions that they call are appended to ``todo``.
+    ``content`` of the ``cell`` is such a function, or a class that has such methods, or an object
+    of the class. The functions with caches are searched, too: they are appended to ``todo``.
     """
     if type(content) is _CACHED:
         yield PlaceSite(cell, "cell_contents", content, LATE_BOUND["cached_function"](content))
         todo.append(content.__wrapped__)
         return
     for kind in (content if isinstance(content, type) else type(content)).__mro__:
-        if "<locals>" not in kind.__qualname__:
-            continue  # the classes of a module are found there
-        for name, member in list(vars(kind).items()):
-            if type(member) is _CACHED:
-                yield MemberSite(kind, name, member, LATE_BOUND["cached_function"](member))
-                todo.append(member.__wrapped__)
+        if _is_users_class(kind):
+            for site in cached_members(kind):
+                yield site
+                todo.append(_function_in(site.old).__wrapped__)
+
+
+def cached_members(owner: type) -> list[MemberSite]:
+    """The sites of functions with a cache among the members of a class: methods, static methods,
+    class methods and properties.
+    """
+    members = [(n, m, _function_in(m)) for n, m in list(vars(owner).items())]
+    return [
+        MemberSite(
+            owner, name, member, _like_member(member, LATE_BOUND["cached_function"](function))
+        )
+        for name, member, function in members
+        if type(function) is _CACHED
+    ]
+
+
+_FUNCTIONS = {staticmethod: "__func__", classmethod: "__func__", property: "fget"}
+
+
+def _function_in(member: Any) -> Any:
+    """The function of a static method, a class method or a property; other members unchanged."""
+    name = _FUNCTIONS.get(type(member))
+    return getattr(member, name) if name else member
+
+
+def _like_member(member: Any, new: Any) -> Any:
+    """``new`` as the member of a class that ``member`` is."""
+    kind = type(member)
+    if kind is property:
+        return property(new, member.fset, member.fdel)
+    if kind is classmethod or kind is _CACHED:
+        return classmethod(new) if kind is classmethod else new
+    return staticmethod(new)  # functions in C and classes are not methods, nor are their stand-ins
 
 
 # ---- the search ----
@@ -152,6 +186,8 @@ def _places_in(value: Any) -> Iterable[tuple[Callable, Any]]:
         return _searched_values((value.func, value.args, value.keywords))
     if kind is ModuleType:
         return _globals_of(vars(value)) if is_user_module(vars(value)) else ()
+    if kind is SimpleNamespace:
+        return _searched_values((vars(value),))
     if isinstance(value, type):
         return _members(value) if _is_users_class(value) else ()
     return _places_in_object(value) if _is_users_class(kind) else ()
@@ -194,12 +230,12 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
     for name, member in list(vars(owner).items()):
         if name.startswith("__") and name != "__call__":
             continue
-        function = member.__func__ if isinstance(member, staticmethod | classmethod) else member
+        function = _function_in(member)
         if _replacement(function) is None:
-            yield ItemSite, getattr(member, "fget", function)  # of a property
-        else:  # functions in C and classes are not methods, nor are their stand-ins
+            yield ItemSite, function
+        else:
             yield (
-                (lambda h, new, n=name, m=member: MemberSite(owner, n, m, staticmethod(new))),
+                (lambda h, new, n=name, m=member: MemberSite(owner, n, m, _like_member(m, new))),
                 function,
             )
 
@@ -243,6 +279,7 @@ def _replacement(value: Any) -> Any:
 
 
 LATE_BOUND.update(
+    cached_members=cached_members,
     cached_sites=cached_sites,
     learn_held_functions=learn_held_functions,
     note_held_function=note_held_function,

@@ -306,15 +306,14 @@ def cached_stand_ins(space: dict) -> tuple[dict[str, Any], list[MemberSite]]:
     """(stand-ins for functions of a module that keep their results, by ``lru_cache``; the sites of
     such methods of its classes).
     """
-    functions, methods, module = {}, [], space.get("__name__")
+    functions, methods, module = {}, list[MemberSite](), space.get("__name__")
     for name, value in list(space.items()):
         kind = type(value)
         if kind is _CACHED:
             functions[name] = _cached_function(value)
         elif (kind is type or issubclass(kind, type)) and value.__module__ == module:
-            for key, member in list(vars(value).items()):
-                if type(member) is _CACHED:
-                    methods.append(MemberSite(value, key, member, _cached_function(member)))
+            has_some = _CACHED in map(type, list(vars(value).values()))
+            methods += LATE_BOUND["cached_members"](value) if has_some else ()
     return functions, methods
 
 

@@ -8,6 +8,7 @@ import logging
 import math
 import numbers
 import operator
+import types
 import warnings
 from collections.abc import Iterable, Sequence, Sized
 from typing import Protocol, runtime_checkable
@@ -791,6 +792,25 @@ def test_texts_in_buffers_that_the_function_reads_are_guarded(f):
         assert f(x) == jitted(x)
 
 
+class Scales:
+    """Class and static methods and a property with caches."""
+
+    @staticmethod
+    @functools.cache
+    def tripled(s):
+        return s * 3.0
+
+    @classmethod
+    @functools.cache
+    def halved(cls, s):
+        return s * 0.5
+
+    @property
+    @functools.lru_cache(maxsize=1)  # noqa: B019  as users write it
+    def steps(self):
+        return np.arange(3) * 1.0
+
+
 def cached_functions():
     """Functions that call others with caches, and the calls whose results the caches keep."""
 
@@ -807,11 +827,24 @@ def cached_functions():
         def item(self, s):
             return s * 3.0
 
+        @staticmethod
+        @functools.cache
+        def shared(s):
+            return s * 4.0
+
+    scales, space = Scales(), types.SimpleNamespace(f=functools.cache(lambda s: s * 7.0))
+    product = functools.partial(functools.cache(lambda a, b: a * b), 2.0)
     table, held = Table(), {"shifted": functools.lru_cache(lambda s: s + 1.0)}
     return {
         "a number": (lambda s: doubled(s) + 1.0, doubled),
         "an array": (lambda s: powers(3) * s, lambda s: powers(3)),
         "a method": (lambda s: table.item(s) * s, table.item),
+        "a static method": (lambda s: table.shared(s) * s, table.shared),
+        "a static method of a module's class": (lambda s: Scales.tripled(s) * s, Scales.tripled),
+        "a class method": (lambda s: scales.halved(s) * s, Scales.halved),
+        "a property": (lambda s: (scales.steps * s).sum(), lambda s: scales.steps),
+        "a partial": (lambda s: product(s) + s, product),
+        "in a namespace": (lambda s: space.f(s) * s, space.f),
         "in a dict": (lambda s: held["shifted"](s) * s, held["shifted"]),
     }
 
