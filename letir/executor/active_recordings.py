@@ -63,9 +63,6 @@ class ActiveRecording(TemporaryChange):
 
     __slots__ = ("effect", "has_ended", "is_first", "outer", "state")
     latest: "ActiveRecording | None" = None  # the one that began last
-    # whether the stand-in for ``warnings.warn`` stays: a jitted function names a line of its caller
-    # by ``stacklevel``, and frames of letir lie between them where it is called as Python
-    keeps_warn = False
 
     def make(self) -> "ActiveRecording":
         self.effect, self.has_ended = "", False
@@ -98,8 +95,7 @@ class ActiveRecording(TemporaryChange):
                 if type(current) is _Stream:
                     setattr(sys, name, current.original)
             for owner, name, original, stand_in in _FUNCTIONS:
-                is_kept = original is WARN and ActiveRecording.keeps_warn
-                if getattr(owner, name) is stand_in and not is_kept:
+                if getattr(owner, name) is stand_in:
                     setattr(owner, name, original)
 
     def is_alone(self) -> bool:

@@ -7,7 +7,6 @@ and the executor calls the function as Python.
 
 import operator
 import os
-import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -70,37 +69,17 @@ def note_call_of_user(
     name, module = original.__name__, original.__module__.lstrip("_")
     is_system = module == os.name and not is_letir_file(frame.f_code.co_filename)
     if is_system or is_user_module(frame.f_globals):
-        if original is WARN and _stack_level(args[1:], kwargs) > 1:
-            ActiveRecording.keeps_warn = True
         _end_at(recording, f"calls {'os' if is_system else module}.{name}")
     return warn_in_place(3, *args, **kwargs) if name == "warn" else original(*args, **kwargs)
 
 
 def warn_in_place(frames: int, message: Any, *args: Any, **kwargs: Any) -> None:
-    """``warnings.warn``, whose stand-in was called ``frames`` frames above, for its caller.
-
-    Frames of letir, between a function and the code that calls it under ``jit``, do not count.
-    """
-    level = _stack_level(args, kwargs)
-    frame, left = sys._getframe(frames), level - 1
-    frame = None if is_letir_file(frame.f_code.co_filename) else frame.f_back
-    while frame is not None and left > 0:
-        if is_letir_file(frame.f_code.co_filename):
-            frames += 1
-        else:
-            left -= 1
-        frame = frame.f_back
+    """``warnings.warn``, whose stand-in was called ``frames`` frames above, for its caller."""
     if len(args) > 1:
-        args = (args[0], level + frames, *args[2:])
+        args = (args[0], args[1] + frames, *args[2:])
     else:
-        kwargs = {**kwargs, "stacklevel": level + frames}
+        kwargs = {**kwargs, "stacklevel": kwargs.get("stacklevel", 1) + frames}
     WARN(message, *args, **kwargs)
-
-
-def _stack_level(args: tuple, kwargs: dict) -> int:
-    """The ``stacklevel`` of a call of ``warnings.warn``; ``args``: those after the message."""
-    level: int = args[1] if len(args) > 1 else kwargs.get("stacklevel", 1)
-    return level
 
 
 def note_log(

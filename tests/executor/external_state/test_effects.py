@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.executor.active_recordings import WARN, ActiveRecording
 from letir.testing import assert_same
 
 X = np.array([1.0, 2.0])
@@ -372,9 +371,7 @@ def test_another_thread_prints_while_a_function_is_recorded(capsys):
 
 
 @pytest.mark.parametrize("f", [prints, prints_before_an_error, np.sin])
-def test_a_recording_leaves_streams_and_functions_as_they_were(f, capsys, monkeypatch):
-    monkeypatch.setattr(ActiveRecording, "keeps_warn", False)
-    monkeypatch.setattr(warnings, "warn", WARN)
+def test_a_recording_leaves_streams_and_functions_as_they_were(f, capsys):
     before = sys.stdout, sys.stderr, logging.Logger.handle
 
     with contextlib.suppress(ValueError):
@@ -382,36 +379,6 @@ def test_a_recording_leaves_streams_and_functions_as_they_were(f, capsys, monkey
 
     assert (sys.stdout, sys.stderr, logging.Logger.handle) == before
     assert (builtins.open, io.open, time.time, warnings.warn) == ORIGINALS[2:]
-
-
-def warns_at_several_levels(x):
-    warnings.warn("here", stacklevel=1)
-    warnings.warn("caller", UserWarning, 2)
-    warns_two_levels_above()
-    return x * 2
-
-
-def warns_two_levels_above():
-    warnings.warn("caller of the caller", UserWarning, stacklevel=3)
-
-
-class Gauge:
-    def read(self, x):
-        warnings.warn("read", stacklevel=2)
-        return x + 1
-
-
-@pytest.mark.parametrize("f", [warns_at_several_levels, Gauge().read])
-def test_the_frames_of_letir_do_not_count_in_the_level_of_a_warning(f):
-    def lines_of_warnings(function):
-        with warnings.catch_warnings(record=True) as found:
-            warnings.simplefilter("always")
-            function(X)
-        return [(str(w.message), w.filename, w.lineno) for w in found]
-
-    expected, fast = lines_of_warnings(f), lt.jit(f)
-    for _ in range(20):
-        assert lines_of_warnings(fast) == expected
 
 
 def test_explain_names_the_effect(capsys):
