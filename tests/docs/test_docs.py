@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import logging
 import math
 import operator
 import re
@@ -58,6 +59,16 @@ def recorded(code: str) -> lt.Lambda:
     return lt.trace(run, np.array([0.5, -1.0, 2.0]), 0.5, np.array([0, 2, 2]))
 
 
+@pytest.fixture
+def log_level():
+    """The level of the logger that an example sets, restored after the test."""
+    logger = logging.getLogger("letir.plan")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("log_level")
 @pytest.mark.parametrize("page", OUTPUTS["PAGES"])
 def test_examples_print_what_the_page_says(page):
     """If this fails for a good reason: python docs/make_outputs.py."""

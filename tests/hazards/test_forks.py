@@ -2,6 +2,7 @@
 
 import faulthandler
 import gc
+import logging
 import multiprocessing
 import os
 import subprocess
@@ -22,6 +23,14 @@ pytestmark = [
 ]
 
 _FOREVER = 1200  # seconds
+
+
+@pytest.fixture(autouse=True)
+def without_logs():
+    """Pytest's handler writes to a file; another thread may hold the file's lock during a fork."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def chain(x, n):
