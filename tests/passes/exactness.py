@@ -104,7 +104,7 @@ def gradient_of(fn: lt.Lambda, args: list) -> tuple[lt.Lambda, list]:
     fn = lt.Lambda(fn.params, fn.binds, type(fn.ret)(tuple(results)))
     out, pull = lt.vjp(fn, *args)
     ones = tuple([np.ones_like(x) for x in row_of(out)])
-    cts = pull.flat((ones if isinstance(out, tuple) else ones[0],))
+    cts = pull._flat((ones if isinstance(out, tuple) else ones[0],))
     return pull.program, [*cts, *pull.captured]
 
 
