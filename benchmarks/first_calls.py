@@ -6,10 +6,10 @@ gradient. letir starts without compiled kernels on disk.
 """
 
 import argparse
-from collections.abc import Sequence
 
 from benchmarks.harness import Skipped
-from benchmarks.kernel_workloads import WORKLOADS
+from benchmarks.kernel_programs import print_table
+from benchmarks.kernel_workloads import Workload
 from benchmarks.processes import seconds
 
 SIDES = ("letir", "without kernels", "JAX")
@@ -39,26 +39,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     options = parser.parse_args()
-    _print(("program", *options.sides))
-    _print(["---"] * (1 + len(options.sides)))
-    for workload in WORKLOADS:
-        if not options.name or any(part.lower() in workload.name.lower() for part in options.name):
-            places = (0,) if workload.targets[1] is None else (0, 1)
-            _print(
-                (
-                    workload.name,
-                    *[
-                        " / ".join(
-                            [first_call(workload.name, side, n, options.repeats) for n in places]
-                        )
-                        for side in options.sides
-                    ],
-                )
-            )
 
+    def cells(workload: Workload) -> list[str]:
+        places = (0,) if workload.targets[1] is None else (0, 1)
+        return [
+            " / ".join([first_call(workload.name, side, n, options.repeats) for n in places])
+            for side in options.sides
+        ]
 
-def _print(cells: Sequence[str]) -> None:
-    print(f"| {' | '.join(cells)} |", flush=True)
+    print_table(options.name, options.sides, cells)
 
 
 if __name__ == "__main__":

@@ -202,16 +202,24 @@ def main() -> None:
     parser.add_argument("--sides", nargs="+", default=list(SIDES), choices=list(SIDES))
     options = parser.parse_args()
     pin_to_one_core()
-    _print(("program", "target", *options.sides))
-    _print(["---"] * (2 + len(options.sides)))
+
+    def cells(workload: Workload) -> Sequence[str]:
+        found = measured(workload, options.rounds, tuple(options.sides))
+        return targets(workload), *map(str, found.values())
+
+    print_table(options.name, ("target", *options.sides), cells)
+
+
+def print_table(
+    parts: Sequence[str], titles: Sequence[str], cells: Callable[[Workload], Sequence[str]]
+) -> None:
+    """Print a row for each program whose name has one of these parts, by default for all."""
+    rows = [("program", *titles), ["---"] * (1 + len(titles))]
+    for row in rows:
+        print(f"| {' | '.join(row)} |", flush=True)
     for workload in WORKLOADS:
-        if not options.name or any(part.lower() in workload.name.lower() for part in options.name):
-            found = measured(workload, options.rounds, tuple(options.sides))
-            _print((workload.name, targets(workload), *map(str, found.values())))
-
-
-def _print(cells: Sequence[str]) -> None:
-    print(f"| {' | '.join(cells)} |", flush=True)
+        if not parts or any(part.lower() in workload.name.lower() for part in parts):
+            print(f"| {' | '.join((workload.name, *cells(workload)))} |", flush=True)
 
 
 if __name__ == "__main__":

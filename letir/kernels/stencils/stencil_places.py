@@ -172,7 +172,7 @@ def _places_of_item(item: Any, shape: tuple[int, ...]) -> tuple[tuple, list[Axis
 
 
 def find_view(arg: Any, definition: Callable[[Any], Bind | None]) -> tuple[Any, View] | None:
-    """(array, view): the array of which a value is a view by basic indices and rolls.
+    """(array, view): the array of which a value is a view by slices and rolls.
 
     ``definition(value)`` is the bind that computes a value, or None. For a value that is not such a
     view, the array is the value itself. None if a shape is not known.
@@ -195,7 +195,7 @@ def find_view(arg: Any, definition: Callable[[Any], Bind | None]) -> tuple[Any, 
 
 
 def _may_shift(bind: Bind) -> bool:
-    """Whether the result of a bind may be a view of its operand by basic indices or rolls."""
+    """Whether the result of a bind may be a view of its operand by slices or rolls."""
     if len(bind.args) != 1 or len(bind.binders) != 1:
         return False
     avals = [bind.args[0].type, bind.binders[0].type]

@@ -54,19 +54,15 @@ def _numbers_of(bind: Bind) -> list[tuple[int, np.ndarray]]:
     types = [x.type for x in bind.locals()]
     if not all(type(aval) is ArrayType and not aval.weak for aval in types):
         return []
-    dtypes = {aval.dtype for aval in types if aval.dtype != bool}
-    if len(dtypes) != 1 or min(dtypes).kind != "f":
+    dtype, *others = {aval.dtype for aval in types if aval.dtype != bool} or {np.dtype(bool)}
+    if others or dtype.kind != "f":
         return []
-    return [(n, _array_of(value, min(dtypes))) for n, value in values if _is_exact(value)]
+    return [(n, np.array(value, dtype)) for n, value in values if _is_exact(value)]
 
 
 def _is_exact(value: Any) -> bool:
     """Whether an operand is a number of moderate size, whose conversion raises no warning."""
     return type(value) in (int, float) and abs(value) < 1e30
-
-
-def _array_of(value: float, dtype: np.dtype) -> np.ndarray:
-    return np.array(value, dtype)
 
 
 def _place_of(bind: Bind, n: int) -> tuple:
