@@ -30,6 +30,7 @@ def _element_dtype(array: Array, part: str) -> np.dtype:
 
 
 _ORDERED = {"lt", "le", "gt", "ge"}  # comparisons that are undefined for nan
+_functions: dict[tuple, Function] = {}  # (name, dtypes of the operands) -> for all kernels
 
 
 @define(eq=False)
@@ -41,7 +42,6 @@ class Builder:
 
     bodies: list[list[Statement]] = field(factory=lambda: [[]])
     scopes: list[dict] = field(factory=lambda: [{}])
-    functions: dict[tuple, Function] = field(factory=dict)
     count: int = 0
     hides: int = 0  # numbers that are hidden
     is_quiet: bool = False  # comparisons with nan raise no flag
@@ -103,16 +103,16 @@ class Builder:
         return self.let("and", result, self.hidden(ordered))
 
     def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
-        """A call of a function of the kernel; ``form(builder, *params)`` writes it at first use."""
-        dtypes = tuple([x.dtype for x in operands])
-        function = self.functions.get((name, dtypes))
+        """A call of a function; ``form(builder, *params)`` writes it at its first use.
+
+        ``name`` stands for one form in all kernels.
+        """
+        key = (name, tuple([x.dtype for x in operands]))
+        function = _functions.get(key)
         if function is None:
-            inner = Builder(functions=self.functions)
-            params = tuple([inner.scalar(dtype) for dtype in dtypes])
+            inner, params = _inner_builder(operands)
             result = form(inner, *params)
-            full = "_".join([name, *map(str, dtypes)])
-            function = Function(full, params, inner.statements(), result)
-            self.functions[name, dtypes] = function
+            function = _shared_function(key, params, inner.statements(), result)
         return self.call_function(function, operands)
 
     def call_rarely(
@@ -120,21 +120,20 @@ class Builder:
     ) -> Operand:
         """``form(builder, *operands)`` where ``test(builder, *operands)`` is true, else ``usual``.
 
-        The form is a function of the kernel, as in ``call``; it runs only if the test is true, in
+        The form is a function, as in ``call``; it runs only if the test is true, in
         a vectorised loop for one of the elements that are computed side by side. It must not raise
         a floating-point flag for the others.
         """
-        dtypes = tuple([x.dtype for x in operands])
-        function = self.functions.get((name, dtypes))
+        key = (name, tuple([x.dtype for x in operands]))
+        function = _functions.get(key)
         if function is None:
-            inner = Builder(functions=self.functions)
-            params = tuple([inner.scalar(x.dtype) for x in (usual, *operands)])
+            inner, params = _inner_builder((usual, *operands))
             condition = test(inner, *params[1:])
             ahead = len(inner.bodies[0])
             result = form(inner, *params[1:])
-            full, body = "_".join([name, *map(str, dtypes)]), inner.statements()
-            function = Function(full, params, body[ahead:], result, body[:ahead], condition)
-            self.functions[name, dtypes] = function
+            body = inner.statements()
+            rare = (body[ahead:], result, body[:ahead], condition)
+            function = _shared_function(key, params, *rare)
         return self.call_function(function, (usual, *operands))
 
     def call_function(self, function: Function, operands: tuple[Operand, ...]) -> Operand:
@@ -231,6 +230,21 @@ class Builder:
     def bits(self, x: Operand, dtype: Any) -> Operand:
         """The same bits as another dtype."""
         return self.let("bits", x, dtype=np.dtype(dtype))
+
+
+def _inner_builder(operands: Sequence[Operand]) -> tuple[Builder, tuple[Scalar, ...]]:
+    """A builder for a function of such operands, and its params."""
+    inner = Builder()
+    return inner, tuple([inner.scalar(x.dtype) for x in operands])
+
+
+def _shared_function(key: tuple, *parts: Any) -> Function:
+    """The function of these ``parts`` and a name made of ``key``, or an equal one.
+
+    Another thread may have made it at the same time; a kernel must not contain both.
+    """
+    name, dtypes = key
+    return _functions.setdefault(key, Function("_".join([name, *map(str, dtypes)]), *parts))
 
 
 def _expression_key(x: Operand):

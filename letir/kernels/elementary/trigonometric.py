@@ -1,7 +1,6 @@
 """Sine, cosine and tangent: polynomials in angles of at most an eighth of a turn."""
 
 from collections.abc import Callable
-from functools import wraps
 
 import numpy as np
 
@@ -23,22 +22,6 @@ def _with_sign_bit(x: Expression, n: Expression) -> Expression:
     return (x.bits() ^ ((n & 2) << 62)).bits()
 
 
-def _of_any_angle(function: Callable) -> Callable:
-    """A function of an angle, from a function of an angle and of the reduction for its size."""
-
-    @wraps(function)
-    def of_angle(x: Expression) -> Expression:
-        result = function(x, reduced_angle)
-        if x.dtype != _DOUBLE:
-            return result
-        name = f"{function.__name__}_of_large"
-        return result.replaced_rarely(
-            name, is_large_angle, lambda x: function(x, reduced_large_angle), x
-        )
-
-    return of_angle
-
-
 def _sine_and_cosine(x: Expression, reduction: Callable) -> tuple[Expression, Pair, Pair]:
     """n, sin(r) and cos(r) as pairs, for |x| = n pi/2 + r, in float64."""
     if x.dtype != _DOUBLE:
@@ -54,24 +37,33 @@ def _sine_and_cosine(x: Expression, reduction: Callable) -> tuple[Expression, Pa
     return n, (r, (r * z).times_plus(polynomial(z, SIN), low)), (cosine, rest)
 
 
-@_of_any_angle
-def sin(x: Expression, reduction: Callable) -> Expression:
+def sin(x: Expression) -> Expression:
     """The sine of an angle in radians."""
+    result = _shifted_sine(x, 0, reduced_angle)
+    return _replaced_if_large(result, "sine_of_large", _shifted_sine, x, 0)
+
+
+def cos(x: Expression) -> Expression:
+    """The cosine of an angle in radians."""
+    size = abs(x)
+    result = _shifted_sine(size, 1, reduced_angle)
+    return _replaced_if_large(result, "sine_of_large", _shifted_sine, size, 1)
+
+
+def _shifted_sine(x: Expression, quarters: Expression | int, reduction: Callable) -> Expression:
+    """sin(x + quarters pi/2) for x >= 0, and its opposite for -x."""
     n, sine, cosine = _sine_and_cosine(x, reduction)
+    n = n + quarters
     result = _with_sign_bit(select((n & 1) == 0, sum(sine), sum(cosine)), n).cast(x.dtype)
     return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()
 
 
-@_of_any_angle
-def cos(x: Expression, reduction: Callable) -> Expression:
-    """The cosine of an angle in radians."""
-    n, sine, cosine = _sine_and_cosine(x, reduction)
-    return _with_sign_bit(select((n & 1) == 0, sum(cosine), sum(sine)), n + (n & 1)).cast(x.dtype)
-
-
-@_of_any_angle
-def tan(x: Expression, reduction: Callable) -> Expression:
+def tan(x: Expression) -> Expression:
     """The tangent of an angle in radians."""
+    return _replaced_if_large(_tangent(x, reduced_angle), "tangent_of_large", _tangent, x)
+
+
+def _tangent(x: Expression, reduction: Callable) -> Expression:
     n, sine, cosine = _sine_and_cosine(x, reduction)
     if x.dtype == _DOUBLE:
         sine, cosine = fast_two_sum(*sine), fast_two_sum(*cosine)
@@ -86,3 +78,21 @@ def tan(x: Expression, reduction: Callable) -> Expression:
         quotient = (rest / divisor[0]) + quotient
     result = _with_sign_bit(quotient, (n & 1) << 1).cast(x.dtype)
     return (result.bits() ^ (x.bits() & ~x.bits_mask())).bits()
+
+
+def _replaced_if_large(
+    result: Expression, name: str, function: Callable, x: Expression, *operands: int
+) -> Expression:
+    """``result``, or ``function(x, *operands, reduced_large_angle)`` where ``x`` is large.
+
+    ``name``: of the function. Angles of float32 are never large.
+    """
+    if x.dtype != _DOUBLE:
+        return result
+    integers = [Expression(x.builder, x.builder.number(k, np.int64)) for k in operands]
+    return result.replaced_rarely(
+        name,
+        lambda x, *_: is_large_angle(x),
+        lambda *operands: function(*operands, reduced_large_angle),
+        *(x, *integers),
+    )
