@@ -52,12 +52,9 @@ def with_all_kernels(fn: Lambda, is_exact: bool, on_device: bool) -> Lambda:
 
 
 def _has_convolutions(fn: Lambda) -> bool:
-    """Whether a program has products of windows, or bodies that may have some."""
-    for bind in fn.binds:
-        is_of_windows = bind.op.product in PRODUCTS_OF_WINDOWS
-        if is_of_windows or (bind.op.bodies and bind.op.role != "fused"):
-            return True
-    return False
+    """Whether a program has products of windows, at any depth."""
+    bodies = all_bodies(fn) if has_bodies(fn) else (fn,)
+    return any(bind.op.product in PRODUCTS_OF_WINDOWS for body in bodies for bind in body.binds)
 
 
 def _is_long_chain(fn: Lambda) -> bool:
