@@ -102,17 +102,17 @@ class Builder:
         ordered = self.let("xor", unordered, self.number(True, np.dtype("?")))
         return self.let("and", result, self.hidden(ordered))
 
-    def call(self, name: str, form: Callable, *operands: Operand) -> Operand:
+    def call(self, name: str, form: Callable, *operands: Operand, is_cold: bool = False) -> Operand:
         """A call of a function; ``form(builder, *params)`` writes it at its first use.
 
-        ``name`` stands for one form in all kernels.
+        ``name`` stands for one form in all kernels. ``is_cold``: the call is rarely reached.
         """
         key = (name, tuple([x.dtype for x in operands]))
         function = _functions.get(key)
         if function is None:
             inner, params = _inner_builder(operands)
             result = form(inner, *params)
-            function = _shared_function(key, params, inner.statements(), result)
+            function = _shared_function(key, params, inner.statements(), result, is_cold=is_cold)
         return self.call_function(function, operands)
 
     def call_rarely(
@@ -120,17 +120,17 @@ class Builder:
     ) -> Operand:
         """``form(builder, *operands)`` where ``test(builder, *operands)`` is true, else ``usual``.
 
-        The form is a function, as in ``call``; it runs only if the test is true, in
-        a vectorised loop for one of the elements that are computed side by side. It must not raise
-        a floating-point flag for the others.
+        The form is a function, as in ``call``, but compiled without optimisation. It runs only if
+        the test is true, in a vectorised loop for one of the elements that are computed side by
+        side. It must not raise a floating-point flag for the others.
         """
-        key = (name, tuple([x.dtype for x in operands]))
+        key = (f"usual_or_{name}", tuple([x.dtype for x in operands]))
         function = _functions.get(key)
         if function is None:
             inner, params = _inner_builder((usual, *operands))
             condition = test(inner, *params[1:])
             ahead = len(inner.bodies[0])
-            result = form(inner, *params[1:])
+            result = inner.call(name, form, *params[1:], is_cold=True)
             body = inner.statements()
             rare = (body[ahead:], result, body[:ahead], condition)
             function = _shared_function(key, params, *rare)
@@ -238,13 +238,14 @@ def _inner_builder(operands: Sequence[Operand]) -> tuple[Builder, tuple[Scalar, 
     return inner, tuple([inner.scalar(x.dtype) for x in operands])
 
 
-def _shared_function(key: tuple, *parts: Any) -> Function:
-    """The function of these ``parts`` and a name made of ``key``, or an equal one.
+def _shared_function(key: tuple, *parts: Any, **options: bool) -> Function:
+    """The function of these fields and a name made of ``key``, or an equal one.
 
     Another thread may have made it at the same time; a kernel must not contain both.
     """
     name, dtypes = key
-    return _functions.setdefault(key, Function("_".join([name, *map(str, dtypes)]), *parts))
+    full = "_".join([name, *map(str, dtypes)])
+    return _functions.setdefault(key, Function(full, *parts, **options))
 
 
 def _expression_key(x: Operand):

@@ -155,7 +155,8 @@ class Function:
     ``body`` contains the instructions that compute ``result`` from ``params``. ``test``: the
     instructions that compute ``condition`` from the params, for results that are rarely needed.
     Where the condition is false, the function returns its first parameter without computing
-    ``body``.
+    ``body``. ``is_cold``: whether it is called rarely, so that fast code is not worth its compile
+    time.
     """
 
     name: str
@@ -164,6 +165,7 @@ class Function:
     result: Operand
     test: tuple["Statement", ...] = ()
     condition: Operand | None = None
+    is_cold: bool = False
 
     def __str__(self):
         head = ", ".join([f"{p}: {p.dtype}" for p in self.params])

@@ -30,7 +30,8 @@ class ModuleText(StatementText):
             params.append(f"{self.type_of(param.dtype)} %p{n}")
         kind, name = self.type_of(function.result.dtype), function_name(function, lanes)
         head = f"define internal {calling_convention(function)}{kind} @{name}({', '.join(params)})"
-        self.lines.append(f"{head} #1{self.function_notes(function)} {{")
+        attributes = "#2" if function.is_cold else "#1"
+        self.lines.append(f"{head} {attributes}{self.function_notes(function)} {{")
         self.open("entry")
         if function.condition is None:
             self.body(function.body, {}, None)
@@ -69,6 +70,7 @@ class ModuleText(StatementText):
         attributes = [
             "attributes #0 = { nounwind }",
             "attributes #1 = { nounwind noinline willreturn memory(none) }",
+            "attributes #2 = { nounwind noinline optnone willreturn memory(none) }",
         ]
         notes = [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
         return [*self.declared.values(), *attributes, *notes]
