@@ -313,4 +313,4 @@ def _cuts_rows(part: Bind) -> bool:
     if len(part.args) > 1 or not all(has_static_shape(x.type) for x in (*part.args, *part.binders)):
         return False
     whole, rows = part.args[0].type.shape, part.binders[0].type.shape
-    return bool(rows) and whole[-1] != rows[-1]
+    return bool(whole and rows) and whole[-1] != rows[-1]

@@ -122,6 +122,12 @@ def test_single_operations_on_parts_of_rows_and_rolls_are_found():
     assert ["sub", "sub", "mul"] == [fn.binds[n].op.name for n in shifted_binds(fn, False)]
 
 
+def test_axes_added_to_a_number_are_no_part_of_rows():
+    fn = lt.trace(lambda a, x: a * x[None, None], X, np.array(2.0))
+
+    assert [] == [*shifted_binds(fn, False)]
+
+
 def steps(access):
     """The stencils of 20 equal groups, on parts of an array for each ``k``."""
 
