@@ -17,7 +17,8 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.eval.memory_checks import empty_like_ufunc
 
-_MAX_STEPS = 1 << 18  # binds, counted once for each product
+_MAX_BINDS = 1 << 18  # binds, counted once for each product
+_MAX_STEPS_OF_ORDER = 100  # calls by which an order is derived from those of other values
 
 
 @frozen(eq=False)
@@ -26,23 +27,30 @@ class DerivedOrder:
 
     ``compute(*operands)``: an array in this order, from small arrays in the orders ``operands``.
     Each of these is a product, another DerivedOrder, or a Local for an array of the program.
-    ``axes``: the axes of the value from the outermost to the innermost in memory, for operands in
-    the orders of the key.
+    ``sources``: the products and the Locals on which the order depends. ``steps``: the number of
+    calls of ``compute`` for an array in this order. ``axes``: the axes of the value from the
+    outermost to the innermost in memory, for sources in the orders of the key.
     """
 
     compute: Callable
     operands: tuple[Any, ...]
+    sources: tuple[Any, ...] = field(init=False)
+    steps: int = field(init=False)
     axes: BoundedCache = field(init=False, factory=partial(BoundedCache, 64))
 
-    def leaves(self) -> list[Any]:
-        """The products and the Locals that the order depends on."""
-        found = [x.leaves() if type(x) is DerivedOrder else [x] for x in self.operands]
-        return [*dict.fromkeys([x for part in found for x in part])]
+    @sources.default
+    def _sources(self) -> tuple[Any, ...]:
+        found = [x.sources if type(x) is DerivedOrder else (x,) for x in self.operands]
+        return tuple(dict.fromkeys([x for part in found for x in part]))
+
+    @steps.default
+    def _steps(self) -> int:
+        return 1 + sum([x.steps for x in self.operands if type(x) is DerivedOrder])
 
     def axes_after(self, arrays: dict[Local, np.ndarray]) -> tuple[int, ...]:
         """The axes of the value after this thread's latest products, with these other arrays."""
         key = tuple(
-            [arrays[x].strides if x in arrays else x.thread_local.order for x in self.leaves()]
+            [arrays[x].strides if x in arrays else x.thread_local.order for x in self.sources]
         )
         result = self.axes.get(key)
         if result is None:
@@ -75,10 +83,12 @@ def _order_of(bind: Bind, known: dict[Arg, Any], unknown: Container[Arg]) -> Any
         if len(operands) == 1 and any(x.type.shape == shape for x in wide):
             return operands[0]
         small = [min(2, n) for n in shape]
-        return DerivedOrder(lambda *cuts: empty_like_ufunc(cuts, [bool], small)[0], operands)
-    if len(bind.args) > 1 or not (bind.op.reduction is not None or _has_only_axes(bind)):
+        result = DerivedOrder(lambda *cuts: empty_like_ufunc(cuts, [bool], small)[0], operands)
+    elif len(bind.args) > 1 or not (bind.op.reduction is not None or _has_only_axes(bind)):
         return None
-    return DerivedOrder(partial(bind.op.impl, np, **bind.attrs), operands)
+    else:
+        result = DerivedOrder(partial(bind.op.impl, np, **bind.attrs), operands)
+    return result if result.steps <= _MAX_STEPS_OF_ORDER else None
 
 
 def _has_only_axes(bind: Bind) -> bool:
@@ -97,7 +107,7 @@ def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
 
     Nothing is set in long programs with many products: it takes linear time for each of them.
     """
-    if len(calls) * len(fn.binds) > _MAX_STEPS:
+    if len(calls) * len(fn.binds) > _MAX_BINDS:
         return
     for value, call in calls.items():
         followers = _OrderFollowers(fn, calls, value)
@@ -108,7 +118,7 @@ def free_result_orders(fn: Lambda, calls: dict[Local, Any]) -> None:
                 like[n] = order
                 product.like = tuple(like)
                 if type(order) is DerivedOrder:
-                    arrays = [x for x in order.leaves() if type(x) is Local]
+                    arrays = [x for x in order.sources if type(x) is Local]
                     product.others = tuple(dict.fromkeys((*product.others, *arrays)))
 
 

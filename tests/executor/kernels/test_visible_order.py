@@ -73,6 +73,30 @@ def test_the_order_follows_the_operands_of_each_call():
                 assert np.allclose(x, y, rtol=1e-12, atol=1e-12)
 
 
+def test_an_order_that_follows_from_many_operations_is_not_free():
+    """It would take a recursion, or as many calls as there are paths through the program."""
+
+    def shift_often(a, b, offset):
+        made = np.einsum("ij,jk->ik", a, b)
+        for _ in range(1500):
+            made = made + offset
+        return np.einsum("ij,jk->ik", made, b)
+
+    def mix_often(a, b, offset):
+        made = np.einsum("ij,jk->ik", a, b) + offset
+        for _ in range(60):
+            made = (made + made.T) * 0.5 + np.sin(made.T)
+        return np.einsum("ij,jk->ik", made, b)
+
+    a, b = RNG.normal(size=(2, 40, 40))
+    offset = np.asfortranarray(np.eye(40))
+    for f in (shift_often, mix_often):
+        found, expected = lt.jit(f)(a, b, offset), f(a, b, offset)
+        assert found.strides == expected.strides
+        assert np.allclose(found, expected, rtol=1e-11)
+        assert free_products(f, a, b, offset) == [False, False]
+
+
 def weighted(matrices, points, weights):
     a = apart(matrices, points)
     return np.einsum("nki,nkj->kij", a, weights[:, :, None] * a)
