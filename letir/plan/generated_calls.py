@@ -28,7 +28,6 @@ from letir.eval.float_warnings import (
 from letir.ops.random.generator_snapshots import restore_snapshot, snapshot_text
 from letir.plan.effect_log import is_guard
 from letir.plan.plan import Miss
-from letir.plan.step_writer import bind_at
 from letir.plan.straight_line import weak_params, written_steps
 
 _MAX_STEPS = 1_500  # compiling the function takes about 15 us a step
@@ -103,7 +102,7 @@ def generated_call(
     gives no results. None if the plan is long or has effects.
     """
     table = plan.table
-    binds = [bind_at(table, n) for n in range(len(table.steps))]
+    binds = [table.bind_at(n) for n in range(len(table.steps))]
     while binds and binds[-1].op.role == "write_back":
         binds.pop()
     if len(table.steps) > _MAX_STEPS or any(map(_is_once, binds)):

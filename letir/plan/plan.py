@@ -267,7 +267,7 @@ def _prepare_slots(table: StepTable, v: list, log: EffectLog | None) -> None:
 def _place_of_step(frame: FrameType) -> Source | None:
     """The source location of the step that a frame of ``Plan.run_steps`` executes."""
     table, steps = frame.f_locals["table"], frame.f_locals["steps"]
-    return _source_at(table, len(table.steps) - length_hint(steps) - 1)
+    return table.bind_at(len(table.steps) - length_hint(steps) - 1).source
 
 
 def _place_of_line(frame: FrameType) -> Source | None:
@@ -278,14 +278,7 @@ def _place_of_line(frame: FrameType) -> Source | None:
         caller = caller.f_back
     if caller is None:
         return None
-    return _source_at(table, max(straight.steps[caller.f_lineno - 1], 0))
-
-
-def _source_at(table: StepTable, at: int) -> Source | None:
-    """The source location of the step ``at``."""
-    where = table.where[at]
-    bind = where[0][1] if type(where) is tuple else where
-    return bind.source
+    return table.bind_at(max(straight.steps[caller.f_lineno - 1], 0)).source
 
 
 PLACES.update({f.__code__: _place_of_step for f in (Plan.run_steps, finish_run)})

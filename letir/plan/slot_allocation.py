@@ -58,6 +58,11 @@ class StepTable:
     may_warn: bool
     needs_start: bool
 
+    def bind_at(self, n: int) -> Bind:
+        """The bind of step ``n``; for a step of a group, the bind in the body of the group."""
+        where = self.where[n]
+        return where[0][1] if type(where) is tuple else where
+
 
 def finish_run(table: StepTable, v: list, step: tuple, steps: Iterator) -> None:
     """Execute ``step`` and the rest of the ``steps``, with warnings at the user's lines."""
@@ -68,13 +73,20 @@ def finish_run(table: StepTable, v: list, step: tuple, steps: Iterator) -> None:
             if kind == OTHER:
                 f(v, i, k, c)
                 continue
-            slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
+            slots, cleared = slots_of_step(kind, i, j, c)
             v[k] = f(*[v[n] for n in slots])
-            for n in c if kind == MANY else () if c is None else (c,):
+            for n in cleared:
                 v[n] = None
     finally:
         if token is not None:
             ERROR_STATE.reset(token)
+
+
+def slots_of_step(kind: int, i: Any, j: Any, c: Any) -> tuple[tuple, tuple]:
+    """(the operand slots of a step, the slots that it clears)."""
+    if kind in (MANY, OTHER):
+        return i, c
+    return (i,) if kind in (ONE, ONE_AND_CLEAR) else (i, j), () if c is None else (c,)
 
 
 def step_table(fn: Lambda, xp: Any, call: Callable, donated: tuple = ()) -> StepTable:

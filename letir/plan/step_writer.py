@@ -30,10 +30,10 @@ from letir.ops.as_numpy.quick_numbers import (
 from letir.plan.instructions import direct_ufunc, is_kernel, kernel_ufunc
 from letir.plan.other_steps import add_other
 from letir.plan.reused_operands import reuse_test
+from letir.plan.slot_allocation import ONE, OTHER, slots_of_step
 from letir.plan.sole_memory import SoleMemory
 from letir.plan.stencil_steps import stencil_form
 
-ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
 _INT_END = 1 << 63
 
 
@@ -49,12 +49,6 @@ def _references_to_local() -> int:
 
 # Measured, because it differs between versions of CPython.
 ALONE = _references_to_local()
-
-
-def bind_at(table: Any, n: int) -> Bind:
-    """The bind of step ``n``."""
-    where = table.where[n]
-    return where[0][1] if type(where) is tuple else where
 
 
 @define(eq=False)
@@ -193,12 +187,11 @@ class StepWriter:
         """Append a step; True if the text includes the next step too."""
         kind, f, i, j, k, c = step
         self.bind = bind
+        self.slots, cleared = slots_of_step(kind, i, j, c)
         if kind == OTHER:
-            self.slots, self.dying = i, c
+            self.dying = cleared
             add_other(self, f, i, k, c)
             return False
-        self.slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else i if kind == MANY else (i, j)
-        cleared = c if kind == MANY else () if c is None else (c,)
         self.dying = (*cleared, k)
         if self.misses and self.add_guard(f, k, cleared):
             return True
@@ -229,7 +222,7 @@ class StepWriter:
         if self.step + 1 == len(self.table.steps):
             return False
         guard, (_, _, operands, _, _, guard_cleared) = (
-            bind_at(self.table, self.step + 1),
+            self.table.bind_at(self.step + 1),
             self.table.steps[self.step + 1],
         )
         value = guard.attrs.get("value")
@@ -270,7 +263,7 @@ class StepWriter:
         kind, _, operand, _, result, _ = self.table.steps[self.step + 1]
         if kind != ONE or not operand == target == result:
             return None
-        return number_form(self, self.bind, bind_at(self.table, self.step + 1))
+        return number_form(self, self.bind, self.table.bind_at(self.step + 1))
 
     def add_number(self, form: str, fact: str, target: int, cleared: tuple) -> None:
         """Append a Python operator, and a test that NumPy's operator gives the same number."""
@@ -299,7 +292,7 @@ class StepWriter:
     def note_test(self) -> None:
         """Note the test of a Python float, and the operands that it proves to be finite."""
         self.covered.update([x for x in spreading_operands(self.bind) if x in self.tests])
-        self.tests[bind_at(self.table, self.step + 1).binders[0]] = len(self.lines)
+        self.tests[self.table.bind_at(self.step + 1).binders[0]] = len(self.lines)
 
     def needed_lines(self) -> list[str]:
         """The lines without the tests of floats that other tests cover."""

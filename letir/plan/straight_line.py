@@ -17,7 +17,8 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.process_state import paused_gc
 from letir.ops.as_numpy.quick_numbers import casts_for_stack, number_fact
-from letir.plan.step_writer import OTHER, StepWriter, bind_at
+from letir.plan.slot_allocation import OTHER, slots_of_step
+from letir.plan.step_writer import StepWriter
 
 _MAX_LEFT = 8  # runs by steps before the function is made again without scalar operators
 # a path in this package: warnings must not name a line of a user's file
@@ -83,7 +84,7 @@ def written_steps(
     for n, step in enumerate(table.steps):
         if not skip:
             text.step = n
-            skip = text.add(step, bind_at(table, n))
+            skip = text.add(step, table.bind_at(n))
         else:
             skip = False
     if text.is_loud and text.has_integers:
@@ -94,9 +95,9 @@ def written_steps(
 def _stacked_casts(table: Any) -> frozenset[int]:
     """The casts whose results are used by ``stack`` alone, see ``casts_for_stack``."""
     steps = []
-    for n, (kind, _, i, j, k, _) in enumerate(table.steps):
-        read = i if type(i) is tuple else (i,) if j is None else (i, j)
-        steps.append((bind_at(table, n).op.name, read, k if kind == OTHER else (k,)))
+    for n, (kind, _, i, j, k, c) in enumerate(table.steps):
+        read, _ = slots_of_step(kind, i, j, c)
+        steps.append((table.bind_at(n).op.name, read, k if kind == OTHER else (k,)))
     return casts_for_stack(steps, table.results)
 
 

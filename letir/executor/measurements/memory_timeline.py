@@ -68,7 +68,7 @@ def memory_timeline(plan: Plan, sizes: dict[str, int]) -> MemoryTimeline:
         for buffer, first, last in spans
         if buffer.bind is not None
     ]
-    steps = tuple([run.bind_of(n) for n in range(count)])
+    steps = tuple([plan.table.bind_at(n) for n in range(count)])
     return MemoryTimeline(steps, tuple(run.noted), tuple(arrays), run.is_exact)
 
 

@@ -19,7 +19,7 @@ from letir.kernels.flat_arrays.flat_memory import c_strides
 from letir.ops.as_numpy.quick_numbers import OWNED
 from letir.plan.plan import RUNS_BY_STEPS, Plan, plan_of
 from letir.plan.reused_operands import reuse_test
-from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, OTHER
+from letir.plan.slot_allocation import OTHER, slots_of_step
 
 _MAX_LINES = 20
 
@@ -97,14 +97,6 @@ class _Value:
         return self.strides == c_strides(self.shape)
 
 
-def _is_in_order(strides: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:
-    """Whether NumPy gives results in C order for an operand with these strides."""
-    if strides is None:
-        return False
-    sizes = [abs(step) for step, n in zip(strides, shape, strict=True) if n > 1]
-    return sizes == sorted(sizes, reverse=True)
-
-
 def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None) -> PlanMemory:
     """The memory of the next call of a plan; if ``is_often``, of a later call, which reuses arrays.
 
@@ -119,7 +111,7 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
     again = SimulatedRun(plan, sizes, is_often)
     again.run(result.peak_at)
     arrays = sorted(again.held, key=lambda array: array.bytes, reverse=True)
-    where = memory_text(result.bind_of(result.peak_at))
+    where = memory_text(plan.table.bind_at(result.peak_at))
     return PlanMemory(result.peak, where, tuple(arrays), result.results, result.is_exact)
 
 
@@ -171,10 +163,8 @@ class SimulatedRun:
     def step(self, n: int, step: tuple) -> None:
         """One step: what it allocates, and what is freed after it."""
         kind, _, i, j, k, c = step
-        self.bind, self.temporary = self.bind_of(n), 0
-        self.slots = (i,) if kind in (ONE, ONE_AND_CLEAR) else (i, j)
-        self.slots = i if kind in (MANY, OTHER) else self.slots
-        cleared = c if kind in (MANY, OTHER) else () if c is None else (c,)
+        self.bind, self.temporary = self.plan.table.bind_at(n), 0
+        self.slots, cleared = slots_of_step(kind, i, j, c)
         targets = k if kind == OTHER else (k,)
         self.dying = cleared if kind == OTHER else (*cleared, k)
         self.temporary = self.bytes_inside()
@@ -354,13 +344,6 @@ class SimulatedRun:
 
     def slot(self, i: int) -> str:
         return f"s{self.slots[i]}"
-
-    # ---- texts ----
-
-    def bind_of(self, n: int) -> Bind:
-        """The bind of a step."""
-        where = self.plan.table.where[n]
-        return where[0][1] if type(where) is tuple else where
 
     def note_held(self) -> None:
         """Note the arrays that exist now, and the temporary ones of the step."""
