@@ -166,18 +166,16 @@ class _Search:
     def parts(self, n: int) -> _Parts | None:
         """What the group at position ``n`` accesses; None if it cannot be a stencil."""
         bind = self.fn.binds[n]
-        own: Lambda = bind.attrs["body"]
-        if len(set(bind.args)) < len(bind.args) or any(b.op.python_errors for b in own.binds):
-            return None
         found = [find_view(arg, self.definition) for arg in bind.args]
         views = tuple([view for view in found if view is not None])
-        if len(views) < len(found) or not all(has_static_shape(x.type) for x in bind.binders):
+        if len(views) < len(found):  # a shape is not known
             return None
         arrays = tuple(dict.fromkeys([array for array, _ in views]))
         write = self.write_of(n, arrays)
         if write is None and all(arg in arrays for arg in bind.args):
             return None
-        return _Parts(tuple([inner.op for inner in own.binds]), arrays, views, write)
+        operations = tuple([inner.op for inner in bind.attrs["body"].binds])
+        return _Parts(operations, arrays, views, write)
 
     def group(self, n: int, parts: _Parts) -> StencilGroup | None:
         """The stencil of the group at position ``n``; None if it has no kernel."""
