@@ -15,10 +15,7 @@ from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 _MIN_ELEMENTS = 1 << 18  # of the matrix: a smaller one stays in the cache between two calls
-_MIN_ROW, _MAX_ROW = (
-    32,
-    1 << 12,
-)  # elements of a row: few save no time, many leave the cache
+_MIN_ROW, _MAX_ROW = 32, 1 << 12  # elements of a row: few save no time, many leave the cache
 
 
 def is_product(bind: Bind) -> bool:

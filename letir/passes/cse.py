@@ -91,9 +91,8 @@ def _is_mergeable(op: Primitive) -> bool:
     """Whether binds of an operation may be merged at all."""
     if op.effect or op.random or op.role == "barrier":
         return False
-    return (
-        op.elementwise or not op.is_user_defined
-    )  # a user's operation may be impure unless declared
+    # a user's operation may be impure unless declared
+    return op.elementwise or not op.is_user_defined
 
 
 @define(eq=False)

@@ -32,9 +32,8 @@ class Name:
     """A parameter, a local, or a captured value."""
 
     id: str
-    at: TextPosition = field(
-        eq=False
-    )  # ignored by equality, so that a text read again gives equal terms
+    # ignored by equality, so that a text read again gives equal terms
+    at: TextPosition = field(eq=False)
 
 
 @final

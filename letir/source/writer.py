@@ -185,9 +185,8 @@ class Writer:
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
         # not imported here, because importing could run any code
         imported_function = getattr(sys.modules.get(module), name or "", None)
-        if (
-            imported_function is not function or module == "__main__"
-        ):  # __main__ differs when the source runs
+        # __main__ differs when the source runs
+        if imported_function is not function or module == "__main__":
             return None
         return self.module.imported(module, name)
 

@@ -157,9 +157,8 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])
     rule = _batching_rule(bind.op)
-    keywords = (
-        {"transform": batch_program} if bind.op.holds_lambdas else {}
-    )  # bodies are batched too
+    # bodies are batched too
+    keywords = {"transform": batch_program} if bind.op.holds_lambdas else {}
     outs, out_axes = rule(operands, axes, **bind.attrs, **keywords)
     if bind.op.results is None:
         outs, out_axes = (outs,), (out_axes,)

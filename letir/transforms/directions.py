@@ -57,9 +57,8 @@ def as_direction(value: Any, aval: ArrayType | None, role: str) -> Any:
         and np.can_cast(found_type.dtype, aval.dtype, "same_kind")
     ):
         return PRIMITIVES["cast"](value, aval.dtype)  # traced, or of a variable
-    if fits_type(
-        found_type, ArrayType(aval.dtype, aval.shape), {}
-    ):  # a symbolic size fits any number
+    # a symbolic size fits any number
+    if fits_type(found_type, ArrayType(aval.dtype, aval.shape), {}):
         return value
     error = ShapeError if found_type.shape != aval.shape else DTypeError
     remedy = "give it the shape" if error is ShapeError else "convert it with .astype to the dtype"

@@ -64,9 +64,8 @@ def record_call(
         recording = record(f, args, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
     except TypeError:
         if args is not given:
-            record(
-                f, given, kwargs, LAZY, writes, draws=DRAW_AT_ONCE
-            )  # raises, naming the argument
+            # raises, naming the argument
+            record(f, given, kwargs, LAZY, writes, draws=DRAW_AT_ONCE)
         raise
     # lifted: traced values that f closes over; they are the last parameters
     return ProgramCall(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])

@@ -92,9 +92,8 @@ class _Transpose:
         self.out = Tree.from_pytree(call.out_tree.example())
         self.others = Tree.from_pytree(((*others,), kwargs))
         arguments = Tree.from_pytree(((self.out.example(), *others), kwargs))
-        in_tree = (
-            arguments if len(flat.params) == arguments.arrays else None
-        )  # none with lifted parameters
+        # none with lifted parameters
+        in_tree = arguments if len(flat.params) == arguments.arrays else None
         self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
 
     def __call__(self, args: tuple, lifted: list) -> tuple:

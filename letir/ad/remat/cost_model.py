@@ -13,12 +13,8 @@ from letir.passes.memory import aliases
 
 FREE, CHEAP, MODERATE, EXPENSIVE = range(4)  # cost grades; None: must not be recomputed
 _NOMINAL = 1024  # assumed for a symbolic size, and for the sides of arrays of unknown shape
-GRADES = {
-    "free": FREE,
-    "cheap": CHEAP,
-    "moderate": MODERATE,
-    "expensive": EXPENSIVE,
-}  # Primitive.cost
+# by ``Primitive.cost``
+GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "expensive": EXPENSIVE}
 
 
 def recomputation_cost(bind: Bind) -> int | None:

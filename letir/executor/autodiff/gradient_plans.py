@@ -40,9 +40,8 @@ class BackwardPrograms:
     making: "GraphCompiler"
     missing: tuple = ()  # required of rules: the operands without a rule, here none
     plans: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
-    locks: dict = field(
-        factory=dict, repr=False
-    )  # by key: threads make plans of other keys in parallel
+    # by key: threads make plans of other keys in parallel
+    locks: dict = field(factory=dict, repr=False)
 
     def run(self, values: list, records: bool) -> tuple:
         """The gradients, None for zero; ``values`` is emptied."""

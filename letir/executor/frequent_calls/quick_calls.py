@@ -226,7 +226,7 @@ def call_of_plan(
 ) -> GeneratedCall | None:
     """The function of arguments that tests, runs and nests at once; None if it cannot be made.
 
-    ``results(texts, names)``: the lines that set ``expressions``, from the texts of flat results.
+    ``results(texts, names)``: the lines that set ``found``, from the texts of flat results.
     """
     names = {**tests.names, "is_tracing": ACTIVE.get}
     nest = functools.partial(results, names=names)

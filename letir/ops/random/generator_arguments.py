@@ -86,9 +86,8 @@ class _States:
         elif op is index_set and bind.attrs["item"] is ... and len(rest) == 1 and rest[0]:
             self.origins[bind.binders[0]] = rest[0]
         elif op is index_set and bind.attrs["item"] is ... and first is not None and rest == [None]:
-            self.origins[bind.binders[0]] = self.state_after(
-                first
-            )  # a seed: the generator gets a known state
+            # a seed: the generator gets a known state
+            self.origins[bind.binders[0]] = self.state_after(first)
         elif op is generator_draw and first is not None and not any(rest):
             self.origins[bind.binders[1]] = self.state_after(first)
             self.drawn.add(first[0])

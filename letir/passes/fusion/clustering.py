@@ -24,9 +24,7 @@ MIN_KERNEL_ELEMENTS = 1 << 10  # elements: fewer are not worth a kernel on any c
 LONG_CHAIN = 32  # the fewest operations for which one kernel of many saves time
 MIN_ITEMS = 1 << 9  # of a batch for whose items a kernel may pay
 MAX_COMPILED = 400  # binds of a group that is compiled: LLVM's time grows faster than linearly
-_NEGLIGIBLE_BYTES = (
-    1 << 16
-)  # negligible bytes, for all values made between the binds of one cluster
+_NEGLIGIBLE_BYTES = 1 << 16  # of all values that are made between the binds of one cluster
 
 
 def is_weightless(op: Primitive) -> bool:
@@ -172,15 +170,15 @@ def enclosing_cluster(cluster: Any) -> Any:
 class Grouping:
     """The clusters of a program without dead binds.
 
-    For a local, ``left`` counts the uses that are not yet seen or are outside of its own cluster,
-    and ``owners`` has the cluster that computes it. For an array that owns memory, ``last`` is the
-    position of its last use, and ``readers`` are the clusters that read it. ``unmade``: results of
-    other binds that are not stored as arrays either.
+    For a local, ``remaining`` counts the uses that are not yet seen or are outside of its own
+    cluster, and ``owners`` has the cluster that computes it. For an array that owns memory,
+    ``last`` is the position of its last use, and ``readers`` are the clusters that read it.
+    ``unmade``: results of other binds that are not stored as arrays either.
     """
 
     fn: Lambda
     unmade: Container[Local] = ()
-    left: dict = field(factory=dict)
+    remaining: dict = field(factory=dict)
     owners: dict = field(factory=dict)
     roots: dict = field(factory=dict)
     last: dict = field(factory=dict)
@@ -211,16 +209,16 @@ class Grouping:
 
     def find_uses(self) -> None:
         """Fill ``remaining``, ``roots`` and ``last``."""
-        remaining, roots, last = self.left, self.roots, self.last
+        remaining, roots, last = self.remaining, self.roots, self.last
         terms: tuple[Bind | Ret, ...] = (*self.fn.binds, self.fn.ret)
         for position, bind in enumerate(terms):
             for arg in bind.args:
                 if type(arg) is Local:
                     remaining[arg] = remaining.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
-            # also if `views` is False: the results may then be new
             if not isinstance(bind, Bind):
                 continue
+            # of operations that may copy, see ``Primitive.views``, a copy counts as a view
             if bind.op.memory != "view" and not (self.unmade and self.is_unmade(bind)):
                 continue
             viewed = bind.args[0]
@@ -340,7 +338,7 @@ class Grouping:
         if cluster.members:
             cluster.gaps += self.clock - cluster.clock
         cluster.members.append(position)
-        owners, remaining, nbytes = self.owners, self.left, self.nbytes
+        owners, remaining, nbytes = self.owners, self.remaining, self.nbytes
         for arg in bind.args:
             if type(arg) is not Local:
                 continue

@@ -111,7 +111,7 @@ class _Fuser:
         members = [self.grouping.fn.binds[i] for i in cluster.members]
         if len(members) == 1:
             return members[0]
-        remaining = self.grouping.left
+        remaining = self.grouping.remaining
         names: dict[Local, Local] = {}  # local outside -> local in the body
         operands: list[Local] = []
         outputs: list[Local] = []

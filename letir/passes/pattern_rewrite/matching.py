@@ -132,9 +132,8 @@ def _root_of(fn: Lambda, definitions: dict[Local, Bind]) -> Bind:
             f"{len(fn.binds)} operations\n"
             "  compute something in the pattern: lambda x: x * x"
         )
-    root = max(
-        (definitions[arg] for arg in fn.ret.locals()), key=fn.binds.index
-    )  # patterns are small
+    # patterns are small
+    root = max((definitions[arg] for arg in fn.ret.locals()), key=fn.binds.index)
     reached, pending = set(), [root]
     while pending:
         bind = pending.pop()
@@ -261,9 +260,8 @@ def _attribute_choices(f: Lambda, names: list[str]) -> list[dict]:
     attribute_names = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []
     for name in names:
-        base = (
-            name if name in attribute_names else name.rstrip("_0123456789")
-        )  # axis_2: another axis
+        # axis_2: another axis
+        base = name if name in attribute_names else name.rstrip("_0123456789")
         if base not in attribute_names:
             raise LetirError(
                 f"rewrite: no operation has an attribute {name!r}\n"

@@ -120,9 +120,8 @@ def refuse_misfit(function: Callable, arguments: dict[str, Any], parameter: str)
     """Raise DTypeError unless the argument for ``parameter`` fits its annotation."""
     value, annotation = arguments[parameter], function.__annotations__[parameter]
     own_names = getattr(getattr(arguments.get("f"), "__code__", None), "co_varnames", ())
-    if (
-        not _fits_annotation(value, annotation) and parameter not in own_names
-    ):  # else ``trace`` says so
+    # if ``f`` has a parameter of this name, ``trace`` says so
+    if not _fits_annotation(value, annotation) and parameter not in own_names:
         _, name = _signature_and_name(function)
         name = name if function.__name__ != "__init__" else type(arguments["self"]).__name__
         raise _misfit_error(name, parameter, value, annotation)

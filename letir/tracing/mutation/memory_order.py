@@ -136,9 +136,8 @@ def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
     if not hasattr(trace, "orders"):  # the value is a Variable
         return value
     if not value.shape:
-        value.sharing = Memory(
-            value.arg
-        )  # certainly an array, not a scalar, also in abstract traces
+        # certainly an array, not a scalar, also in abstract traces
+        value.sharing = Memory(value.arg)
     if value.ndim < 2 or order == "C":
         return value
     if order == "F":

@@ -110,9 +110,8 @@ def unique_values(x: Any, /) -> Any:
 
 def _unique_parts(function, **flags):
     """np.unique_all and similar functions, with NumPy's named tuples as results."""
-    result_class = functools.cache(
-        lambda: type(function(np.zeros(1)))
-    )  # not called while importing
+    # not called while importing
+    result_class = functools.cache(lambda: type(function(np.zeros(1))))
     return lambda x, /: result_class()(*unique(x, equal_nan=False, **flags))
 
 
