@@ -142,7 +142,7 @@ class PartialExecutor(Executor):
 
     def __init__(self, partial: functools.partial, options: Options):
         self.bound, self.held, self.given_options = _bound_arrays(partial), partial, options
-        super().__init__(_with_bound(partial), _shift_positions(options, 1))
+        super().__init__(_with_bound(partial), shift_positions(options, 1))
 
 
 @overload
@@ -273,10 +273,10 @@ def jitted_partial(partial: functools.partial, options: Options) -> JittedFuncti
 
 def _jitted_method(function: Callable, instance: Any, options: Options) -> Any:
     """The jitted method of an object, for the function that takes the object first."""
-    return JittedFunction(Executor(function, _shift_positions(options, 1))).__get__(instance)
+    return JittedFunction(Executor(function, shift_positions(options, 1))).__get__(instance)
 
 
-def _shift_positions(options: Options, by: int) -> Options:
+def shift_positions(options: Options, by: int) -> Options:
     """The options with argument positions shifted by ``by``."""
     shifted: dict[str, Any] = {
         name: tuple([n + by if n >= 0 else n for n in getattr(options, name)])

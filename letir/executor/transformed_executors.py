@@ -17,7 +17,7 @@ from letir.ast.terms import Lambda
 from letir.eval.arguments import mark_static
 from letir.executor.calls import executor_name
 from letir.executor.executor import Executor
-from letir.executor.jit_api import JittedFunction, PartialExecutor, jitted_partial
+from letir.executor.jit_api import JittedFunction, PartialExecutor, jitted_partial, shift_positions
 from letir.transforms.jitted_functions import Transform
 
 _MAX_TRANSFORMS = 64  # transforms per executor: new functions among their options would accumulate
@@ -35,7 +35,7 @@ def transformed_function(function: JittedFunction, transform: Transform) -> Any:
 
 def transformed_method(executor: Any, transform: Transform) -> Any:
     """The jitted function of the transformed method, which takes the object first."""
-    f, options = executor.f, _shift_static(executor.options, -1)
+    f, options = executor.f, shift_positions(executor.options, -1)
 
     def make() -> Callable:
         @functools.wraps(f)
@@ -79,7 +79,7 @@ def _transformed_python(executor: Any, transform: Transform) -> Callable:
     f, options = executor.f, executor.options
     if hasattr(executor, "bound"):  # a partial: the first argument is the list of bound arrays
         return lambda bound, *args, **kwargs: _with_static(
-            functools.partial(f, bound), _shift_static(options, -1), transform
+            functools.partial(f, bound), shift_positions(options, -1), transform
         )(*args, **kwargs)
     return _with_static(f, options, transform)
 
@@ -97,12 +97,6 @@ def _with_static(f: Callable, options, transform: Transform) -> Callable:
         return new(*args, **kwargs)
 
     return with_marked
-
-
-def _shift_static(options, by: int):
-    """The options with shifted positions of static arguments."""
-    numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
-    return evolve(options, static_argnums=numbers)
 
 
 # ---- pickles ----
