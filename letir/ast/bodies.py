@@ -35,6 +35,11 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     return bodies_in(bind.attrs.values()) if bind.op.holds_lambdas else ()
 
 
+def holds_programs(bind: Bind) -> bool:
+    """Whether a bind holds programs that passes enter, such as a loop's; a group does not count."""
+    return bind.op.bodies is not None and bind.op.role != "fused"
+
+
 def body_names(bind: Bind) -> list[str]:
     """The names of a bind's bodies: their attributes, with an index in a tuple."""
     result = []

@@ -14,7 +14,7 @@ from typing import Any
 from letir import passes
 from letir.ad.symbolic_zeros import depends_on_defined, lower_grad_of, specialize_undef
 from letir.ast import LATE_BOUND
-from letir.ast.bodies import all_bodies, bodies_of
+from letir.ast.bodies import all_bodies, bodies_of, holds_programs
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
@@ -134,7 +134,7 @@ def _unroll_others(kernels: str) -> Callable:
     @functools.wraps(unroll)
     def unroll_others(fn: Lambda) -> Lambda:
         for bind in fn.binds:
-            if bind.op.bodies and bind.op.role != "fused" and has_compiler():
+            if holds_programs(bind) and has_compiler():
                 keeps = partial(LATE_BOUND["becomes_loop_kernel"], kernels == "exact")
                 return unroll(fn, keeps=keeps)
         return unroll(fn)

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
+from letir.ast.bodies import holds_programs
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
 from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
@@ -89,11 +90,9 @@ def may_have_kernels(fn: Lambda) -> bool:
     """
     elements = 0  # an upper bound of those that any group of operations computes
     for bind in fn.binds:
-        op = bind.op
-        is_fused = op.role == "fused"
-        if (op.bodies is not None and not is_fused) or op.product in PRODUCTS_OF_WINDOWS:
+        if bind.op.product in PRODUCTS_OF_WINDOWS or holds_programs(bind):
             return True
-        for part in bind.attrs["body"].binds if is_fused else (bind,):
+        for part in bind.attrs["body"].binds if bind.op.role == "fused" else (bind,):
             elements += MIN_KERNEL_ELEMENTS // LONG_CHAIN
             for x in (*part.args, *part.binders):
                 if type(x) is Local:
