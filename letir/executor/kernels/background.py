@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from letir.ast import LATE_BOUND
@@ -31,10 +32,15 @@ class _Worker:
             self.start()
 
     def start(self) -> None:
-        """Start the thread if there is something to do; the caller holds the lock."""
+        """Start the thread if there is something to do; the caller holds the lock.
+
+        If no thread can be started, the tasks wait for the next one.
+        """
         if self.tasks and self.thread is None and not self.is_stopped:
-            self.thread = threading.Thread(target=self.run, name="letir kernels", daemon=True)
-            self.thread.start()
+            thread = threading.Thread(target=self.run, name="letir kernels", daemon=True)
+            with suppress(RuntimeError):  # too many threads, or Python is about to end
+                thread.start()
+                self.thread = thread  # not before: ``wait`` joins threads that have been started
 
     def run(self) -> None:
         """Run all tasks, until there are none left or the worker is stopped."""

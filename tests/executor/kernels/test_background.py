@@ -104,6 +104,21 @@ def test_programs_that_are_gone_are_not_compiled(gate):
     assert background._worker.thread is None
 
 
+def test_numpy_computes_until_a_thread_can_be_started(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    f, g = [lt.jit(lambda x, n=n: inverse(x) * n, kernels="background") for n in (3, 5)]
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert_same(inverse(X) * 3, f(X))
+        wait_for_kernels()
+    g(X)
+    wait_for_kernels()
+
+    assert [1, 1] == [len(h.debug_state().plans[0].kernels) for h in (f, g)]
+
+
 def test_sixteen_threads_call_while_plans_are_swapped(monkeypatch):
     """1,000 calls in each thread; 20 functions get their kernels at any time meanwhile."""
     monkeypatch.setenv("LETIR_CACHE_DIR", "")  # so that kernels take their time
