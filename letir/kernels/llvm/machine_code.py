@@ -31,6 +31,8 @@ _NAME = "kernel"
 _CODE_MODEL = "large"
 _ufuncs = BoundedCache(1 << 9)  # text of a kernel -> its ufunc, which takes 80 KiB in memory
 _pending: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # being compiled, by the same
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that compile
+    os.register_at_fork(after_in_child=_pending.clear)
 
 
 def ufunc_of(kernel: Kernel, signature: str | None = None) -> np.ufunc:
