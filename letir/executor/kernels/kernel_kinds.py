@@ -6,6 +6,9 @@ The tests here take little time: most programs are small, and have no kernels.
 import logging
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import all_bodies, has_bodies
@@ -23,6 +26,7 @@ from letir.passes.fusion.clustering import (
     work_of,
 )
 
+T = TypeVar("T")
 _LOG = logging.getLogger("letir.plan")
 _MIN_IN_TABLE = 200  # the fewest operations for which a table of instructions may save time
 
@@ -36,19 +40,31 @@ def with_all_kernels(fn: Lambda, is_exact: bool, on_device: bool) -> Lambda:
     """
     for may_pay, name in _KINDS_ON_DEVICE if on_device else _KINDS_OF_KERNELS:
         if may_pay(fn) and has_compiler():
-            try:
-                fn = LATE_BOUND[name](fn, is_exact)
-            except Exception as error:
-                if os.environ.get("LETIR_CHECK", "0") != "0":
-                    raise
-                # kernels only save time: a failure of LLVM must not stop the user's program
-                # otherwise Python is exiting and starts no threads
-                if threading.main_thread().is_alive():
-                    notes = " ".join(getattr(error, "__notes__", ()))
-                    _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
+            fn = try_to_compile(partial(_with_kind, name, fn, is_exact), fn)
     if any(hasattr(bind.op.impl, "call") for bind in fn.binds):
         fn = LATE_BOUND["let_kernels_reuse_memory"](fn)
     return fn
+
+
+def _with_kind(name: str, fn: Lambda, is_exact: bool) -> Lambda:
+    result: Lambda = LATE_BOUND[name](fn, is_exact)
+    return result
+
+
+def try_to_compile(make: Callable[[], T], otherwise: T) -> T:
+    """``make()``, which compiles kernels; ``otherwise`` if it fails.
+
+    Kernels only save time: a failure of LLVM must not stop the user's program.
+    """
+    try:
+        return make()
+    except Exception as error:
+        if os.environ.get("LETIR_CHECK", "0") != "0":
+            raise
+        if threading.main_thread().is_alive():  # else Python is exiting, and starts no threads
+            notes = " ".join(getattr(error, "__notes__", ()))
+            _LOG.warning("no kernels, NumPy computes all calls: %s %s", repr(error), notes)
+        return otherwise
 
 
 def _has_convolutions(fn: Lambda) -> bool:

@@ -7,10 +7,13 @@ A generalized ufunc on matrices contains the loop over the rows.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
+from letir.eval.float_warnings import KernelError
+from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.row_cuts import RowCut
 from letir.executor.kernels.row_kernels import LayoutError, RowCall
 from letir.kernels.elementwise_groups import kernel_of
@@ -126,5 +129,10 @@ class MatrixCall(RowCall):
             return super().__call__(*operands)
         except LayoutError:
             if self.whole is None:
-                self.whole = ufunc_of(self.kernel)
+                self.whole = try_to_compile(partial(ufunc_of, self.kernel), _call_without_code)
             return self.whole(*operands)
+
+
+def _call_without_code(*operands: Any) -> Any:
+    """Stands in for a kernel that LLVM could not compile."""
+    raise KernelError("not compiled")

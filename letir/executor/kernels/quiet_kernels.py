@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.terms import Lambda
 from letir.eval.float_warnings import SETTING_FILES, KernelError, is_float_error
+from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import ThreadedCall, with_threads
 from letir.kernels.elementwise_groups import elementwise_kernel, kernel_of
@@ -46,7 +47,7 @@ class QuietCall:
         """Compile the second form, if it differs from the first one."""
         kernel = elementwise_kernel(self.body, is_quiet=True)
         if kernel is not None and str(kernel) != str(kernel_of(self.body)):
-            self.call = with_threads(ufunc_of(kernel), self.body)
+            self.call = try_to_compile(lambda: with_threads(ufunc_of(kernel), self.body), None)
         self.is_made = True
 
 

@@ -10,6 +10,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda
 from letir.eval.float_warnings import KERNEL_STATES, SETTING_FILES, current_state
+from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.quiet_kernels import result_of_forms
 from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
@@ -179,7 +180,7 @@ def _other_program(group: StencilGroup, plain: Callable[[], Bind]) -> Callable:
 
     def compute(operands: tuple, xp: Any) -> tuple:
         if not made:
-            made.append(group.body(plain()))
+            made.append(group.body(try_to_compile(plain, group.bind)))
         return plan_of(made[0]).run(list(operands), xp)
 
     return compute

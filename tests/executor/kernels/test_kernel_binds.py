@@ -170,6 +170,39 @@ def test_a_kernel_that_llvm_refuses_is_left_to_numpy(monkeypatch, caplog, is_che
         assert "mul_add_div_sub" in caplog.text
 
 
+def larger(x):
+    return np.where(x > 1.0, x * 2.34, x) + (x > 0.5)
+
+
+def scaled(x):
+    return (x[:, :20, None] * x[:, None, :10] + 1.23) / 2.0
+
+
+def shifted(x):
+    return (np.roll(x, 1, 0) + np.roll(x, -1, 1)) * 1.23 - x
+
+
+@pytest.mark.parametrize("f", [larger, scaled, shifted])
+def test_a_kernel_that_is_refused_during_a_call_is_left_to_numpy(monkeypatch, caplog, f):
+    """A second form: for data with nan, or for operands in another memory order."""
+
+    def refuse(task):
+        raise RuntimeError("can't start new thread")
+
+    x = np.linspace(0.0, 2.0, 300 * 200).reshape(300, 200)
+    other = np.where(x < 0.1, np.nan, x) if f is larger else np.asfortranarray(x)
+    run = lt.compile(lt.trace(f, x))
+    assert run.kernels
+    assert_same(f(x), run(x))
+    monkeypatch.setattr(machine_code, "begin_compilation", refuse)
+    monkeypatch.setenv("LETIR_CHECK", "0")
+
+    for _ in range(3):
+        assert_same(f(other), run(other))
+        assert_same(f(x), run(x))
+    assert caplog.text.count("no kernels, NumPy computes all calls: RuntimeError(") == 1
+
+
 def kernel_count(f, *args) -> int:
     """The number of kernels that the plan of a function calls."""
     return sum(bind.op.role == "kernel" for bind in lt.compile(lt.trace(f, *args)).plan.binds)
