@@ -215,7 +215,7 @@ class _ArraySpec:
     ``holder`` is the argument's class: in-place operators treat scalars and 0-d arrays differently.
     """
 
-    kind: ArrayType
+    aval: ArrayType
     contiguous: bool = True
     requires_grad: bool = False
     holder: type = np.ndarray
@@ -224,24 +224,24 @@ class _ArraySpec:
     @classmethod
     def from_array(cls, leaf) -> "_ArraySpec":
         """The spec of one argument. Raises DTypeError unless it is an array of numbers."""
-        kind, holder = type_of(leaf), type(leaf)
+        aval, holder = type_of(leaf), type(leaf)
         if issubclass(holder, Tracer):
-            return cls(kind, holder=holder)
+            return cls(aval, holder=holder)
         is_variable = hasattr(holder, "__letir_run__")
         array = leaf.array if is_variable else leaf
         flags, device = getattr(array, "flags", None), getattr(array, "device", "cpu")
         contiguous = flags is None or bool(flags.c_contiguous)
         requires_grad = is_variable and leaf.requires_grad and LATE_BOUND["is_grad_enabled"]()
-        return cls(kind, contiguous, requires_grad, holder, str(device))
+        return cls(aval, contiguous, requires_grad, holder, str(device))
 
     def with_shape(self, shape: tuple) -> "_ArraySpec":
         """The same spec with another shape."""
-        return evolve(self, kind=ArrayType(self.kind.dtype, shape, self.kind.weak))
+        return evolve(self, aval=ArrayType(self.aval.dtype, shape, self.aval.weak))
 
     def __str__(self):
         notes = [] if self.contiguous else ["not contiguous"]
         notes += ["requires grad"] if self.requires_grad else []
-        return f"{self.kind!r}{' (' + ', '.join(notes) + ')' if notes else ''}"
+        return f"{self.aval!r}{' (' + ', '.join(notes) + ')' if notes else ''}"
 
 
 @frozen
@@ -277,7 +277,7 @@ class ArgumentSpec:
         has_names = is_on_device = False
         for leaf in self.leaves:
             if type(leaf) is _ArraySpec:
-                has_names |= Size in map(type, leaf.kind.shape)
+                has_names |= Size in map(type, leaf.aval.shape)
                 is_on_device |= leaf.device != "cpu"
         object.__setattr__(self, "digest", hash((self.tree, self.leaves)))
         object.__setattr__(self, "has_names", has_names)

@@ -108,7 +108,7 @@ def _leaf_words(word: str, now: Any, before: Any) -> str:
 
 def size_words(f: Any, marked: tuple, named: ArgumentSpec, reason: str) -> str:
     """``reason`` with the sizes of a symbolic spec as they are written in Python: x.shape[0]."""
-    shapes = [getattr(getattr(leaf, "kind", None), "shape", ()) for leaf in named.leaves]
+    shapes = [getattr(getattr(leaf, "aval", None), "shape", ()) for leaf in named.leaves]
     for word, shape in zip(_argument_words(f, marked), shapes, strict=True):
         for axis, n in enumerate(shape):
             if type(n) is not int:

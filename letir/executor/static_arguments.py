@@ -108,7 +108,7 @@ def _expected_count(signature: inspect.Signature) -> str:
     kinds = [p.kind for p in signature.parameters.values()]
     named = [p for p in signature.parameters.values() if p.kind not in _VARIADIC]
     least, most = sum(p.default is p.empty for p in named), len(named)
-    if any(aval in _VARIADIC for aval in kinds):
+    if any(kind in _VARIADIC for kind in kinds):
         return f"at least {least}"
     return str(most) if least == most else f"{least} to {most}"
 

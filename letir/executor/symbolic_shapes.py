@@ -124,7 +124,7 @@ class ShapeFamilies:
 
 def _rank_of(spec: ArgumentSpec) -> ArgumentSpec:
     """The spec with one size in place of all."""
-    return spec.with_arrays([s.with_shape((_MIN_SIZE,) * s.kind.ndim) for s in spec.arrays])
+    return spec.with_arrays([s.with_shape((_MIN_SIZE,) * s.aval.ndim) for s in spec.arrays])
 
 
 def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
@@ -136,7 +136,7 @@ def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec 
     same, arrays = first == second, []
     for a, b in zip(first.arrays, second.arrays, strict=True):
         shape: list = []
-        for n, m in zip(a.kind.shape, b.kind.shape, strict=True):
+        for n, m in zip(a.aval.shape, b.aval.shape, strict=True):
             if n == m and not same:
                 shape.append(n)
             elif min(n, m) < _MIN_SIZE:
@@ -151,7 +151,7 @@ def _propose_symbols(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec 
 
 def _fits_symbols(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
     """Whether the sizes of a spec fit a symbolic spec."""
-    pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
+    pairs = [(a.aval, b.aval) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
     return all(fits_type(b, a, sizes) for a, b in pairs)
 
@@ -164,7 +164,7 @@ def _from_least(named: ArgumentSpec, least: dict[str, int]) -> ArgumentSpec | No
     return named.with_arrays(
         [
             array.with_shape(
-                tuple([n.substitute(larger) if type(n) is Size else n for n in array.kind.shape])
+                tuple([n.substitute(larger) if type(n) is Size else n for n in array.aval.shape])
             )
             for array in named.arrays
         ]
@@ -185,7 +185,7 @@ def record_for_symbols(record: Callable, named: ArgumentSpec) -> Lambda:
     reads = SizeReads(note, is_guarded=True)
     before = SIZE_READS.set(reads)
     try:
-        fn = record([spec.kind for spec in named.arrays])
+        fn = record([spec.aval for spec in named.arrays])
     except Exception as error:  # any kind: the same call with fixed sizes will raise it if real
         reason = needed[0] if needed else f"{type(error).__name__}: {error}"
         raise NoSymbolicProgram(reason, reads.least) from None

@@ -194,10 +194,10 @@ def _batching_rule(op: Primitive) -> Callable:
 
 def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     """The batch rule of a composite with its own vjp: decomposition and vjp are both batched."""
-    kinds = types_without_batch(args, axes)
-    forward = decomposition(op.decompose, kinds, attrs)
-    backward, context, gradients = _gradient_of_slices(op, kinds, forward, attrs)
-    there = [i for i, kind in enumerate(kinds) if kind is not None]
+    avals = types_without_batch(args, axes)
+    forward = decomposition(op.decompose, avals, attrs)
+    backward, context, gradients = _gradient_of_slices(op, avals, forward, attrs)
+    there = [i for i, aval in enumerate(avals) if aval is not None]
     place = {position: i for i, position in enumerate(there)}
     count = len(forward.ret.args)
     place.update({len(args) + i: len(there) + i for i in range(count)})
@@ -215,12 +215,12 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     return unwrap_results(op, results), unwrap_results(op, out_axes)
 
 
-def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:
+def _gradient_of_slices(op: Primitive, avals: tuple, forward: Lambda, attrs: dict) -> tuple:
     """(program, captured positions, operand positions of its results) of the vjp for one example.
 
     Captured positions count the operands, then the results.
     """
-    args = tuple([Const(None) if aval is None else Local(aval) for aval in kinds])
+    args = tuple([Const(None) if aval is None else Local(aval) for aval in avals])
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
     # for all operands, because it is not known yet which of them will require grad

@@ -158,7 +158,7 @@ def floating_positions(call: ProgramCall) -> list[int]:
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
     types = [call.fn.params[i].type for i in positions]
-    return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
+    return [i for i, aval in zip(positions, types, strict=True) if type_carries_derivative(aval)]
 
 
 def tree_of_products(call: ProgramCall) -> Tree:

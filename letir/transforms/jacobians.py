@@ -177,16 +177,16 @@ class _JacobianProblem:
         """Raise DTypeError for types without derivatives, ShapeError for unknown sizes."""
         name = self.request.name
         check_inputs(self.fn, self.inputs, name)
-        for kind in (*self.rows, *self.columns):
-            if not has_static_shape(kind):
+        for aval in (*self.rows, *self.columns):
+            if not has_static_shape(aval):
                 raise ShapeError(
-                    f"{name}: the sizes of arguments and results must be known, found {kind}\n"
+                    f"{name}: the sizes of arguments and results must be known, found {aval}\n"
                     "  call it on arrays, or give the program types: letir.retype"
                 )
-        for i, kind in enumerate(self.rows):
-            if not kind.inexact:
+        for i, aval in enumerate(self.rows):
+            if not aval.inexact:
                 raise DTypeError(
-                    f"{name}: result {i} is {kind}, which has no derivative\n"
+                    f"{name}: result {i} is {aval}, which has no derivative\n"
                     "  leave it out, or return (result, this) and pass has_aux=True"
                 )
 
@@ -246,18 +246,17 @@ def _jacobian_program(call: ProgramCall, request: _JacobianOptions, blocks_of: C
 
 def _cheaper_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     """The blocks in the mode with fewer directions, or in the only mode with all rules."""
-    rows, columns = (sum(aval.size for aval in kinds) for kinds in (task.rows, task.columns))
+    rows, columns = (sum(aval.size for aval in avals) for avals in (task.rows, task.columns))
     # between real and complex values, unit vectors span only the real side
-    complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
+    complex_ = [
+        any(aval.dtype.kind == "c" for aval in avals) for avals in (task.rows, task.columns)
+    ]
     if any(complex_) and not all(complex_):
         modes = [_reverse_blocks] if complex_[1] else [_forward_blocks]
     else:
-        # ties: reverse
-        modes = (
-            [_forward_blocks, _reverse_blocks]
-            if columns < rows
-            else [_reverse_blocks, _forward_blocks]
-        )
+        modes = [_reverse_blocks, _forward_blocks]
+        if columns < rows:
+            modes.reverse()
     try:
         return modes[0](task)
     except MissingRule:
@@ -273,12 +272,12 @@ def _reverse_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     defined = [i < task.results for i in range(len(fn.ret.args))]
     gradient = differentiate(fn, [i in inputs for i in range(len(fn.params))], defined=defined)
     builder, rows = _start_builder(gradient.f, fn), task.rows
-    kinds = [rows[i] for i in gradient.df_input_vjps]
+    avals = [rows[i] for i in gradient.df_input_vjps]
     captured: list[Arg] = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
-    cts = _derivatives_along_units(builder, gradient.df, kinds, captured)
+    cts = _derivatives_along_units(builder, gradient.df, avals, captured)
     by_input = dict(zip(gradient.df_output_vjps, cts, strict=True))
-    start = dict(zip(gradient.df_input_vjps, _row_offsets(kinds), strict=True))
+    start = dict(zip(gradient.df_input_vjps, _row_offsets(avals), strict=True))
     return builder, [
         _jacobian_rows(builder, by_input.get(i), start.get(k), row, fn.params[i].type)
         for k, row in enumerate(rows)
@@ -292,11 +291,11 @@ def _forward_blocks(task: _JacobianProblem) -> tuple[LetBuilder, list]:
     fn = task.fn
     # ``argnums`` may contain an argument twice
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
-    builder, kinds = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
+    builder, avals = _start_builder(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
-    tangents = _derivatives_along_units(builder, pair.linear, kinds, captured)
+    tangents = _derivatives_along_units(builder, pair.linear, avals, captured)
     by_output = dict(zip(pair.outputs, tangents, strict=True))
-    start = dict(zip(pair.inputs, _row_offsets(kinds), strict=True))
+    start = dict(zip(pair.inputs, _row_offsets(avals), strict=True))
     return builder, [
         _columns_of(builder, by_output.get(k), start[i], row, fn.params[i].type)
         for k, row in enumerate(task.rows)

@@ -153,7 +153,7 @@ def quick_call(
     drawing = [n for n in compiled.drawing if n < len(arrays)]
     for n in drawing:
         arrays[n] = getattr(arrays[n], "generator", None)
-    shapes = [spec.kind.shape for spec in entry.key.arrays] if entry.key.has_names else []
+    shapes = [spec.aval.shape for spec in entry.key.arrays] if entry.key.has_names else []
     static = executor.marker.static_places(args, kwargs)
     tests = tests_of_call(args, kwargs, arrays, [arrays[n] for n in drawing], shapes, static)
     if tests is None:
@@ -268,7 +268,7 @@ def quick_plan(compiled: Compiled, args: tuple, kwargs: dict) -> tuple | None:
     if (
         compiled.changed
         or stores
-        or any(kind is not param.type for kind, param in zip(avals, program.params, strict=False))
+        or any(aval is not param.type for aval, param in zip(avals, program.params, strict=False))
     ):
         return None
     tests = tests_of_call(args, kwargs, leaves)

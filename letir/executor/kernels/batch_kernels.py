@@ -97,7 +97,7 @@ class BatchCall:
 
     def __init__(self, lowered: BatchKernel, body: Lambda):
         self.lowered, self.ufunc = lowered, ufunc_of(lowered.kernel, lowered.signature)
-        self.kinds = [param.type for param in body.params]
+        self.avals = [param.type for param in body.params]
         self.ordered = [not _is_shared_factor(param, body) for param in body.params]
         self.results = [arg.type for arg in body.ret.args]
         self.sizes = self.sizes_of(0, lowered.n)
@@ -114,12 +114,12 @@ class BatchCall:
     def __call__(self, *operands: Any) -> Any:
         """The results. Raises LayoutError, and KernelError for an index out of bounds."""
         inputs = [
-            self.flatten_operand(x, kind, is_ordered)
-            for x, kind, is_ordered in zip(operands, self.kinds, self.ordered, strict=True)
+            self.flatten_operand(x, aval, is_ordered)
+            for x, aval, is_ordered in zip(operands, self.avals, self.ordered, strict=True)
         ]
         result = [
-            self.new_result(start, kind, operands)
-            for start, kind in zip(self.lowered.starts, self.results, strict=True)
+            self.new_result(start, aval, operands)
+            for start, aval in zip(self.lowered.starts, self.results, strict=True)
         ]
         flat = [y.reshape(-1) for y in result]
         threads = threads_of_call() if self.cut else 1

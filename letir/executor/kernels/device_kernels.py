@@ -37,7 +37,7 @@ def device_call(call: Any, body: Lambda) -> Callable | None:
         kernel = code_of(call.ufunc).kernel
         # one thread alone would take longer than CuPy
         is_shared = bool(shared_loops(kernel))
-        looped = ArrayLoopCall(kernel, call.scratch, call.results, call.kinds)
+        looped = ArrayLoopCall(kernel, call.scratch, call.results, call.avals)
         return looped if is_shared else None
     if isinstance(call, MatrixCall):
         return ElementwiseCall(call.kernel)

@@ -246,11 +246,11 @@ class ArrayCall:
     ufunc: np.ufunc
     scratch: tuple[tuple[int, np.dtype], ...]
     results: tuple[tuple, ...]
-    kinds: list
+    avals: list
 
     def __call__(self, *operands: Any) -> Any:
         inputs = []
-        for x, aval in zip(operands, self.kinds, strict=True):
+        for x, aval in zip(operands, self.avals, strict=True):
             if np.shape(x) != aval.shape:
                 raise KernelError("operands of other sizes")
             try:

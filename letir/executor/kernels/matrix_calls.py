@@ -94,12 +94,12 @@ def _space_of(body: Lambda) -> Space | None:
     return Space(shape, *least_split(shape, splits)) if splits else None
 
 
-def _run_of(shape: tuple[int, ...], kinds: list) -> int:
+def _run_of(shape: tuple[int, ...], avals: list) -> int:
     """The number of elements for which NumPy's iterator calls the loop of a ufunc once.
 
     All of them if no operand is broadcast along some axes only.
     """
-    partial = [aval.shape for aval in kinds if aval.size > 1 and aval.shape != shape]
+    partial = [aval.shape for aval in avals if aval.size > 1 and aval.shape != shape]
     padded = [(1,) * (len(shape) - len(operand)) + operand for operand in partial]
     run, pattern = 1, None
     for axis in reversed(range(len(shape))):

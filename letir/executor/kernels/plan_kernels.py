@@ -93,10 +93,10 @@ class PlanKernel:
 
         None if a size is symbolic.
         """
-        kinds = (*self.operands, *self.results)
-        if not all(map(has_static_shape, kinds)):
+        avals = (*self.operands, *self.results)
+        if not all(map(has_static_shape, avals)):
             return None
-        return sum([aval.size * aval.dtype.itemsize for aval in kinds if aval is not None])
+        return sum([aval.size * aval.dtype.itemsize for aval in avals if aval is not None])
 
     @property
     def source(self) -> str:

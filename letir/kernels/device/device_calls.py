@@ -111,13 +111,13 @@ class ArrayLoopCall:
     """Calls a kernel on flat arrays, which one warp computes.
 
     ``scratch`` and ``results``: the shapes and dtypes of the arrays that the kernel writes.
-    ``kinds``: the operands' types.
+    ``avals``: the types of the operands.
     """
 
     kernel: Kernel
     scratch: Sequence[tuple[Any, np.dtype]]
     results: Sequence[tuple[Any, np.dtype]]
-    kinds: Sequence[ArrayType]
+    avals: Sequence[ArrayType]
     call: ChainCall = field(init=False)
 
     def __attrs_post_init__(self):
@@ -126,7 +126,7 @@ class ArrayLoopCall:
     def __call__(self, xp: Any, *operands: Any) -> Any:
         arguments = []
         values = device_values(xp, operands, self.kernel.arrays)
-        for value, aval in zip(values, self.kinds, strict=True):
+        for value, aval in zip(values, self.avals, strict=True):
             if value.shape != aval.shape:
                 raise KernelError("operands of other sizes")
             is_number = isinstance(value, np.generic)

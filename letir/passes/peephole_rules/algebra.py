@@ -86,10 +86,10 @@ def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
 
     def rule(bind: Bind, facts: ValueFacts) -> Arg | None:
         (y,), (a, b) = bind.binders, bind.args
-        aval = y.type.dtype.kind
+        kind = y.type.dtype.kind
         for x, n in ((a, b), (b, a)) if first else ((a, b),):
             value = facts.number(n)
-            if value is not None and is_neutral(value, aval) and facts.may_be_replaced(y, x, n):
+            if value is not None and is_neutral(value, kind) and facts.may_be_replaced(y, x, n):
                 return x
         return None
 

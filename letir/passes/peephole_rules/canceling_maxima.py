@@ -115,10 +115,10 @@ def _root_change(bind: Bind) -> _Change | None:
 def _change_of(bind: Bind, changes: dict[Arg, _Change], constants: _Constants) -> _Change:
     """The change of a bind's result. Raises _UnknownChange."""
     rule = _RULES.get(bind.op.name)
-    kinds = [getattr(arg, "type", None) for arg in (*bind.args, *bind.binders)]
+    avals = [getattr(arg, "type", None) for arg in (*bind.args, *bind.binders)]
     if rule is None or len(bind.binders) != 1 or bind.binders[0].type is None:
         raise _UnknownChange
-    if any(aval is not None and not is_static_shape(aval.shape) for aval in kinds):
+    if any(aval is not None and not is_static_shape(aval.shape) for aval in avals):
         raise _UnknownChange
     operands = [changes.get(arg) if type(arg) is Local else None for arg in bind.args]
     if len({change.root for change in operands if change is not None}) != 1:

@@ -129,4 +129,4 @@ def has_types_of(new: Bind | Local, bind: Bind) -> bool:
     except LetirError:
         return False
     pairs = zip(types, bind.binders, strict=True)
-    return all(kind is binder.type for kind, binder in pairs)
+    return all(aval is binder.type for aval, binder in pairs)

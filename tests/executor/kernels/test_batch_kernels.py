@@ -408,17 +408,17 @@ def test_operands_that_a_kernel_cannot_read_are_left_to_numpy():
     args = POINTS, TABLE, PLACES, 3
     program = with_kernels(f, *args)
     (call,) = batch_calls(program)
-    kinds = dict(zip(map(str, call.kinds), call.kinds, strict=True))
+    avals = dict(zip(map(str, call.avals), call.avals, strict=True))
     wide = np.zeros((40 * N, 3))
 
-    for x, kind in (
-        (POINTS[1:], kinds[f"float64[{N}, 3]"]),
-        (np.zeros((2, K, 3))[:, ::2], kinds[f"float64[{K}, 3]"]),
+    for x, aval in (
+        (POINTS[1:], avals[f"float64[{N}, 3]"]),
+        (np.zeros((2, K, 3))[:, ::2], avals[f"float64[{K}, 3]"]),
         (2**70, ArrayType(np.int64)),
         (wide[::2], ArrayType(float, wide[::2].shape)),
     ):
         with pytest.raises((KernelError, LayoutError)):
-            call.flatten_operand(x, kind)
+            call.flatten_operand(x, aval)
     assert_same(f(*args), plan_of(program).run([POINTS, TABLE, PLACES, 3])[0])
     strided = np.repeat(POINTS, 2, axis=0)[::2]
     assert_same(f(strided, *args[1:]), plan_of(program).run([strided, *args[1:]])[0])

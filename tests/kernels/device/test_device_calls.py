@@ -90,11 +90,11 @@ def test_the_lanes_of_a_warp_share_a_loop_on_arrays(name):
     program = lt.trace(f, *args)
     (bind,) = [b for body in all_bodies(program) for b in body.binds if b.op.name == "scan"]
     made = array_loop(bind)
-    kinds = [x.type for x in made.operands]
+    avals = [x.type for x in made.operands]
     results = [(x.type.shape, x.type.dtype) for x in bind.binders]
     places = [program.params.index(x) for x in made.operands]
     with simulated_device() as cupy:
-        call = ArrayLoopCall(made.kernel, made.scratch, results, kinds)
+        call = ArrayLoopCall(made.kernel, made.scratch, results, avals)
         found = call(cupy, *[moved(args[n]) for n in places])
 
     assert has_waiting_lanes(made.kernel)
