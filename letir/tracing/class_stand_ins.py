@@ -97,18 +97,25 @@ def _convert_by_method(x: Any, kind: _NumberClass) -> Any:
 
 
 def _complex_of(real: Any, imag: Any) -> Any:
-    """``complex(real, imag)``, where a part is traced."""
-    parts = [python_number(x) if isinstance(x, Value) else x for x in (real, imag)]
-    first, second = [
-        (x.real, x.imag)
-        if type(x) is complex or (isinstance(x, Value) and x.dtype.kind == "c")
-        else (python_number(x, float) if isinstance(x, Value) else float(x), None)
-        for x in parts
-    ]
-    # as in Python, a real part adds nothing: -0.0 stays -0.0
-    real = first[0] if second[1] is None else first[0] - second[1]
-    imag = second[0] if first[1] is None else second[0] + first[1]
+    """``complex(real, imag)``, where a part is traced.
+
+    As in Python, the real part may be any object with a method ``__complex__``, such as an array;
+    the imaginary part has its own imaginary part only if its class is ``complex`` or derives
+    from it: that of ``np.complex64`` is discarded, with a warning.
+    """
+    is_first, is_second = hasattr(real.__class__, "__complex__"), isinstance(imag, complex)
+    first = _number_of_kind(real, complex if is_first else float)
+    second = _number_of_kind(imag, complex if is_second else float)
+    # a real part adds nothing: -0.0 stays -0.0
+    parts = first.real if is_first else first, second.real if is_second else second
+    real = parts[0] - second.imag if is_second else parts[0]
+    imag = parts[1] + first.imag if is_first else parts[1]
     return python_number(PRIMITIVES["complex_of"](real, imag))
+
+
+def _number_of_kind(x: Any, kind: type) -> Any:
+    """``float(x)`` or ``complex(x)``, traced if ``x`` is."""
+    return python_number(x, kind) if isinstance(x, Value) else kind(x)
 
 
 def _from_hex(text: Any) -> Any:

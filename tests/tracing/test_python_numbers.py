@@ -670,6 +670,24 @@ def test_a_complex_number_of_two_parts_is_pythons(real, imag):
     assert repr(made(real, imag)) == repr(lt.trace(made, real, imag)(real, imag))
 
 
+@in_one_test
+@pytest.mark.parametrize("imag", [np.float32(0.5), np.complex64(2j), np.array(0.5), np.array(2j)])
+@pytest.mark.parametrize("real", [1.5, np.float16(2), np.complex64(1 + 1j), np.array(-1 - 2j)])
+def test_only_pythons_complex_numbers_have_a_part_in_the_real_part_of_another(real, imag):
+    def with_real(a):
+        return complex(a, 2j), complex(a, np.float32(-0.0))
+
+    def with_imaginary(b):
+        return complex(1.5, b)
+
+    assert repr(with_real(real)) == repr(lt.trace(with_real, real)(real))
+    if imag.dtype.kind == "c":
+        with pytest.raises(lt.DTypeError, match="a complex number is not real"):
+            lt.trace(with_imaginary, imag)
+    else:
+        assert repr(with_imaginary(imag)) == repr(lt.trace(with_imaginary, imag)(imag))
+
+
 @pytest.mark.parametrize("number", [np.uint8(3), np.int16(3), np.uint64(3), 3])
 def test_a_list_of_integers_has_the_dtype_of_its_elements(number):
     def functions(n):
