@@ -27,6 +27,7 @@ else:
 # bound once: attributes of the module are slow during a recording
 _NDARRAY, _SCALAR, _BYTE = np.ndarray, np.generic, np.uint8
 _ARRAY, _CONTIGUOUS = np.array, np.ascontiguousarray
+_BYTES_AT_ONCE = 1 << 16  # of an array of which a digest is made
 
 
 @define(eq=False)
@@ -56,6 +57,21 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     # flattened first: a 0-d array has no view of another itemsize
     a, b = _CONTIGUOUS(a), _CONTIGUOUS(b)
     return bool((a.reshape(-1).view(_BYTE) == b.reshape(-1).view(_BYTE)).all())
+
+
+def digest_of(array: np.ndarray) -> int:
+    """A number that another value of an element changes, but for one case in 2**64.
+
+    It is 0 for an array to whose memory no array may write, such as a file opened for reading.
+    """
+    owner: Any = array
+    while isinstance(owner, _NDARRAY) and not owner.flags.writeable:
+        owner = owner.base
+    if not isinstance(owner, _NDARRAY):
+        return 0
+    flat, step = array.reshape(-1), max(_BYTES_AT_ONCE // array.itemsize, 1)
+    # each part is copied into the processor's cache: there is no second array
+    return hash(tuple([hash(flat[i : i + step].tobytes()) for i in range(0, flat.size, step)]))
 
 
 def freeze(array: Any) -> Any:

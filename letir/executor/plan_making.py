@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from letir.ast import LATE_BOUND
-from letir.ast.attrs import PLAIN_TYPES, same_value
+from letir.ast.attrs import PLAIN_TYPES, digest_of, same_value
 from letir.ast.builder import Value
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.pytrees import flatten
@@ -51,8 +51,7 @@ _LOG = logging.getLogger("letir.plan")
 _MAX_OBJECTS = 1_000  # objects that are searched for state before a recording
 _MAX_OF_OBJECTS = 4_000  # the same of a method, which often changes some
 _PLAIN_EACH = 4  # plain values for each of these objects
-_BYTES_EACH = 1 << 20  # of a larger array, one in a thousand elements is compared
-_ITEMS_EACH = 1000  # the most items of an array of objects that are compared
+_BYTES_EACH = 1 << 20  # of a larger array, a digest is kept, not a copy
 _BUFFERS = (np.ndarray, bytearray, array)  # of numbers, which are not searched
 _HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
@@ -155,7 +154,8 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
                 raise EndOfRecording
             has_taken |= bool(recording.effect) or numpy_settings() != settings
             if not has_taken:  # a value cannot be put back: such a plan is for this call alone
-                refuse_changed_state(executor, request, recording, (holders, before, first.fn))
+                state = holders, before, first.fn
+                has_taken = not refuse_changed_state(executor, request, recording, state)
     except EndOfRecording:
         LATE_BOUND["run_with_effects"](executor, recording.effect, holders, before)
     except MustRunAsPython as error:
@@ -195,16 +195,18 @@ def search_roots(executor: "Executor", request: PlanRequest) -> list:
 
 def refuse_changed_state(
     executor: "Executor", request: PlanRequest, recording: ActiveRecording, state: tuple
-) -> None:
+) -> bool:
     """Raise an error, after which the Python function is to be called, if the recorded program
     depends on state that this recording or an earlier one has changed.
 
-    ``state``: the objects that hold state, their contents before the recording, and the program.
+    Returns False if the recording has changed an array of which there is no copy. ``state``: the
+    objects that hold state, their contents before the recording, and the program.
     """
     holders, before, _ = state
     is_changed = executor.earlier_changes or not all(map(is_unchanged, holders, before))
-    if executor.watches_state and is_changed:
-        LATE_BOUND["refuse_changes_of"](recording, executor, request.marked, *state)
+    if not (executor.watches_state and is_changed):
+        return True
+    return LATE_BOUND["refuse_changes_of"](recording, executor, request.marked, *state)
 
 
 def _compile_plan(
@@ -326,8 +328,11 @@ def is_generator(kind: type) -> bool:
     return kind.__name__ in _GENERATORS and kind.__module__.startswith(("numpy.", "random"))
 
 
-def contents_of(holder: Any) -> Any:
-    """A copy of the contents of an object, which does not change when the object does."""
+def contents_of(holder: Any, whole: bool = False) -> Any:
+    """A copy of the contents of an object, which does not change when the object does.
+
+    Of an array of more than 1 MiB a digest, unless ``whole``.
+    """
     kind = type(holder)
     if kind is CellType:
         try:
@@ -336,10 +341,9 @@ def contents_of(holder: Any) -> Any:
             return []
     if issubclass(kind, np.ndarray):
         holder = np.asarray(holder)  # also of a subclass, such as np.memmap
-        part = holder if holder.nbytes <= _BYTES_EACH else holder.ravel()[:: holder.size // 1000]
         if holder.dtype.hasobject:
-            return list(holder.flat) if holder.size <= _ITEMS_EACH else None
-        return part.tobytes()
+            return list(holder.flat)
+        return holder.tobytes() if whole or holder.nbytes <= _BYTES_EACH else digest_of(holder)
     if kind is Globals:
         space = holder.space
         return {name: space[name] for name in holder.names if name in space}
@@ -365,7 +369,7 @@ def is_unchanged(holder: Any, before: Any) -> bool:
     """
     if is_generator(type(holder)):
         return True
-    now = contents_of(holder)
+    now = contents_of(holder, whole=type(before) is bytes)
     if type(now) is dict:
         is_same = map(same_value, now.values(), map(before.get, now))
         in_order = not isinstance(holder, dict) or list(now) == list(before)

@@ -26,8 +26,8 @@ from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
 from letir.executor.external_state.changes import (
     ReadsOwnChanges,
+    are_restorable,
     is_never_python,
-    is_restorable,
     restore_state,
 )
 from letir.executor.plan_making import (
@@ -156,12 +156,12 @@ def _retry_once_as_python(executor: Any, holders: list, before: list, error: Exc
         return
     if is_own:
         is_changed = not all(map(is_unchanged, holders, before)) or _holds_traced(error)
-        if is_changed and all(map(is_restorable, holders, before)):
+        if is_changed and are_restorable(holders, before):
             restore_state(holders, before, generators=True)
             raise ReadsOwnChanges
     elif code.co_filename.startswith(_PACKAGE):
         _retry_as_python(executor, holders, before, error)
-    elif all(map(is_restorable, holders, before)):
+    elif are_restorable(holders, before):
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise ReadsOwnChanges
@@ -179,7 +179,7 @@ def _retry_as_python(executor: Any, holders: list, before: list, error: Exceptio
     more helpful. To end the recording, ReadsOwnChanges is raised. Does nothing for classes and
     generators, and if the changes that the function has made so far cannot be undone.
     """
-    if not is_never_python(executor.f, error) and all(map(is_restorable, holders, before)):
+    if not is_never_python(executor.f, error) and are_restorable(holders, before):
         restore_state(holders, before, generators=True)
         executor.raised_recording = error
         raise ReadsOwnChanges

@@ -35,7 +35,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
         raise NoSymbolicProgram("it has an iterator outside of it")
     if executor.ended_recording:  # it would be recorded several times, without a limit
         raise NoSymbolicProgram(executor.ended_recording)
-    before = kept = [contents_of(holder) for holder in holders]
+    before = kept = [contents_of(holder, whole=True) for holder in holders]
     try:
         with ActiveRecording() as recording:
             if is_all and executor.watches_state:
@@ -43,7 +43,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
             do = functools.partial(record_function, executor.f, request.marked)
             fixed, _ = with_limit(executor, request, do)()
             refuse_changed_state(executor, request, recording, (holders, before, fixed))
-        now = [contents_of(holder) for holder in holders]
+        now = [contents_of(holder, whole=True) for holder in holders]
         fn = record_for_symbols(
             lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
         )

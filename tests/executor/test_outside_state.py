@@ -476,16 +476,65 @@ def test_a_counter_that_nothing_reads_counts_the_calls():
     assert (log.n, log.total, f.counters["compiles"]) == (4, 4.5, 0)
 
 
-def test_large_arrays_outside_cannot_be_set_back():
-    table = np.zeros(1 << 18)
+def test_changes_of_large_arrays_outside_cannot_be_set_back():
+    table, counts = np.zeros(1 << 18), np.zeros(1 << 18)
 
     @jit
-    def f(x):
+    def stores(x):
         table[0] = x
         return x
 
+    @jit
+    def counts_and_stores(x):
+        counts[0] += 1
+        table[0] = x
+        return x
+
+    assert [stores(x) for x in (1.0, 2.0)] == [1.0, 2.0] and table[0] == 2.0
     with pytest.raises(lt.TraceError, match="ordinary array"):
-        f(1.0)
+        counts_and_stores(1.0)
+
+
+@pytest.mark.parametrize("size", [10, 1 << 17, (1 << 17) + 1, 1 << 18])
+def test_a_change_of_one_element_of_a_large_array_happens_in_each_call(size):
+    counts = np.zeros(size)
+
+    def f(x):
+        counts[size // 2 + 1] += 1
+        return x * counts[size // 2 : size // 2 + 3].sum()
+
+    jitted = jit(f)
+
+    assert [1.0, 2.0, 3.0, 4.0, 5.0] == [jitted(x) for x in np.ones(5)]
+    assert counts.sum() == 5
+
+
+def test_a_change_of_one_object_in_a_large_array_happens_in_each_call():
+    names = np.full(2000, "a", object)
+
+    @jit
+    def f(x, name="b"):
+        names[1234] = names[1234] + name
+        return x
+
+    for x in np.ones(3):
+        f(x)
+
+    assert names[1234] == "abbb"
+
+
+def test_an_array_changed_for_other_sizes_changes_once_in_each_call():
+    counts = np.zeros(1 << 18)
+
+    @jit
+    def f(x):
+        counts[1001] += len(x)
+        return x * 2
+
+    for n in (2, 3, 4, 5):
+        f(np.ones(n))
+
+    assert counts[1001] == 14
 
 
 def test_a_function_that_fills_a_cache_gets_a_plan_afterwards():

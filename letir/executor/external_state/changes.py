@@ -91,11 +91,17 @@ class OtherPlansRead(ReadsOwnChanges):
     letir_drops_plans = True
 
 
-def refuse_changes_of(recording: ActiveRecording, *state: Any) -> None:
-    """``refuse_changes(*state)``, unless another thread, which may change state, records, too."""
+def refuse_changes_of(recording: ActiveRecording, *state: Any) -> bool:
+    """``refuse_changes(*state)``, unless another thread, which may change state, records, too.
+
+    Returns False if the recording has changed an array of which there is no copy.
+    """
     with Pause():
         if recording.is_alone():
+            if not are_restorable(*state[2:4]):
+                return False
             refuse_changes(*state)
+    return True
 
 
 def refuse_changes(
@@ -302,7 +308,7 @@ def call_as_python(executor: Any, holders: list, before: list, error: Exception)
     hidden = [id(generator) for generator in getattr(error, "letir_set_back", ())]
     if is_never_python(executor.f, error) or not holder_ids.issuperset(hidden):
         return
-    if not all(map(is_restorable, holders, before)):
+    if not are_restorable(holders, before):
         return
     restore_state(holders, before, generators=True)
     executor.runs_python = True
@@ -321,16 +327,14 @@ def is_never_python(f: Any, error: Exception) -> bool:
     return isinstance(f, type) or is_later or hasattr(error, "letir_is_final")
 
 
-def is_restorable(holder: Any, before: Any) -> bool:
-    """Whether ``_restore_holder`` can give ``holder`` back all its contents ``before``."""
-    if not issubclass(type(holder), np.ndarray) or not holder.flags.writeable:
-        return True
-    return before is not None and len(before) == _length_of_contents(holder)
-
-
-def _length_of_contents(array: np.ndarray) -> int:
-    """The length of all contents of an array: items if they are objects, else bytes."""
-    return array.size if array.dtype.hasobject else array.nbytes
+def are_restorable(holders: list, before: list) -> bool:
+    """Whether ``restore_state`` can give these objects back what they held ``before``: there is a
+    copy of each array that has changed.
+    """
+    return all(
+        type(old) is not int or is_unchanged(holder, old)
+        for holder, old in zip(holders, before, strict=True)
+    )
 
 
 def restore_state(holders: list, contents: list, generators: bool = False) -> None:
@@ -360,11 +364,10 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             del holder.cell_contents
     elif issubclass(type(holder), np.ndarray):
         holder = np.asarray(holder)
-        is_all = contents is not None and len(contents) == _length_of_contents(holder)
-        if is_all and holder.flags.writeable and type(contents) is list:
+        if holder.flags.writeable and type(contents) is list:
             for place, item in enumerate(contents):  # an item may be a list
                 holder.flat[place] = item
-        elif is_all and holder.flags.writeable:
+        elif holder.flags.writeable and type(contents) is bytes:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:
         holder.space.update(contents)

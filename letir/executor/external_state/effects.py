@@ -5,7 +5,6 @@ A plan would not repeat them. The recording for a plan ends at the first of them
 and the executor calls the function as Python.
 """
 
-import operator
 import os
 from collections.abc import Callable
 from types import FrameType
@@ -13,9 +12,8 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.executor.active_recordings import WARN, ActiveRecording, EndOfRecording
-from letir.executor.external_state.changes import is_restorable, restore_state
+from letir.executor.external_state.changes import are_restorable, restore_state
 from letir.executor.external_state.iterators import ReadsOwnChanges
-from letir.executor.plan_making import is_unchanged
 from letir.tracing.callers import is_user_module
 from letir.tracing.source_locations import at_user, is_letir_file
 
@@ -34,9 +32,8 @@ def _end_at(recording: ActiveRecording, effect: str) -> None:
     this call alone.
     """
     recording.effect = recording.effect or f"it {effect}{at_user()}"
-    holders, before, is_all = recording.state or ((), (), False)
-    is_restored = map(is_restorable, holders, before), map(is_unchanged, holders, before)
-    if is_all and all(map(operator.or_, *is_restored)):
+    state = recording.state  # (objects, contents before, whether these are all)
+    if state and state[2] and are_restorable(*state[:2]):
         recording.has_ended = True
         raise EndOfRecording
 
