@@ -1,4 +1,4 @@
-"""Stand-ins for libraries that the recorded function itself imports during the recording."""
+"""Stand-ins for libraries that are imported during a recording, by the function or a thread."""
 
 import sys
 from types import ModuleType
@@ -7,6 +7,16 @@ from typing import Any
 from letir.ast import LATE_BOUND
 from letir.tracing.callers import LibraryModule
 from letir.tracing.stand_ins import LOADING, add_loaded_modules
+
+
+def whole_module(name: str) -> ModuleType | None:
+    """The module with this name, None if it is not loaded or does not have all of its names yet.
+
+    Another thread may have begun to import it before the recording.
+    """
+    module = sys.modules.get(name)
+    is_importing = getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return module if LOADING.get(name, not is_importing) else None
 
 
 class _Loader:  # importlib.abc, which has a base class for it, takes long to load

@@ -246,10 +246,8 @@ def _power(base: Any, exp: Any, mod: Any = None) -> Any:
     return pow(*numbers)
 
 
-_IMPORTED = {
-    id(kind): kind
-    for kind in (np.float64, np.float32, np.complex128, np.complex64, np.int64, np.int32)
-}
+# NumPy's classes of numbers but bool_, of which Python allows no derived class
+_NUMBER_CLASSES = {id(kind): kind for kind in (np.dtype(c).type for c in "bhilBHILefdFD")}
 
 
 def _call_unrecorded(function: Any, args: tuple, kwargs: dict) -> Any:
@@ -298,7 +296,7 @@ _CACHED = type(functools.lru_cache(len))
 
 def scalar_stand_ins(space: dict) -> dict[str, type]:
     """The stand-ins for NumPy's classes of numbers that a module has imported by name."""
-    classes = [(name, _IMPORTED.get(id(value))) for name, value in list(space.items())]
+    classes = [(name, _NUMBER_CLASSES.get(id(value))) for name, value in list(space.items())]
     return {name: LATE_BOUND["class_stand_in"](kind) for name, kind in classes if kind is not None}
 
 

@@ -14,8 +14,9 @@ from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.ops.special.scipy_functions import FUNCTIONS, MAKERS, SOLVERS
 from letir.tracing.callers import LibraryModule
+from letir.tracing.late_imports import whole_module
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import add_methods, is_recording, whole_module
+from letir.tracing.stand_ins import add_methods, is_recording
 
 _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2

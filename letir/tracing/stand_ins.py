@@ -205,16 +205,6 @@ def _names_of(value: Any, space: dict) -> list[str]:
     return [name for name, other in list(space.items()) if other is value]
 
 
-def whole_module(name: str) -> ModuleType | None:
-    """The module with this name, None if it is not loaded or does not have all of its names yet.
-
-    Another thread may have begun to import it before the recording.
-    """
-    module = sys.modules.get(name)
-    is_importing = getattr(getattr(module, "__spec__", None), "_initializing", False)
-    return module if LOADING.get(name, not is_importing) else None
-
-
 def add_loaded_modules() -> None:
     """Add stand-ins for ``numpy.random`` and SciPy's modules loaded since the last recording."""
     for library in LATE_BOUND["loaded_modules"](_libraries):
@@ -257,6 +247,12 @@ def stand_in_of(original: Any) -> Any:
     """The stand-in for an original, None for other objects."""
     result = _names_by_original().get(id(original))
     return None if result is None else result[0].stand_in(result[1])
+
+
+def _stand_in_or_class(value: Any) -> Any:
+    """The stand-in for an original or for one of NumPy's classes, None for other objects."""
+    of_class = isinstance(value, type) and value.__module__ == "numpy"
+    return LATE_BOUND["scalar_stand_ins"]({"": value}).get("") if of_class else stand_in_of(value)
 
 
 def _stand_in_for_traced(original: Any) -> Any:
@@ -351,6 +347,7 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
     # a lambda that no name of the module refers to
     names = _names_in(function.__code__)
     more = {n: v for n, v in names.items() if n not in space and (has_sizes or n != "len")}
+    find = stand_in_of if "type" in names else _stand_in_or_class
     if more:
         yield NamesSite(space, {}, {}, more)
     if function.__closure__ is not None:
@@ -359,7 +356,7 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
                 content = cell.cell_contents
             except ValueError:  # the variable is not assigned yet
                 continue
-            kind, stand_in = type(content), stand_in_of(content)
+            kind, stand_in = type(content), find(content)
             if stand_in is not None:
                 yield PlaceSite(cell, "cell_contents", content, stand_in)
             elif kind in (FunctionType, MethodType, functools.partial):
@@ -367,11 +364,11 @@ def _sites_of_function(function: FunctionType, todo: list, has_sizes: bool) -> I
             elif kind is type or kind.__module__ not in ("builtins", "numpy"):
                 yield from LATE_BOUND["cached_sites"](cell, content, todo)
     if defaults := function.__defaults__:
-        new = tuple([stand_in_of(value) or value for value in defaults])
+        new = tuple([find(value) or value for value in defaults])
         if any(a is not b for a, b in zip(new, defaults, strict=True)):
             yield PlaceSite(function, "__defaults__", defaults, new)
     if function.__kwdefaults__:
-        yield from _sites_in_dict(function.__kwdefaults__, todo)
+        yield from _sites_in_dict(function.__kwdefaults__, todo, find)
     if (wrapped := function.__dict__.get("__wrapped__")) is not None:
         todo.append(wrapped)
 
@@ -384,11 +381,11 @@ def _names_in(code: CodeType) -> dict[str, Any]:
     return entry[1]
 
 
-def _sites_in_dict(space: Any, todo: list) -> Iterator:
+def _sites_in_dict(space: Any, todo: list, find: Callable = stand_in_of) -> Iterator:
     """The site in a dict of attributes or keywords; functions in it are appended to ``todo``."""
     if type(space) is not dict:
         return
-    new = {n: stand_in_of(v) for n, v in space.items() if id(v) in _names_by_original()}
+    new = {n: stand_in for n, v in space.items() if (stand_in := find(v)) is not None}
     if new:
         yield NamesSite(space, {name: space[name] for name in new}, new)
     todo += [v for v in space.values() if type(v) in (FunctionType, MethodType, functools.partial)]

@@ -14,9 +14,10 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.tracing.callers import LibraryModule
 from letir.tracing.class_stand_ins import CLASSES_REPLACED, ClassStandIn
+from letir.tracing.late_imports import whole_module
 from letir.tracing.numpy_protocols.text_readers import reading_class, reading_stand_in
 from letir.tracing.operands import first_traced
-from letir.tracing.stand_ins import add_methods, is_recording, whole_module
+from letir.tracing.stand_ins import add_methods, is_recording
 
 _ASSERTIONS = """assert_allclose assert_almost_equal assert_approx_equal assert_array_almost_equal
 assert_array_almost_equal_nulp assert_array_equal assert_array_less assert_array_max_ulp
