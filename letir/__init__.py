@@ -293,7 +293,7 @@ _LATE_BOUND = {
     ),
     "tracing.distribution_methods": ("distribution_methods",),
     "tracing.checks.warning_places": (
-        *("call_at_user", "refuse_warnings_as_errors", "warn_at_user"),
+        *("call_at_user", "reduce_at_user", "refuse_warnings_as_errors", "warn_at_user"),
     ),
     "tracing.refusals": (
         *(

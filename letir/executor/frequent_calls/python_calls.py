@@ -5,8 +5,11 @@ stopped looking for plans. Neither changes a result: a plan whose results may di
 in the last bits is never replaced.
 """
 
+import sys
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from attrs import frozen
 from letir.ast import LATE_BOUND
 from letir.ast.bodies import bodies_of
 from letir.ast.terms import Bind, Lambda
+from letir.executor.active_recordings import WARN
 from letir.executor.calls import executor_by_reference
 from letir.executor.compiled import Compiled
 from letir.executor.default_pipeline import optimize_program
@@ -24,6 +28,7 @@ from letir.passes.pipeline import registered_passes
 from letir.plan.effect_log import is_guard
 from letir.plan.generated_calls import GeneratedCall, call_of_function, shortest_time
 
+_SHOW: Any = getattr(warnings, "_showwarnmsg", warnings.showwarning)  # called by those in C, too
 _MAX_AS_PYTHON = 4
 _MAX_MADE = 32  # tests of an executor, those of its quick calls included
 _MAX_BESIDE_DRAWS = 12  # operations that take less time than copying the state of a generator
@@ -124,6 +129,8 @@ def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict])
     is_whole = isinstance(of_plan, GeneratedCall)
     try:
         with np.errstate(all="ignore"):  # timing must not repeat the warnings of the call
+            if _would_warn(of_python.run, call):
+                return True  # as where a plan warns of floating-point errors
             time = of_python.shortest_time(*call)
             if not is_whole:
                 return time < shortest_time(of_plan, *call)
@@ -133,6 +140,33 @@ def _is_faster(of_python: GeneratedCall, of_plan: Any, call: tuple[tuple, dict])
         return time < of_plan.shortest_time(*call)
     except Exception:  # it warns or leaves a step to the plan, and NumPy computes all again
         return True
+
+
+class _Warns(BaseException):
+    """Raised where a function is about to warn."""
+
+
+def _stop_at_warning(frame: FrameType, event: str, arg: Any) -> None:
+    """A profile function that raises ``_Warns`` before a warning is noted or shown."""
+    if (event == "c_call" and arg is WARN) or (event == "call" and frame.f_code is _SHOW.__code__):
+        raise _Warns
+
+
+def _would_warn(run: Callable, call: tuple[tuple, dict]) -> bool:
+    """Whether this call warns of more than floating-point errors, as of the mean of no elements.
+
+    It is made up to the warning. True, without a call, while a profiler runs.
+    """
+    if sys.getprofile() is not None:
+        return True
+    sys.setprofile(_stop_at_warning)  # of this thread only
+    try:
+        run(*call)
+    except _Warns:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
 
 
 def _may_be_timed(compiled: Compiled) -> bool:

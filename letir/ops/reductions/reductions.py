@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType, number_dtype
@@ -216,8 +217,8 @@ def divide_by_count(g: Value, count: Any) -> Value:
 
 mean: Primitive = define(
     "mean",
-    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
-        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype)
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: LATE_BOUND["reduce_at_user"](
+        xp, "mean", x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype)
     ),
     _mean_aval,
     vjp=_mean_vjp,

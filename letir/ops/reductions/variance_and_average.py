@@ -173,7 +173,7 @@ def variance_impl(name: str) -> Callable:
         options |= {"ddof": ddof, "keepdims": keepdims}
         if name.startswith("nan"):
             return LATE_BOUND["call_at_user"](getattr(xp, name), x, axis, dtype, **options)
-        return getattr(xp, name)(x, axis, dtype, **options)
+        return LATE_BOUND["reduce_at_user"](xp, name, x, axis, dtype, **options)
 
     return impl
 

@@ -12,6 +12,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
+import numpy as np
+
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.source import Source, source_line
@@ -51,6 +53,16 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
         if error.args != NO_REGISTRY:
             raise
     return _call_from_user(f, args, kwargs)  # outside ``except``: errors would have a context
+
+
+def reduce_at_user(xp: Any, name: str, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """``xp.name(x, ...)`` of a reduction that may warn, such as the mean of no elements.
+
+    It calls the method of NumPy's arrays: a warning of the function names a line of NumPy's.
+    """
+    if xp is np and hasattr(x, name):
+        return call_at_user(getattr(x, name), *args, **kwargs)
+    return getattr(xp, name)(x, *args, **kwargs)
 
 
 def _call_from_user(f: Callable, args: tuple, kwargs: dict) -> Any:
@@ -138,5 +150,7 @@ def _names_of_file(file: str) -> dict:
     return result
 
 
-LATE_BOUND.update(call_at_user=call_at_user, warn_at_user=warn_at_user)
+LATE_BOUND.update(
+    call_at_user=call_at_user, reduce_at_user=reduce_at_user, warn_at_user=warn_at_user
+)
 LATE_BOUND.update(refuse_warnings_as_errors=refuse_warnings_as_errors)

@@ -6,6 +6,7 @@ import copy
 import heapq
 import random
 import statistics
+import sys
 import warnings
 from collections import namedtuple
 
@@ -456,3 +457,42 @@ def test_a_loop_of_decisions_in_a_try_statement_runs_as_python():
 
     assert np.isnan(fast(3.0, -1.0))
     assert fast.__letir_executor__.quick[0].is_python
+
+
+@pytest.mark.parametrize(
+    ("f", "x"),
+    [
+        (lambda x: x.mean(), np.ones(0)),
+        (lambda x: np.std(x, ddof=3), np.ones(3)),
+        (np.nanmax, np.full(3, np.nan)),
+        (lambda x: np.nanpercentile(x, 50), np.full(3, np.nan)),
+        (lambda x: x.astype(float), np.ones(3) * 1j),
+    ],
+)
+def test_timing_does_not_repeat_warnings_of_numpys_python_functions(f, x):
+    def texts(function):
+        with warnings.catch_warnings(record=True) as shown, np.errstate(all="ignore"):
+            warnings.simplefilter("always")
+            function(x)
+        return [str(warning.message) for warning in shown]
+
+    jitted = lt.jit(f)
+
+    assert len(texts(f)) == 1
+    assert all(texts(f) == texts(jitted) for _ in range(20))
+
+
+def test_functions_that_warn_are_not_timed_under_a_profiler():
+    jitted = lt.jit(lambda x: x.mean())
+    seen = []
+    sys.setprofile(lambda *event: seen.append(event[1]))
+    try:
+        with pytest.warns(RuntimeWarning, match="Mean of empty slice") as shown:
+            for _ in range(20):
+                with np.errstate(all="ignore"):
+                    jitted(np.ones(0))
+    finally:
+        sys.setprofile(None)
+
+    assert len(shown) == 20
+    assert seen

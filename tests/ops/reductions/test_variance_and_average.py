@@ -193,3 +193,18 @@ def test_complex_arrays_have_derivatives_in_real_dtypes():
     for f in (np.var, np.std, np.nanvar, np.nanstd, np.cumprod, np.nanprod, np.prod):
         with warnings.catch_warnings(action="ignore"):  # NumPy warns of discarded imaginary parts
             check_grads(lambda x, f=f: f(x, axis=1, dtype=float), (z,))
+
+
+@pytest.mark.parametrize("f", [lambda x: x.mean(), np.mean, lambda x: x.var(ddof=9), np.var])
+def test_warnings_of_means_and_variances_name_the_line_of_the_user(f):
+    def reduced(x):
+        return f(x)
+
+    named = reduced if f in (np.mean, np.var) else f
+    line = named.__code__.co_firstlineno + (named is reduced)
+    with pytest.warns(RuntimeWarning) as shown:
+        for function in (lt.trace(reduced, np.ones(0)), lt.jit(reduced)):
+            function(np.ones(0))
+
+    assert len(shown) >= 3
+    assert {(__file__, line)} == {(warning.filename, warning.lineno) for warning in shown}
