@@ -20,6 +20,7 @@ from attrs import evolve, field, frozen
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.tree_nodes.stored_results import items_of
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
@@ -98,10 +99,11 @@ def _key_orders(*values: Any) -> tuple:
     todo = list(values)
     for value in todo:  # each container appends its items
         if isinstance(value, dict):
-            found += [tuple(value)] if len(value) > 1 else []
-            todo += value.values()
+            items = value if type(value) is dict else items_of(value)
+            found += [tuple(items)] if len(items) > 1 else []
+            todo.extend(items.values())
         elif isinstance(value, list | tuple):
-            todo += value
+            todo.extend(value)
     return tuple(found)
 
 

@@ -275,7 +275,7 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
     iterators: list = []
     holders: list = []
     visited, todo = set[int](), list(roots)
-    for value in todo:  # each value appends what it refers to
+    for value in todo:  # each value appends what it refers to; a user's list may define +=
         if len(visited) > max_objects or len(todo) > _PLAIN_EACH * max_objects:
             break
         if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
@@ -287,9 +287,9 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
         if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
             holders.append(value)
             if not issubclass(kind, _BUFFERS):
-                todo += value.values() if isinstance(value, dict) else value
+                todo.extend(dict.values(value) if isinstance(value, dict) else value)
         if isinstance(value, tuple):
-            todo += value
+            todo.extend(value)
         elif kind is FunctionType:
             todo += _values_of_function(value, holders)
         elif kind in _PARTS:

@@ -116,3 +116,39 @@ def test_a_method_of_a_large_object_that_changes_it_runs_as_python():
     assert expected == [step(ours, x).tolist() for x in np.eye(3)]
     assert ours.generation == 3
     assert Log.sizes == [6]
+
+
+class Appended(list):
+    """A list that adds itself to other lists, as lists of pandas do."""
+
+    def __radd__(self, other):
+        return Appended([*other, *self])
+
+    def __add__(self, other):
+        return Appended([*self, *list(other)])
+
+    __iadd__ = __add__
+
+
+class Config(dict):
+    """A dict whose items are its attributes."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+@pytest.mark.parametrize(
+    "holder", [[Appended([np.ones(2)]), {"b": np.ones(3)}], Config(values=np.ones(2), keys=3.0)]
+)
+def test_users_containers_are_searched_without_their_methods(holder):
+    calls = []
+
+    def f(x):
+        calls.append(len(holder))
+        return x * 2
+
+    found = captured_state([f])
+
+    assert any(each is holder for each in found[1]) and found[2]
+    assert jit(f)(2.0) == 4.0

@@ -167,6 +167,11 @@ def own_attributes(instance: Any) -> dict[str, Any]:
     return in_slots | attributes if type(attributes) is dict else in_slots
 
 
+def has_items_as_attributes(value: Any) -> bool:
+    """Whether a dict of a user's class is its own ``__dict__``: ``self.__dict__ = self``."""
+    return isinstance(value, dict) and getattr(value, "__dict__", None) is value
+
+
 def items_of(value: dict) -> dict:
     """A plain dict with the items of a dict, made without calling methods of a user's class."""
     return dict(OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value))

@@ -22,7 +22,12 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import NAMESPACE, flatten, is_generator
-from letir.ast.tree_nodes.stored_results import SameAs, own_attributes, place_of_argument
+from letir.ast.tree_nodes.stored_results import (
+    SameAs,
+    has_items_as_attributes,
+    own_attributes,
+    place_of_argument,
+)
 from letir.errors import DTypeError
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import is_array, type_of
@@ -40,12 +45,17 @@ class _NodeClass(type):
     """The metaclass of the nodes that stand for objects of one class, ``original``."""
 
     original: type
+    has_shared_dict: bool
 
 
 @functools.cache
-def _node_class(kind: Any) -> Any:
-    """The class of nodes that stand for objects of class ``kind``; it has the same name."""
+def _node_class(kind: Any, has_shared_dict: bool = False) -> Any:
+    """The class of nodes that stand for objects of class ``kind``; it has the same name.
+
+    ``has_shared_dict``: whether the items of these objects are their attributes, too.
+    """
     names: dict[str, Any] = {"original": kind, "__slots__": ("instance",)}
+    names["has_shared_dict"] = has_shared_dict
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     result = _NodeClass(kind.__name__, (), names)
 
@@ -62,6 +72,8 @@ def _node_class(kind: Any) -> Any:
         instance = (dict if issubclass(kind, dict) else object).__new__(kind)
         if keys:
             dict.update(instance, zip(keys, values[: len(keys)], strict=True))
+        if has_shared_dict:
+            object.__setattr__(instance, "__dict__", instance)
         for name, value in zip(names, values[len(keys) :], strict=True):
             object.__setattr__(instance, name, value)  # a frozen class refuses setattr
         return instance
@@ -71,7 +83,7 @@ def _node_class(kind: Any) -> Any:
     return result
 
 
-_pickled: Any = lambda cls: (_node_class, (cls.original,))  # noqa: E731
+_pickled: Any = lambda cls: (_node_class, (cls.original, cls.has_shared_dict))  # noqa: E731
 copyreg.pickle(_NodeClass, _pickled)
 
 
@@ -199,7 +211,7 @@ class _Seen:
             return flatten(SameAs(place_of_argument(place)))
         if _is_object(leaf) and id(leaf) not in self.places:
             self.places[id(leaf)] = path
-            node = _node_class(_class_of(leaf))()
+            node = _node_class(_class_of(leaf), has_items_as_attributes(leaf))()
             node.instance = leaf
             own, own_spec = self.flat(node)
             leaves, spec = self.flattened(own, own_spec, path)

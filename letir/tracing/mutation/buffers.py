@@ -329,7 +329,8 @@ def unwrap_buffers(value: Any) -> Any:
         )
     if issubclass(kind, tuple | list):  # for NumPy a named tuple is a tuple
         return (list if issubclass(kind, list) else tuple)(map(unwrap_buffers, value))
-    return value
+    array = array_of_object(value) if has_array_method(kind) else value
+    return array.held_value if type(array) is Buffer else value
 
 
 def wrap_known(result: Any, arguments: Iterable, trace: Trace) -> Any:

@@ -312,3 +312,48 @@ def test_classes_of_modules_that_are_not_imported_are_users():
     names: dict = {"__name__": "made_by_exec"}
     exec("class Point:\n    def __init__(self, x):\n        self.x = x", names)
     assert lt.trace(lambda p: p.x * 2, names["Point"](3.0))(names["Point"](4.0)) == 8.0
+
+
+class Settings(dict):
+    """A dict whose items are its attributes, too, under any names."""
+
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+def settings():
+    return Settings(values=X.copy(), items=3.0, rate=0.5)
+
+
+def stepped(s, x):
+    s.values = s["values"] - s.rate * x
+    s["last"] = s.values.sum() * s["items"]
+    return s, s.last
+
+
+@pytest.mark.filterwarnings("ignore:jit calls stepped as Python")
+@pytest.mark.parametrize("transform", [lambda f: lt.trace(f, settings(), X), lt.jit])
+def test_a_dict_that_is_its_own_dict_has_its_items_as_attributes(transform):
+    fn = transform(stepped)
+
+    for _ in range(3):
+        given, expected = settings(), settings()
+        stepped(expected, 2 * X)
+
+        result, last = fn(given, 2 * X)
+
+        for s in (given, result):
+            assert type(s) is Settings and vars(s) is s
+            assert list(s) == ["values", "items", "rate", "last"]
+            assert_same(s.values, expected.values)
+        assert last == given.last == expected["last"]
+
+
+def test_the_gradient_of_a_dict_that_is_its_own_dict_is_one_as_well():
+    gradient = lt.grad(lambda s: np.sum(s.values * s["rate"]))(settings())
+
+    assert type(gradient) is Settings and gradient.values is gradient["values"]
+    assert_same(gradient.values, np.full(3, 0.5))
+    assert gradient.rate == X.sum()
+    assert vars(pickle.loads(pickle.dumps(lt.trace(stepped, settings(), X)))(settings(), X)[0])

@@ -426,3 +426,24 @@ def test_piecewise_of_an_array_that_the_function_makes_takes_traced_values():
 
     for recorded in (lt.trace(f, 0.7), lt.jit(f)):
         assert_same(f(0.6), recorded(0.6))
+
+
+class Convertible:
+    """An object that NumPy converts to its array."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array, dtype=float)
+
+    def __array__(self, dtype=None, copy=False):
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+
+def test_an_object_with_a_known_array_is_written_into_a_known_array():
+    def f(s):
+        box, other = np.zeros((2, 3)), Convertible(np.ones((2, 3)))
+        box[:] = other
+        box[1] += Convertible(np.arange(3.0))
+        return box * s, np.add(other, box), np.stack([other, box])[1]
+
+    for actual, expected in zip(lt.trace(f, 2.0)(3.0), f(3.0), strict=True):
+        assert_same(actual, expected)
