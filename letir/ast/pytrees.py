@@ -173,6 +173,11 @@ def is_namespace(cls: type) -> bool:
     return cls is SimpleNamespace or is_parsed
 
 
+def items_of(value: dict) -> dict:
+    """A plain dict with the items of a dict, made without calling methods of a user's class."""
+    return dict(OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value))
+
+
 def is_leaf(tree: Any) -> bool:
     """Whether a value is a leaf: a value without nested values."""
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)

@@ -19,8 +19,7 @@ from attrs import evolve, field, frozen
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
-from letir.ast.pytrees import NAMESPACE, flatten
-from letir.ast.tree_nodes.stored_results import items_of
+from letir.ast.pytrees import NAMESPACE, flatten, items_of
 from letir.ast.types import ArrayType, Size
 from letir.errors import DTypeError, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
@@ -101,7 +100,7 @@ def _key_orders(*values: Any) -> tuple:
         if isinstance(value, dict):
             items = value if type(value) is dict else items_of(value)
             found += [tuple(items)] if len(items) > 1 else []
-            todo.extend(items.values())
+            todo += items.values()
         elif isinstance(value, list | tuple):
             todo.extend(value)
     return tuple(found)

@@ -238,7 +238,7 @@ def _inner_builder(operands: Sequence[Operand]) -> tuple[Builder, tuple[Scalar, 
     return inner, tuple([inner.scalar(x.dtype) for x in operands])
 
 
-def _shared_function(key: tuple, *parts: Any, **options: bool) -> Function:
+def _shared_function(key: tuple, *parts: Any, **options: Any) -> Function:
     """The function of these fields and a name made of ``key``, or an equal one.
 
     Another thread may have made it at the same time; a kernel must not contain both.

@@ -23,7 +23,7 @@ import optree
 from attrs import frozen
 
 from letir.ast import LATE_BOUND
-from letir.ast.pytrees import NAMESPACE, TREE_TEXTS, is_generator
+from letir.ast.pytrees import NAMESPACE, TREE_TEXTS, is_generator, items_of
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import DTypeError
@@ -170,11 +170,6 @@ def own_attributes(instance: Any) -> dict[str, Any]:
 def has_items_as_attributes(value: Any) -> bool:
     """Whether a dict of a user's class is its own ``__dict__``: ``self.__dict__ = self``."""
     return isinstance(value, dict) and getattr(value, "__dict__", None) is value
-
-
-def items_of(value: dict) -> dict:
-    """A plain dict with the items of a dict, made without calling methods of a user's class."""
-    return dict(OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value))
 
 
 def parts_of(value: Any) -> list[tuple[tuple[bool, Any], Any]]:

@@ -16,14 +16,14 @@ from attrs import define, field
 
 from letir.ast import LATE_BOUND
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.pytrees import items_of
 from letir.ast.tree_nodes.stored_results import (
     Place,
     SameAs,
     Stores,
     containers_in,
-    is_changeable,
     has_items_as_attributes,
-    items_of,
+    is_changeable,
     own_attributes,
     parse_place,
     parts_of,
@@ -249,7 +249,7 @@ def _with_parts(value: Any, parts: list) -> Any:
 def _empty_like(value: Any) -> Any:
     """A container of the same class without items, or an object without attributes."""
     if isinstance(value, dict) and type(value).__module__ not in ("builtins", "collections"):
-        result = dict.__new__(type(value))
+        result: Any = dict.__new__(type(value))
         if has_items_as_attributes(value):
             object.__setattr__(result, "__dict__", result)
         return result

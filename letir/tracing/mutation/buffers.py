@@ -316,7 +316,7 @@ def has_traced(value: Any) -> bool:
 
 def unwrap_buffers(value: Any) -> Any:
     """Nested lists, tuples and dicts, with buffers replaced by their arrays."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is Buffer:
         return value.held_value
     if kind in (tuple, list):
