@@ -28,7 +28,7 @@ from letir.kernels.loop_parts import LoopParts
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from tests.executor.kernels import test_kernel_binds as group_tests
+from tests.executor.kernels import test_group_kernels as group_tests
 from tests.executor.kernels import test_loop_kernels as loop_tests
 from tests.executor.kernels import test_row_kernels as row_tests
 from tests.executor.kernels import test_unrolled_kernels as chain_tests

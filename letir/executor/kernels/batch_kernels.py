@@ -11,8 +11,7 @@ from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.float_warnings import KernelError
-from letir.executor.kernels.kernel_binds import kernel_bind
-from letir.executor.kernels.row_kernels import LayoutError
+from letir.executor.kernels.kernel_binds import LayoutError, kernel_bind
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
 from letir.kernels.batches.item_binds import bind_kind, is_batch, is_shared

@@ -13,9 +13,10 @@ from typing import Any
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.eval.float_warnings import KernelError
+from letir.executor.kernels.kernel_binds import LayoutError
 from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.row_cuts import RowCut
-from letir.executor.kernels.row_kernels import LayoutError, RowCall
+from letir.executor.kernels.row_kernels import RowCall
 from letir.kernels.elementwise_groups import kernel_of
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.llvm.machine_code import ufunc_of

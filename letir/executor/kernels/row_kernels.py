@@ -13,6 +13,7 @@ from attrs import frozen
 
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda, Local
+from letir.executor.kernels.kernel_binds import LayoutError
 from letir.executor.kernels.row_cuts import RowCut
 from letir.kernels.few_columns import row_kernel
 from letir.kernels.llvm.machine_code import begin_ufunc
@@ -137,10 +138,6 @@ def _may_join(bind: Bind, is_exact: bool, outside: frozenset[Local] = frozenset(
     if bind.op.elementwise:
         return has_scalar_form(bind, is_exact)
     return may_reduce(bind, is_exact)
-
-
-class LayoutError(Exception):
-    """Raised for operands for which NumPy's results would have another memory order."""
 
 
 class RowCall:

@@ -10,9 +10,8 @@ from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda
 from letir.eval.float_warnings import KERNEL_STATES, SETTING_FILES, current_state
+from letir.executor.kernels.kernel_binds import LayoutError, result_of_forms
 from letir.executor.kernels.kernel_kinds import try_to_compile
-from letir.executor.kernels.quiet_kernels import result_of_forms
-from letir.executor.kernels.row_kernels import LayoutError
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.scalar_lowering import has_c_order
 from letir.kernels.stencils.stencil_places import View

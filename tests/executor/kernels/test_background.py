@@ -15,8 +15,9 @@ from letir.testing import assert_same
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels import background, kernel_binds
+from letir.executor.kernels import background
 from letir.executor.kernels.background import wait_for_kernels
+from letir.kernels.llvm import machine_code
 
 X = np.linspace(1, 2, 30_000)
 
@@ -28,13 +29,13 @@ def inverse(x):
 @pytest.fixture
 def gate(monkeypatch):
     """An event without which no kernel is compiled."""
-    event, ufuncs_of = threading.Event(), kernel_binds.machine_code.ufuncs_of
+    event, ufuncs_of = threading.Event(), machine_code.ufuncs_of
 
     def wait_and_compile(kernels):
         assert event.wait(60)
         return ufuncs_of(kernels)
 
-    monkeypatch.setattr(kernel_binds.machine_code, "ufuncs_of", wait_and_compile)
+    monkeypatch.setattr(machine_code, "ufuncs_of", wait_and_compile)
     yield event
     event.set()
     wait_for_kernels()
@@ -80,7 +81,7 @@ def test_an_exception_is_logged_and_numpy_continues(monkeypatch, caplog):
     def fail(kernels):
         raise OSError("no memory for code")
 
-    monkeypatch.setattr(kernel_binds.machine_code, "ufuncs_of", fail)
+    monkeypatch.setattr(machine_code, "ufuncs_of", fail)
     f = lt.jit(inverse, kernels="background")
     with caplog.at_level(logging.WARNING, "letir.plan"):
         f(X)

@@ -15,7 +15,7 @@ from letir.eval.float_warnings import KernelError
 from letir.executor.compiled import kernels_setting
 from letir.executor.default_pipeline import optimize_program
 from letir.executor.kernels.batch_kernels import BatchCall, with_batch_kernels
-from letir.executor.kernels.row_kernels import LayoutError
+from letir.executor.kernels.kernel_binds import LayoutError
 from letir.plan.plan import plan_of
 from letir.testing import assert_close, assert_same
 from tests.rounding_noise import assert_within_rounding

@@ -18,7 +18,7 @@ from letir.testing import assert_close, programs
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels.kernel_binds import with_device_kernels
+from letir.executor.kernels.group_kernels import with_device_kernels
 from tests.eval.stand_in import LACKING, ON_HOST, REAL_ONLY, DeviceArray, moved
 from tests.eval.test_device import REASON, on_device
 from tests.kernels.device.simulated_device import SimulatedModule, simulated_device

@@ -14,7 +14,7 @@ from letir.testing import assert_close, assert_same
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels import kernel_binds
+from letir.executor.kernels import group_kernels
 
 RNG = np.random.default_rng(9)
 N, K, D = 3_000, 6, 10
@@ -40,7 +40,7 @@ gradient = lt.value_and_grad(loss, argnums=(0, 1))
 def without_recomputation(monkeypatch, f):
     """A compiled function whose kernels store their residuals."""
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_binds, "recompute_residuals", lambda fn, *tests: (fn, {}))
+        patch.setattr(group_kernels, "recompute_residuals", lambda fn, *tests: (fn, {}))
         return f()
 
 

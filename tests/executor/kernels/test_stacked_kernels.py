@@ -15,7 +15,7 @@ from tests.rounding_noise import assert_within_rounding
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels.kernel_binds import with_kernels
+from letir.executor.kernels.group_kernels import with_kernels
 from letir.executor.kernels.row_kernels import RowCall
 
 RNG = np.random.default_rng(8)

@@ -23,7 +23,7 @@ pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
 from letir.executor.kernels import row_cuts, threaded_calls
-from letir.executor.kernels.kernel_binds import with_kernels
+from letir.executor.kernels.group_kernels import with_kernels
 from letir.kernels import threads
 from tests.executor.kernels.conftest import changed_costs
 from tests.executor.kernels.test_row_kernels import reducing_functions

@@ -16,7 +16,7 @@ from letir.plan.plan import plan_of
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
     pytest.skip("LETIR_KERNELS=off", allow_module_level=True)
-from letir.executor.kernels.kernel_binds import with_kernels
+from letir.executor.kernels.group_kernels import with_kernels
 from letir.kernels.device.lanes import neutral_element, shared_loops
 from letir.kernels.device.launches import Argument, Launcher
 from tests.each_sample import in_one_test

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.executor.compiled import kernels_setting
-from letir.executor.kernels.kernel_binds import with_kernels
+from letir.executor.kernels.group_kernels import with_kernels
 from letir.kernels.elementary import complex_numbers
 from letir.kernels.elementwise_groups import elementwise_kernel
 from letir.kernels.interpreted_calls import InterpretedCall

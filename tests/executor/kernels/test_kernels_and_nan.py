@@ -7,7 +7,7 @@ import pytest
 
 import letir as lt
 from letir.executor.compiled import kernels_setting
-from letir.executor.kernels.quiet_kernels import QuietCall
+from letir.executor.kernels.kernel_binds import QuietCall
 from letir.kernels.elementwise_groups import kernel_of
 from letir.testing import assert_same
 
