@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.terms import NO_TYPE, Bind, Local
+from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.kernels.reduction_forms import is_sum
 from letir.kernels.row_passes import reduction_form
@@ -65,6 +65,30 @@ def is_write(bind: Bind) -> bool:
 def is_added(bind: Bind) -> bool:
     """Whether a bind adds to a part of an array."""
     return bind.op.adds_parts == "operand"
+
+
+def outliving_parts(body: Lambda) -> set[Local]:
+    """The results of indexing that are read after a part of their array is overwritten.
+
+    Such an element of an array is copied; in its place the whole array would be.
+    """
+    last_use: dict[Arg, int] = {}
+    overwritten: dict[Arg, int] = {}
+    for n, bind in enumerate(body.binds):
+        last_use.update(dict.fromkeys(bind.args, n))
+        if is_write(bind) or is_added(bind):
+            overwritten[bind.args[0]] = n
+    last_use.update(dict.fromkeys(body.ret.args, len(body.binds)))
+    result: set[Local] = set()
+    arrays: dict[Arg, Arg] = {}  # a part that is a view -> its array
+    for bind in body.binds:
+        if bind.op.role == "index":
+            (part,), array = bind.binders, arrays.get(bind.args[0], bind.args[0])
+            if last_use.get(part, 0) > overwritten.get(array, len(body.binds)):
+                result.add(part)
+            else:
+                arrays[part] = array
+    return result
 
 
 def is_sum_of_parts(bind: Bind) -> bool:

@@ -18,6 +18,7 @@ from letir.kernels.tables.table_binds import (
     is_sum_of_parts,
     is_write,
     multiplies_arrays,
+    outliving_parts,
 )
 from letir.kernels.tables.table_kernel import ENTRY, table_operations
 from letir.kernels.tables.table_memory import (
@@ -106,10 +107,11 @@ class _Lowering(TableRows):
     position: int = 0  # of the bind that is being lowered
     orders: dict[Arg, Any] = field(factory=dict)  # see ``order_of``
     results: frozenset = field(init=False)
+    outliving: set[Local] = field(init=False)
 
     def table(self) -> Table:
         body, results, end = self.body, [], 0
-        self.results = frozenset(body.ret.args)
+        self.results, self.outliving = frozenset(body.ret.args), outliving_parts(body)
         for arg in body.ret.args:
             if type(arg) is not Local:
                 raise NoKernel
@@ -236,7 +238,8 @@ class _Lowering(TableRows):
             return self.constant(result)
         operands = [self.operand(arg) for arg in bind.args]
         if op.role == "index":
-            return index_place(operands[0], bind.attrs["item"])
+            part = index_place(operands[0], bind.attrs["item"])
+            return self.copied(part) if bind.binders[0] in self.outliving else part
         if is_write(bind):
             return self.write_part(bind, *operands)
         if is_added(bind):
@@ -278,6 +281,10 @@ class _Lowering(TableRows):
         is_spread = any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True))
         if not x.root.uses and not is_spread:
             return x
+        return self.copied(x)
+
+    def copied(self, x: TablePlace) -> TablePlace:
+        """``x`` in memory of its own."""
         target = self.memory.new(x.shape)
         self.emit("copy", target, [x])
         return target
@@ -286,8 +293,7 @@ class _Lowering(TableRows):
         """``new``, copied if it lies in the memory of ``x``: NumPy reads all before it writes."""
         if new.root is not x.root or new.size < 2:
             return new
-        copied = self.memory.new(new.shape)
-        self.emit("copy", copied, [new])
+        copied = self.copied(new)
         self.memory.release(copied.root)
         return copied
 

@@ -69,6 +69,23 @@ def test_a_part_of_a_new_array_is_copied():
     assert_close(np.array([8.0, 6, 4]), run(text, np.zeros(3), np.arange(1.0, 5)))
 
 
+def test_elements_that_are_read_after_a_later_write_are_copied_instead_of_their_array():
+    text = """lambda %0: float64[100] {
+      %1: float64[100] = neg(%0)
+      %2: float64[10] = index(%1, item=20:30)
+      %3: float64[] = index(%2, item=0)
+      %4: float64[100] = index_set(%1, 5.0, item=20)
+      %5: float64[] = mul(%3, 2.0)
+      %6: float64[100] = index_add(%4, %5, item=20)
+      return %6 }"""
+    x = np.arange(100.0)
+    expected = -x
+    expected[20] = 5.0 - 2 * 20.0
+
+    assert ("copy", 1, 100) not in [row[:3] for row in rows(text)[:-1]]
+    assert_close(expected, run(text, x))
+
+
 def test_products_and_sums_of_all_shapes():
     text = """lambda %0: float64[3, 4], %1: float64[4], %2: float64[3] {
       %3: float64[3] = matmul(%0, %1)
