@@ -81,8 +81,9 @@ class _HostModule(VectorLoops):
         lanes = self.vectors.lanes
         self.needed |= dict.fromkeys([(f, lanes) for f in self.vectorised])
         super().functions()
-        names = [f"ptr @{function_name(f, lanes)}" for f in self.vectorised]
-        if names:  # LLVM must not drop them before it vectorises loops
+        forms = [function_name(f, n) for f in self.vectorised for n in (1, lanes)]
+        names = [f"ptr @{name}" for name in forms]
+        if names:  # LLVM must not drop them, or one of their parameters, before it vectorises loops
             pointers = f"[{len(names)} x ptr] [{', '.join(names)}]"
             head = "@llvm.compiler.used = appending global"
             self.lines.append(f'{head} {pointers}, section "llvm.metadata"')

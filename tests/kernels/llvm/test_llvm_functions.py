@@ -1,5 +1,7 @@
 """Functions of kernels: rarely needed results, and calls for several elements at a time."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,15 @@ def test_a_vectorised_loop_tests_all_elements_of_a_vector_at_once():
 
     assert "vector-function-abi-variant" in code.llvm
     assert "llvm.vector.reduce.or" in code.llvm
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_loops_over_angles_call_functions_of_several_lanes(name):
+    """LLVM drops a parameter that is the same in all calls, after which no loop is vectorised."""
+    assembly = MachineCode(kernel_of(name, F8)).assembly()
+
+    own = assembly.split("kernel:", 1)[1].split(".size", 1)[0]
+    assert re.search(r"usual_or_\w+_x\d", own)
 
 
 def test_the_text_of_a_kernel_shows_when_a_function_returns_early():
