@@ -20,9 +20,8 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nesting_of
 from letir.eval.array_modules import array_module, cupy_module, dask_module, evaluator_of
 from letir.eval.float_warnings import restore_abandoned_state
 from letir.eval.memory_checks import check_writable
-from letir.executor.default_pipeline import has_compiler, optimize_program
+from letir.executor.default_pipeline import has_compiler, may_have_kernels, optimize_program
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.passes.fusion.clustering import may_have_kernels
 from letir.plan.effect_log import EffectLog, is_guard
 from letir.plan.plan import Plan, plan_of
 

@@ -6,6 +6,7 @@ subgraphs are cut out and the last passes run on each of them; otherwise on the 
 
 import functools
 import importlib.util
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
@@ -18,14 +19,16 @@ from letir.ast.bodies import all_bodies, bodies_of, holds_programs
 from letir.ast.derivative_types import might_require_grad
 from letir.ast.liveness import has_effect
 from letir.ast.process_state import paused_gc
+from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.source import with_errors_of_check
 from letir.ast.symbolic_sizes import elementwise_size, has_static_shape
-from letir.ast.terms import Bind, Const, Lambda
-from letir.ast.types import ArrayType
+from letir.ast.terms import Bind, Const, Lambda, Local
+from letir.ast.types import ArrayType, Size
 from letir.passes.canonicalization import canonicalize_ops
 from letir.passes.constant_folding import constant_propagation
 from letir.passes.cse import common_subexpressions, constant_pooling
 from letir.passes.dead_code_elimination import dead_code
+from letir.passes.fusion.clustering import LONG_CHAIN, MIN_KERNEL_ELEMENTS
 from letir.passes.fusion.fusing import fuse
 from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
@@ -126,6 +129,28 @@ def _simplifying_passes(kernels: str) -> Pipeline:
 def has_compiler() -> bool:
     """Whether llvmlite is installed, which the extra ``fast`` requires."""
     return importlib.util.find_spec("llvmlite") is not None
+
+
+def may_have_kernels(fn: Lambda) -> bool:
+    """False if no kind of kernel can pay, as its operations are few, on few elements.
+
+    A small program then loads no module of kernels, whose own tests take several times as long.
+    """
+    elements = 0  # an upper bound of those that any group of operations computes
+    for bind in fn.binds:
+        if bind.op.product in PRODUCTS_OF_WINDOWS or holds_programs(bind):
+            return True
+        for part in bind.attrs["body"].binds if bind.op.role == "fused" else (bind,):
+            elements += MIN_KERNEL_ELEMENTS // LONG_CHAIN
+            for x in (*part.args, *part.binders):
+                if type(x) is Local:
+                    shape = getattr(x.type, "shape", (math.inf,))
+                    if Size in map(type, shape):
+                        return True
+                    elements += 8 * math.prod(shape)  # as many as of a reduction with neighbours
+        if elements >= MIN_KERNEL_ELEMENTS:
+            return True
+    return False
 
 
 def _unroll_others(kernels: str) -> Callable:

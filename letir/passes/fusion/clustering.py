@@ -12,10 +12,8 @@ from typing import Any
 from attrs import define, field
 
 from letir.ast import LATE_BOUND
-from letir.ast.bodies import holds_programs
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
-from letir.ast.record_fields import PRODUCTS_OF_WINDOWS
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
@@ -81,28 +79,6 @@ def is_worth_kernel(elements: float) -> bool:
     return (
         elements >= MIN_KERNEL_ELEMENTS and elements >= LATE_BOUND["machine_costs"]().least_elements
     )
-
-
-def may_have_kernels(fn: Lambda) -> bool:
-    """False if no kind of kernel can pay, as its operations are few, on few elements.
-
-    A small program then loads no module of kernels, whose own tests take several times as long.
-    """
-    elements = 0  # an upper bound of those that any group of operations computes
-    for bind in fn.binds:
-        if bind.op.product in PRODUCTS_OF_WINDOWS or holds_programs(bind):
-            return True
-        for part in bind.attrs["body"].binds if bind.op.role == "fused" else (bind,):
-            elements += MIN_KERNEL_ELEMENTS // LONG_CHAIN
-            for x in (*part.args, *part.binders):
-                if type(x) is Local:
-                    shape = getattr(x.type, "shape", (math.inf,))
-                    if Size in map(type, shape):
-                        return True
-                    elements += 8 * math.prod(shape)  # as many as of a reduction with neighbours
-        if elements >= MIN_KERNEL_ELEMENTS:
-            return True
-    return False
 
 
 def reduces_much(bind: Bind) -> bool:

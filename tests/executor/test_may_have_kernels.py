@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import letir as lt
-from letir.executor.default_pipeline import optimize_program
-from letir.passes.fusion.clustering import may_have_kernels
+from letir.executor.default_pipeline import may_have_kernels, optimize_program
 from letir.testing import programs
 
 
