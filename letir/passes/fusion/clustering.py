@@ -114,13 +114,16 @@ def _has_one_shape(aval: ArrayType | None) -> bool:
 class Cluster:
     """Positions of binds to be fused; ``shape`` is the shape of all their results.
 
-    ``clock``: the bytes made by the program up to its last bind. ``gaps``, ``held`` and ``saved``
-    are bytes too, see the note. ``into``: the cluster into which this one was merged.
+    ``start`` and ``clock``: the bytes made by the program before its first bind and up to its last
+    one; ``made``: those that its binds make. ``gaps``, ``held`` and ``saved`` are bytes too, see
+    the note. ``into``: the cluster into which this one was merged.
     """
 
     shape: tuple
+    start: int = 0
     members: list[int] = field(factory=list)
     clock: int = 0
+    made: int = 0
     gaps: int = 0
     held: int = 0
     saved: int = 0
@@ -206,20 +209,21 @@ class Grouping:
 
     def join_cluster(self, position: int, bind: Bind, shape: tuple) -> None:
         """Add an elementwise bind to the cluster that it reads, or to a new one."""
-        cluster, owners = None, self.owners
+        owners: list[Cluster] = []
         for arg in bind.args:
             # tested first: a constant computes its hash each time
-            owner = owners.get(arg) if type(arg) is Local else None
-            if owner is None or owner is cluster:
+            owner = self.owners.get(arg) if type(arg) is Local else None
+            if owner is None or owner in owners:
                 continue
             if owner.into is not None:
                 owner = enclosing_cluster(owner)
-            if owner is cluster or not owner.is_open:
+            if owner in owners or not owner.is_open:
                 continue
-            if owner.shape != shape or not self.may_grow(owner):
-                owner.is_open = False
+            if owner.shape == shape:
+                owners.append(owner)
             else:
-                cluster = owner if cluster is None else self.merge(cluster, owner)
+                owner.is_open = False
+        cluster = self.union_of(owners) if owners else None
         self.enter_bind(
             cluster or self.cluster_beside(bind, shape) or self.new_cluster(shape), position, bind
         )
@@ -229,14 +233,10 @@ class Grouping:
         open_clusters = {
             id(c): c for c in map(self.cluster_of, bind.args) if c is not None and c.is_open
         }
-        ready = [c for c in open_clusters.values() if self.may_grow(c)]
-        if not ready:
+        cluster = self.union_of([*open_clusters.values()])
+        if cluster is None:
             return False
-        cluster, *others = ready
-        for other in others:
-            cluster = self.merge(cluster, other)
-        for other in open_clusters.values():
-            other.is_open = False
+        cluster.is_open = False
         self.enter_bind(cluster, position, bind)
         return True
 
@@ -270,7 +270,7 @@ class Grouping:
 
     def new_cluster(self, shape: tuple) -> Cluster:
         """A new cluster."""
-        self.clusters.append(Cluster(shape))
+        self.clusters.append(Cluster(shape, self.clock))
         self.open.append(self.clusters[-1])
         return self.clusters[-1]
 
@@ -289,22 +289,33 @@ class Grouping:
         cluster = self.owners.get(arg) if type(arg) is Local else None
         return cluster if cluster is None or cluster.into is None else enclosing_cluster(cluster)
 
-    def may_grow(self, cluster: Cluster) -> bool:
-        """Whether a cluster may wait for another bind."""
-        between = cluster.gaps + self.clock - cluster.clock
-        return (
-            between <= _NEGLIGIBLE_BYTES
-            or self.clock == cluster.clock
-            or cluster.held <= cluster.saved
-        )
+    def union_of(self, clusters: list[Cluster]) -> Cluster | None:
+        """The union of those open clusters that may wait for another bind; the others end here."""
+        if len(clusters) == 1 and self.clock == clusters[0].clock:  # the usual case
+            return clusters[0]
+        gaps = [self.made_since(cluster, clusters) for cluster in clusters]
+        result = None
+        for cluster, made in zip(clusters, gaps, strict=True):
+            if cluster.gaps + made > _NEGLIGIBLE_BYTES and made and cluster.held > cluster.saved:
+                cluster.is_open = False
+                continue
+            cluster.gaps += made
+            cluster.clock = self.clock
+            result = cluster if result is None else self.merge(result, cluster)
+        return result
+
+    def made_since(self, cluster: Cluster, others: list[Cluster]) -> int:
+        """The bytes made since the last bind of a cluster, but not by others that began later."""
+        later = [other.made for other in others if other.start >= cluster.clock and other.made]
+        return self.clock - cluster.clock - sum(later)
 
     def merge(self, a: Cluster, b: Cluster) -> Cluster:
         """The union of two open clusters, merged into the longer one."""
         if len(a.members) < len(b.members):
             a, b = b, a
         a.members += b.members
-        a.held, a.saved = a.held + b.held, a.saved + b.saved
-        a.gaps += b.gaps + self.clock - b.clock
+        a.start, a.made = min(a.start, b.start), a.made + b.made
+        a.held, a.saved, a.gaps = a.held + b.held, a.saved + b.saved, a.gaps + b.gaps
         b.into, b.members = a, []
         return a
 
@@ -327,6 +338,7 @@ class Grouping:
         for binder in bind.binders:
             size = nbytes[binder.type]
             self.clock += size
+            cluster.made += size
             owners[binder] = cluster
             if binder in remaining:
                 cluster.saved += size
@@ -368,3 +380,4 @@ class Grouping:
 # more is held than saved, other binds may come between. In a loop that sums large arrays, a cluster
 # would hold one more array in every step, so each step gets its own cluster. If the bytes made in
 # between, ``gaps``, are small, the held bytes do not matter: the original program held them too.
+# Bytes made by a cluster that is merged with this one do not count: nothing is made there any more.

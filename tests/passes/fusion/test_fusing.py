@@ -321,6 +321,13 @@ def test_fusing_around_large_products_keeps_no_more_memory_alive():
     assert most_alive(fuse(before)) <= most_alive(before)
 
 
+def test_the_two_sides_of_a_sum_of_large_arrays_are_one_group():
+    """The bytes that one side makes do not count against the other, with which it is merged."""
+    f = lt.trace(lambda a, b, c: np.sin(a) * np.exp(b) + c * c, *[np.ones((200, 200))] * 3)
+
+    assert ["sin+exp+mul+mul+add"] == ops(fuse(f))
+
+
 def test_a_group_may_wait_for_small_products():
     f = lt.trace(lambda x, w: np.exp(x) + (w @ w) + (w @ x), np.ones((2, 2)), np.ones((2, 2)))
 
