@@ -71,6 +71,8 @@ class ModuleText(StatementText):
             "attributes #0 = { nounwind }",
             "attributes #1 = { nounwind noinline willreturn memory(none) }",
             "attributes #2 = { nounwind noinline optnone willreturn memory(none) }",
+            "attributes #3 = { nounwind noinline }",
+            "attributes #4 = { nounwind noinline optnone }",
         ]
         notes = [f"!{n} = {text}" for n, text in enumerate(self.metadata)]
         return [*self.declared.values(), *attributes, *notes]

@@ -8,6 +8,7 @@ twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for 
 import numpy as np
 from attrs import define, field
 
+from letir.kernels.llvm.chunks import Chunks, Strides
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
 from letir.kernels.llvm.llvm_statements import (
     function_name,
@@ -15,7 +16,6 @@ from letir.kernels.llvm.llvm_statements import (
     type_text,
     vector_type,
 )
-from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.loop_language import (
     Array,
     Function,
@@ -39,7 +39,7 @@ def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
 
 
 @define(eq=False)
-class _HostModule(VectorLoops):
+class _HostModule(Chunks):
     """The module of one kernel for the host."""
 
     vectors: Vectors = COMMON
@@ -51,15 +51,27 @@ class _HostModule(VectorLoops):
         kernel = self.kernel
         called = _functions_in_loops(kernel.body)
         self.vectorised = {f: None for f in called if f.condition is not None}
-        head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data) #0 {{"
-        self.lines += [head, "entry:"]
+        layouts, in_chunks = self.layouts(), self.uses_chunks()
+        head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data)"
+        self.lines += [f"{head} {'#4' if in_chunks else '#0'} {{", "entry:"]
         for n, extent in enumerate(kernel.extents):
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = {array: self.entry_of("%args", n, "ptr") for n, array in enumerate(kernel.arrays)}
         bases |= {buffer: self.buffer(buffer) for buffer in kernel.buffers}
         self.load_strides()
         self.load_zeros()
-        for number, strides in enumerate(self.layouts()):
+        if in_chunks:
+            self.elementwise(bases, [layout for layout in layouts if layout is not None])
+        else:
+            self.any_loops(bases, layouts)
+        self.zeros = []
+        self.functions()
+        return "\n".join([*self.lines, *self.tail()]) + "\n"
+
+    def any_loops(self, bases: dict, layouts: list[Strides | None]) -> None:
+        """The entry function of a kernel with any loops, once for each of these layouts."""
+        kernel = self.kernel
+        for number, strides in enumerate(layouts):
             if strides is not None and not kernel.takes_contiguous:
                 condition = self.condition_of(strides)
                 self.emit(f"br i1 {condition}, label %layout{number}, label %not{number}")
@@ -72,9 +84,6 @@ class _HostModule(VectorLoops):
             if strides is not None and not kernel.takes_contiguous:
                 self.open(f"not{number}")
         self.lines.append("}")
-        self.zeros = []
-        self.functions()
-        return "\n".join([*self.lines, *self.tail()]) + "\n"
 
     def functions(self) -> None:
         """The functions, for the lanes of a vector too if vectorised loops call them."""
@@ -162,7 +171,7 @@ class _HostModule(VectorLoops):
                 self.strides[array, axis] = self.entry_of("%steps", n, "i64")
                 n += 1
 
-    def layouts(self) -> list[dict[tuple[Array, int], str] | None]:
+    def layouts(self) -> list[Strides | None]:
         """The stride patterns for which loops are written; the last is None, for any strides.
 
         NumPy may copy broadcast operands of elementwise functions to contiguous buffers.
@@ -178,7 +187,7 @@ class _HostModule(VectorLoops):
         full = {key: str(key[0].dtype.itemsize) for key in self.contiguous_strides()}
         return [*result, *([full] if kernel.is_elementwise and full != result[0] else []), None]
 
-    def contiguous_strides(self) -> dict[tuple[Array, int], str]:
+    def contiguous_strides(self) -> Strides:
         """The strides of last axes, as the vectorised loops expect them."""
         arrays = self.kernel.arrays
         if self.kernel.is_flat or all(len(a.extents) == 2 and not a.extents[0] for a in arrays):
@@ -205,7 +214,7 @@ class _HostModule(VectorLoops):
             return super().side_by_side(loop)
         return interleave_count(loop, self.vectors)
 
-    def condition_of(self, strides: dict[tuple[Array, int], str]) -> str:
+    def condition_of(self, strides: Strides) -> str:
         """Whether the arrays have these strides."""
         result = "true"
         for key, expected in strides.items():

@@ -86,7 +86,7 @@ def test_loops_over_angles_call_functions_of_several_lanes(name):
     """LLVM drops a parameter that is the same in all calls, after which no loop is vectorised."""
     assembly = MachineCode(kernel_of(name, F8)).assembly()
 
-    own = assembly.split("kernel:", 1)[1].split(".size", 1)[0]
+    own = assembly.split("loops0:", 1)[1].split(".size", 1)[0]
     assert re.search(r"usual_or_\w+_x\d", own)
 
 
