@@ -15,8 +15,10 @@ def changed_costs(**values):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine_costs, "family_costs", lambda: costs)
         machine_costs.machine_costs.cache_clear()
-        yield
-    machine_costs.machine_costs.cache_clear()
+        try:
+            yield
+        finally:
+            machine_costs.machine_costs.cache_clear()
 
 
 @pytest.fixture
