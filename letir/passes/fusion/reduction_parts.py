@@ -34,7 +34,8 @@ def _has_simple_parts(bind: Bind) -> bool:
     aval = bind.binders[0].type
     if not reduces_much(bind) or aval is None or aval.dtype.kind != "f":
         return False
-    if len(bind.args) != 1 or bind.attrs.get("ddof", 0) not in (0, 1):
+    count = bind.args[0].type.size // aval.size  # of the elements of which each result is made
+    if len(bind.args) != 1 or bind.attrs.get("ddof", 0) >= count:
         return False  # NumPy warns of too few degrees of freedom
     parts = decomposition(bind.op.decompose, (bind.args[0].type,), bind.attrs)
     if any(not _is_simple(part) for part in parts.binds):
@@ -95,13 +96,15 @@ def with_numbers(fn: Lambda) -> Lambda:
 
 
 def _is_cheap_array(bind: Bind) -> bool:
-    """Whether a bind is elementwise, cheap and correctly rounded, and its result is an array."""
+    """Whether a bind is elementwise, cheap and correctly rounded, and its result is an array with
+    elements: with none, NumPy computes nothing that it could warn of.
+    """
     op, avals = bind.op, [binder.type for binder in bind.binders]
     if not (op.elementwise and op.exact and op.cost == "cheap") or op.effect or op.random:
         return False
     aval = avals[0] if len(avals) == 1 else None
     is_known = aval is not None and aval is not NO_TYPE and has_static_shape(aval)
-    return is_known and bool(aval.shape) and not aval.weak
+    return is_known and bool(aval.shape) and aval.size > 0 and not aval.weak
 
 
 def _is_copy_of_number(bind: Bind) -> bool:
