@@ -31,6 +31,7 @@ from letir.transforms.program_call import (
     as_program,
     differentiated_arguments,
     nested_example,
+    result_and_aux,
     tree_of_arguments,
     tree_of_results,
 )
@@ -194,12 +195,7 @@ def _tree_of_outputs(call: ProgramCall, tree: Tree, has_aux: bool, with_value: b
 
 def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
     """The nesting of value, gradients and aux; None for a single array or a tuple of arrays."""
-    if has_aux and not (isinstance(out, tuple) and len(out) == 2):
-        raise ShapeError(
-            "has_aux: the function must return (value, aux)\n"
-            "  write return value, aux in the function, or leave has_aux out"
-        )
-    first = out if not has_aux else out[0]
+    first, aux = result_and_aux(out) if has_aux else (out, None)
     if first is None:
         raise ShapeError(
             "grad needs a function that returns one scalar, but the function returned None\n"
@@ -211,7 +207,7 @@ def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | N
             f"grad needs a function that returns one scalar, found {nesting}\n"
             "  return the scalar first, and pass has_aux=True for a further result"
         )
-    nested = (out, gradients) if with_value else (gradients, out[1]) if has_aux else gradients
+    nested = (out, gradients) if with_value else (gradients, aux) if has_aux else gradients
     tree = Tree.from_pytree(nested)
     return None if tree == tree_of_results(tree.spec.num_leaves) else tree
 

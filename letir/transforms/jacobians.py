@@ -37,6 +37,7 @@ from letir.transforms.program_call import (
     as_program,
     differentiated_arguments,
     nested_example,
+    result_and_aux,
     tree_of_arguments,
     tree_of_results,
 )
@@ -224,12 +225,7 @@ def _jacobian_program(call: ProgramCall, request: _JacobianOptions, blocks_of: C
     inputs, columns = differentiated_arguments(call.tree, request.argnums)
     out, aux = nested_example(call.out_tree), ()
     if request.has_aux:
-        if not (isinstance(out, tuple) and len(out) == 2):
-            raise ShapeError(
-                "has_aux: the function must return (result, aux)\n"
-                "  write return result, aux in the function, or leave has_aux out"
-            )
-        out, aux = out
+        out, aux = result_and_aux(out)
     rows = Tree.from_pytree(out)
     task = _JacobianProblem(request, call.fn, inputs, rows.arrays)
     task.check()

@@ -17,7 +17,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
 from letir.ast.pytrees import LEAF, Leaf, Tree
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError
+from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
@@ -207,6 +207,16 @@ def nested_results(tree: Tree, results: Sequence) -> Any:
 def _is_array(value: Any) -> bool:
     """Whether a value is NumPy's array, unlike traced values, for which isinstance is True."""
     return issubclass(type(value), np.ndarray)
+
+
+def result_and_aux(out: Any) -> tuple[Any, Any]:
+    """The two results ``out`` of a function with ``has_aux``. Raises ShapeError for others."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise ShapeError(
+            f"has_aux: the function must return (value, aux), found {Tree.from_pytree(out)}\n"
+            "  write return value, aux in the function, or leave has_aux out"
+        )
+    return out
 
 
 def nested_example(tree: Tree) -> Any:

@@ -13,7 +13,6 @@ from letir.ast.pytrees import Tree
 from letir.ast.signatures import A, R
 from letir.ast.terms import Lambda
 from letir.ast.types import Undef
-from letir.errors import ShapeError
 from letir.eval.array_modules import array_module
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.derivative_maps import (
@@ -36,6 +35,7 @@ from letir.transforms.program_call import (
     keep_residuals,
     nested_example,
     nested_results,
+    result_and_aux,
 )
 from letir.transforms.repeated_programs import Transformed, call_transformed
 
@@ -135,18 +135,7 @@ def _differentiated_results(tree: Tree, has_aux: bool) -> Tree:
     """The nesting of the results that are differentiated: the first of a pair if ``has_aux``."""
     if not has_aux:
         return tree
-    out = nested_example(tree)
-    _check_pair(out)
-    return Tree.from_pytree(out[0])
-
-
-def _check_pair(out: Any) -> None:
-    """Raise ShapeError unless a function with ``has_aux`` returned a pair."""
-    if not (isinstance(out, tuple) and len(out) == 2):
-        raise ShapeError(
-            f"has_aux: the function must return (value, aux), found {Tree.from_pytree(out)}\n"
-            "  return a pair, or leave has_aux out"
-        )
+    return Tree.from_pytree(result_and_aux(nested_example(tree))[0])
 
 
 @overload
@@ -177,10 +166,8 @@ def jvp(
     >>> jvp(lambda x: x**2, (3.0,), (1.0,))
     (9.0, np.float64(6.0))
     """
-    primals, tangents = (
-        entries_of(primals, "jvp", "primals"),
-        entries_of(tangents, "jvp", "tangents"),
-    )
+    primals = entries_of(primals, "jvp", "primals")
+    tangents = entries_of(tangents, "jvp", "tangents")
     f = as_program(f)
     options = None if type(f) is Lambda else ("jvp", has_aux)
     transform = partial(_jvp_program, has_aux=has_aux)
