@@ -88,10 +88,8 @@ class _ArrayLowering(Memory):
         is_weak = any(binder.type.weak for binder in loop.bind.binders)
         if not outputs or is_weak or len(arrays) > MAX_ARRAYS:
             raise NoKernel
-        read_arrays, written_arrays = [*inputs, *scratch], outputs
-        signature = "->".join(
-            [",".join(f"({x.extents[1]})" for x in part) for part in (read_arrays, written_arrays)]
-        )
+        parts = [*inputs, *scratch], outputs
+        signature = "->".join([",".join(f"({x.extents[1]})" for x in part) for part in parts])
         b = self.builder
         extents = tuple([b.extent(n) for n in ("calls", *[x.extents[1] for x in arrays])])
         kernel = Kernel(
@@ -193,12 +191,14 @@ class _ArrayLowering(Memory):
         for bind in body.binds:
             if bind.args or bind.op.bodies is not None:
                 continue
-            value = np.asarray(bind.op.impl(np, **bind.attrs))
             aval = known_type(bind.binders[0].type)
-            if value.size == 0 or value.dtype != aval.dtype or np.any(value != value.ravel()[0]):
+            value = np.asarray(bind.op.impl(np, **bind.attrs))
+            number = value.ravel()[0]
+            # the bits, because 0.0 == -0.0
+            if value.dtype != aval.dtype or value.tobytes() != number.tobytes() * value.size:
                 raise NoKernel
             single = self.scratch_place(aval.dtype, ())
-            self.put(single, (), self.builder.number(value.ravel()[0], aval.dtype))
+            self.put(single, (), self.builder.number(number, aval.dtype))
             place = self.places[bind.binders[0]] = self.new(aval)
             self.copy(single, place)
 
@@ -364,9 +364,8 @@ class _ArrayLowering(Memory):
         aval = known_type(bind.binders[0].type)
         if aval.dtype.kind != "f" or {len(x.shape), len(y.shape)} - {1, 2} or self.is_exact:
             raise NoKernel
-        if any(p.array.dtype != aval.dtype for p in (x, y)) or any(
-            v is not None for name, v in bind.attrs.items()
-        ):
+        is_same = all(p.array.dtype == aval.dtype for p in (x, y))
+        if not is_same or any(value is not None for value in bind.attrs.values()):
             raise NoKernel
         rows = x.shape[0] if len(x.shape) == 2 else 1
         columns = y.shape[1] if len(y.shape) == 2 else 1

@@ -200,3 +200,19 @@ def test_large_products_are_left_to_numpy():
     program = lt.trace(f, w, w, xs)
 
     assert "scan" in plan_of_kernels(program)
+
+
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]])
+def test_constant_arrays_keep_the_signs_of_their_zeros(zeros):
+    constant = np.array(zeros * (N // 2))
+
+    def f(h, large):
+        def step(i, carry):
+            h, large = carry
+            return h * 0.5 + constant, large * 0.5 + h.sum()
+
+        return lt.fori_loop(0, 2000, step, (h, large))
+
+    args = np.full(N, -0.0), np.ones(3000)  # too many elements for a kernel of numbers alone
+    for x, y in zip(f(*args), lt.jit(f)(*args), strict=True):
+        assert np.array_equal(np.signbit(x), np.signbit(y))
