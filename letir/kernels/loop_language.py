@@ -35,7 +35,8 @@ class Number:
         return self.value.dtype
 
     def __str__(self):
-        return str(self.value)
+        # all digits: NumPy's text of a scalar depends on its options for printing
+        return repr(self.value.item())
 
 
 Operand = Scalar | Number

@@ -203,6 +203,16 @@ def test_a_kernel_that_is_refused_during_a_call_is_left_to_numpy(monkeypatch, ca
     assert caplog.text.count("no kernels, NumPy computes all calls: RuntimeError(") == 1
 
 
+def test_numbers_that_print_alike_do_not_share_a_kernel():
+    """Under NumPy's old options for printing, 0.30000000000000004 prints as 0.3."""
+    numbers, x = (0.3, 0.1 + 0.2), np.linspace(0, 1, 30_000)
+    with np.printoptions(legacy="1.13"):
+        found = [lt.jit(lambda x, n=n: (x * n + 1) / 2)(x) for n in numbers]
+
+    for number, result in zip(numbers, found, strict=True):
+        assert_same((x * number + 1) / 2, result)
+
+
 def kernel_count(f, *args) -> int:
     """The number of kernels that the plan of a function calls."""
     return sum(bind.op.role == "kernel" for bind in lt.compile(lt.trace(f, *args)).plan.binds)
