@@ -130,8 +130,8 @@ class Compiled:
                 if leaves is not None:
                     del args, kwargs
                     return nest(run(leaves))
-            self.calls += 1  # approximately: threads may count at once
-            if self.calls == _CALLS_UNTIL_QUICK and not self.is_waiting:
+            calls = self.calls = self.calls + 1  # read once: another thread may count, too
+            if calls == _CALLS_UNTIL_QUICK and not self.is_waiting:
                 self.quick = LATE_BOUND["quick_plan"](self, args, kwargs)
             leaves = flat_arguments(self.program, args, kwargs)
             nest = nesting_of(self.program, args, kwargs)

@@ -99,8 +99,8 @@ class Plan:
         if table is self.table:
             straight = self.straight
             if straight is None:
-                self.runs += 1
-                if self.runs == RUNS_BY_STEPS:
+                runs = self.runs = self.runs + 1  # read once: another thread may count, too
+                if runs == RUNS_BY_STEPS:
                     straight = self.straight = LATE_BOUND["straight_line_of"](self)
             if straight is not None and ARRAY_CLASSES.issuperset(map(type, leaves)):
                 return self.run_straight_line(leaves, tries)

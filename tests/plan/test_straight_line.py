@@ -363,6 +363,28 @@ def test_values_are_freed_at_their_last_use():
     assert seen == [[True]]
 
 
+class _CountedTwice(Plan):
+    """A plan whose runs another thread counts right after each count of this one."""
+
+    counted = 0
+
+    @property
+    def runs(self):
+        return self.counted
+
+    @runs.setter
+    def runs(self, value):
+        self.counted = value + (value > 0)
+
+
+def test_a_plan_becomes_a_function_though_other_threads_count_its_runs():
+    plan = _CountedTwice(lt.trace(lambda x: np.exp(x) / 2, X))
+    for _ in range(RUNS_BY_STEPS):
+        plan.run([X])
+
+    assert plan.straight is not None
+
+
 def test_runs_that_are_left_to_the_steps_too_often_change_the_function():
     fn = lt.trace(lambda x: x * 1e200 * 1e200 - x, 1e-200)
     plan = straightened(fn)
