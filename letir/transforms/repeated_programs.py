@@ -150,7 +150,7 @@ class RepeatedFunction:
         ``given``: the ``args`` as ``results`` takes them; ``record``: records ``f``, its first
         argument. None in most calls: to find out what ``f`` reads takes longer than a recording.
         """
-        if self.attempts == _MAX_ATTEMPTS or ACTIVE.get() is not None:
+        if self.attempts >= _MAX_ATTEMPTS or ACTIVE.get() is not None:
             return None
         self.runs += 1
         if self.runs <= _RUNS_BEFORE << self.attempts:

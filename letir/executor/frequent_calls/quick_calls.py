@@ -121,11 +121,12 @@ class QuickCall:
 
     def tried_after(self, error: BaseException) -> Callable | None:
         """The reference to the plan if it must not be tried again after this error, else None."""
-        if self.in_parts is None or isinstance(error, GuardError):
+        in_parts = self.in_parts  # another thread may drop it meanwhile
+        if in_parts is None or isinstance(error, GuardError):
             return self.executed
-        self.failures += 1
-        if self.failures == _MAX_FAILURES:
-            self.run, self.in_parts, self.own_call = self.in_parts, None, None
+        failures = self.failures = self.failures + 1
+        if failures == _MAX_FAILURES:
+            self.run, self.in_parts, self.own_call = in_parts, None, None
         return None
 
     def note_failure_on_object(self) -> None:

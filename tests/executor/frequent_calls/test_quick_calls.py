@@ -17,6 +17,7 @@ import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError
 from letir.executor.compiled import _CALLS_UNTIL_QUICK
 from letir.executor.executor import _CALLS_BY_KEY
+from letir.executor.frequent_calls import quick_calls
 from letir.executor.frequent_calls.external_values import values_read
 from letir.plan.generated_calls import GeneratedCall
 from letir.plan.plan import Miss
@@ -748,3 +749,24 @@ def test_a_changed_global_counts_as_it_was_recorded(monkeypatch):
     monkeypatch.setitem(globals(), "SCALE", 7.0)
 
     assert fast(1.5) == 3.0
+
+
+def test_two_threads_may_note_the_last_failure_of_a_quick_call_at_once():
+    """One of them is interrupted by the other one where it looks at the class of its error."""
+    (quick,) = warmed(lambda x: x * 2.0, X).__letir_executor__.quick
+    in_parts, noted = quick.in_parts, []
+
+    class Interrupted(Exception):
+        @property
+        def __class__(self):
+            if not noted:
+                noted.append(None)
+                quick.tried_after(ValueError())
+                quick.failures -= 1  # which the first thread has not seen
+            return Interrupted
+
+    assert in_parts is not None
+    quick.failures = quick_calls._MAX_FAILURES - 1
+    quick.tried_after(Interrupted())
+
+    assert quick.run is in_parts
