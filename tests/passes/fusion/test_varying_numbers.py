@@ -63,6 +63,13 @@ def test_other_programs_stay(f):
     assert fn is found
 
 
+@pytest.mark.parametrize(("count", "varies"), [(8, False), (9, True)])
+def test_kernels_for_eight_numbers_are_compiled_at_most(count, varies):
+    fn, found = recorded(lambda x: steps(x, count=count), X)
+
+    assert varies == (found is not fn)
+
+
 def test_equal_numbers_share_an_array():
     def f(x):
         return np.stack([x * k + x[0] * k for k in np.linspace(0.0, 1.0, 20).tolist()])
