@@ -31,19 +31,26 @@ _MAX_VARIANTS = 8  # the most kernels of groups that differ only in the parts th
 class StencilWrite:
     """The bind at ``position`` that writes a group's only result into the ``view`` of an array.
 
-    ``is_read``: the group reads the array too, or it is an array that would be copied before. The
-    result is then a new array, with the elements around the view.
+    ``copy``: the bind that has copied the array just for that. ``is_read``: there is such a copy,
+    or the group reads the array too. The result is then a new array, with the elements around the
+    view.
     """
 
     bind: Bind
     position: int
     view: View
     is_read: bool = False
+    copy: Bind | None = None
+
+    @property
+    def array(self) -> Any:
+        """The array with the elements around the view."""
+        return (self.copy or self.bind).args[0]
 
     @property
     def copied(self) -> tuple[Any, ...]:
         """The array from which the kernel copies elements."""
-        return self.bind.args[:1] if self.is_read else ()
+        return (self.array,) if self.is_read else ()
 
 
 @frozen(eq=False)
@@ -71,8 +78,9 @@ class StencilGroup:
         """The program that computes the results of ``bind``, a form of the group's bind, from the
         arrays, after the views; and writes them if that makes a new array.
         """
-        is_new = self.write is not None and self.write.is_read
-        last = self.write.bind if self.write is not None and is_new else bind
+        steps = [bind]
+        if self.write is not None and self.write.is_read:
+            steps += [x for x in (self.write.copy, self.write.bind) if x is not None]
         names: dict[Local, Local] = {}
 
         def renamed(local: Local) -> Local:
@@ -89,9 +97,9 @@ class StencilGroup:
                 inner.attrs,
                 inner.source,
             )
-            for inner in (*self.views, *dict.fromkeys([bind, last]))
+            for inner in (*self.views, *steps)
         ]
-        return Lambda(params, tuple(binds), Ret(tuple(map(renamed, last.binders))))
+        return Lambda(params, tuple(binds), Ret(tuple(map(renamed, steps[-1].binders))))
 
 
 def stencil_groups(
@@ -200,11 +208,10 @@ class _Search:
 
     def target_of(self, write: StencilWrite, arrays: tuple, body: Lambda) -> StencilTarget:
         """The target of a kernel for a write; ``arrays``: those that the kernel reads."""
-        target: Any = write.bind.args[0]
-        around = arrays.index(target) if write.is_read else None
+        around = arrays.index(write.array) if write.is_read else None
         # not by a kernel that runs in threads, each of which computes some of the rows
         copies_rows = prod(write.view.shape) < self.least_size(body)
-        return StencilTarget(target.type, write.view, around, copies_rows)
+        return StencilTarget(write.array.type, write.view, around, copies_rows)
 
     def write_of(self, n: int, arrays: tuple[Local, ...]) -> StencilWrite | None:
         """The write of the only result of the group at ``n`` into a part of an array, if nothing
@@ -230,12 +237,13 @@ class _Search:
             return None
         is_read = self.owner(target) in map(self.owner, arrays)
         copy = self.definition(target)
-        if copy is not None and copy.op.role == "copy" and self.uses[target] == 1:
-            write, is_read = write.with_args((copy.args[0], result)), True
+        if copy is not None and (copy.op.role != "copy" or self.uses[target] > 1):
+            copy = None
+        is_read = is_read or copy is not None
         # a new array pays if it has few elements around the part
         if is_read and _COPIED * (target.type.size - result.type.size) > target.type.size:
             return None
-        return StencilWrite(write, place, view, is_read)
+        return StencilWrite(write, place, view, is_read, copy)
 
     def owner(self, arg: Arg) -> Arg:
         """The value of whose memory a value may be a view."""
