@@ -107,27 +107,31 @@ def _cut_axes(group: StencilGroup) -> tuple | None:
     """For each array and result the (axis, step) along which rows of the result are read from it,
     None if it is read whole; None if rows cannot be computed apart.
     """
-    loops, result = group.lowered.loops, []
-    whole: dict[int, set] = {}
+    loops, target = group.lowered.loops, group.target
+    views: list[list[View]] = [[] for _ in group.arrays]
     for read in group.reads.values():
-        whole.setdefault(read.array, set()).add(_cut_of(read.view, loops))
-    if group.target is not None and group.target.around is not None:
-        whole.setdefault(group.target.around, set()).add(_cut_of(group.target.view, loops))
-    for n in range(len(group.arrays)):
-        if len(whole[n]) > 1 or "" in whole[n]:
-            return None
-        result.append(whole[n].pop())
-    written = _cut_of(group.target.view if group.target else View.whole(loops), loops)
-    return (*result, *[written] * len(group.lowered.dtypes))
+        views[read.array].append(read.view)
+    if target is not None and target.around is not None:
+        views[target.around].append(target.view)
+    if any(_wraps_rows(view, loops) for parts in views for view in parts):
+        return None
+    cuts = [{_cut_of(view, loops) for view in parts} for parts in views]
+    if any(len(different) > 1 for different in cuts):
+        return None
+    written = _cut_of(View.whole(loops) if target is None else target.view, loops)
+    return (*[cut for (cut,) in cuts], *[written] * len(group.lowered.dtypes))
 
 
-def _cut_of(view: View, loops: tuple[int, ...]) -> Any:
-    """(axis, step) along which rows are read, None if the view is the same for all rows, "" if it
-    wraps around.
-    """
+def _wraps_rows(view: View, loops: tuple[int, ...]) -> bool:
+    """Whether the rows of a view wrap around the end of the array."""
+    return any(place.loop == 0 and place.wraps for place in view.in_loops(loops))
+
+
+def _cut_of(view: View, loops: tuple[int, ...]) -> tuple[int, int] | None:
+    """(axis, step) along which rows are read; None if the view is the same for all rows."""
     for axis, place in enumerate(view.in_loops(loops)):
         if place.loop == 0:
-            return "" if place.wraps else (axis, place.step)
+            return axis, place.step
     return None
 
 
