@@ -278,7 +278,10 @@ _LATE_BOUND = {
         *("note_call_of_user", "note_log", "note_open", "note_output"),
         *("run_with_effects", "warn_in_place"),
     ),
-    "executor.external_state.library_objects": ("values_of_library_object",),
+    "executor.external_state.library_objects": (
+        "iterators_in_use",
+        "values_of_library_object",
+    ),
     "executor.external_state.earlier_changes": ("call_noting_changes",),
     "executor.external_state.identity_tests": ("refuse_tests_of_identity",),
     "executor.external_state.iterators": (

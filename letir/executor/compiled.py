@@ -30,6 +30,15 @@ _CALLS_UNTIL_QUICK = 8
 _MANY_BINDS = 1000  # for which it is worth while to pause the garbage collector
 
 
+def compile_reason(executor: Any, request: Any, key: Any) -> str:
+    """A readable reason why a plan is made."""
+    if executor.latest is None:
+        return "it is the first call"
+    if key.has_names:
+        return "the sizes differ from the call before, and become symbols"
+    return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
+
+
 class Compiled:
     """A program with its plan; calls take the same arguments and give the same results.
 

@@ -12,8 +12,8 @@ from letir.executor.calls import (
     counter_value,
     executor_name,
 )
+from letir.executor.compiled import compile_reason
 from letir.executor.plan_cache import Entry
-from letir.executor.plan_making import compile_reason
 
 if TYPE_CHECKING:
     from letir.executor.executor import Executor

@@ -1,6 +1,7 @@
 """New plans of an executor: its function is recorded for a request, optimised and compiled."""
 
 import builtins
+import datetime
 import functools
 import logging
 import time
@@ -31,7 +32,7 @@ from letir.eval.arguments import is_static, static_value
 from letir.executor.active_recordings import ActiveRecording, EndOfRecording, numpy_settings
 from letir.executor.argument_spec import ArgumentSpec, classes_of_nodes, named_places, names_in_code
 from letir.executor.calls import PlanRequest, counter_value, donated_positions, executor_name
-from letir.executor.compiled import Compiled, are_in_background, kernel_mode
+from letir.executor.compiled import Compiled, are_in_background, compile_reason, kernel_mode
 from letir.executor.default_pipeline import (
     computes_nothing,
     has_compiler,
@@ -57,8 +58,9 @@ _HOLDERS = (list, dict, set, deque, *_BUFFERS)
 _GENERATORS = ("Generator", "RandomState", "Random")  # classes of random generators
 _WITH_STATE: tuple[str, ...] = (  # modules of objects that hold values
     *("_contextvars", "_csv", "_thread", "argparse", "collections", "queue", "threading"),
-    *("types", "unittest.mock", "weakref"),
+    *("multiprocessing.synchronize", "types", "unittest.mock", "weakref"),
 )
+_WITH_CLOCKS = frozenset(map(id, (datetime, datetime.date, datetime.datetime)))
 _PARTS: dict[type, tuple[str, ...]] = {  # the attributes that hold what others are made of
     MethodType: ("__func__", "__self__"),
     BuiltinMethodType: ("__self__",),  # such as rng.normal
@@ -233,15 +235,6 @@ def _compile_plan(
     return compiled
 
 
-def compile_reason(executor: "Executor", request: PlanRequest, key: ArgumentSpec) -> str:
-    """A readable reason why a plan is made."""
-    if executor.latest is None:
-        return "it is the first call"
-    if key.has_names:
-        return "the sizes differ from the call before, and become symbols"
-    return LATE_BOUND["spec_difference"](executor.f, request.marked, key, executor.latest)
-
-
 # ---- state outside of the function ----
 
 
@@ -271,7 +264,10 @@ def _values_of_namespace(value: type | ModuleType, holders: list) -> list:
 
 
 def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, list, bool]:
-    """(iterators, objects that hold values, whether no more than ``max_objects`` were visited)."""
+    """(iterators, objects that hold values, whether no more than ``max_objects`` were visited).
+
+    Among the iterators are also locks, context variables and clocks that functions use.
+    """
     iterators: list = []
     holders: list = []
     visited, todo = set[int](), list(roots)
@@ -303,9 +299,11 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
         elif is_class_of_user(kind):
             todo += _attributes_of_object(value, holders)
         elif kind.__module__ in _WITH_STATE:  # a namespace, a queue, a context variable
-            todo += LATE_BOUND["values_of_library_object"](value, holders)
+            todo += LATE_BOUND["values_of_library_object"](value, holders, iterators)
         elif callable(value) and kind.__module__.startswith(("functools", "letir.")):
             todo += _parts_of_callable(value)
+    if iterators or not _WITH_CLOCKS.isdisjoint(visited):
+        iterators = LATE_BOUND["iterators_in_use"](iterators, todo, roots)
     is_all = len(visited) <= max_objects and len(todo) <= _PLAIN_EACH * max_objects
     return iterators, holders, is_all
 

@@ -2,6 +2,8 @@
 
 import array
 import collections
+import contextvars
+import datetime
 import functools
 import io
 import itertools
@@ -266,3 +268,86 @@ def test_a_seed_may_be_set_in_each_call():
     for _ in range(4 * CALLS):
         np.testing.assert_array_equal(jitted(X), X * 2)
         assert np.random.random() == expected
+
+
+class Station:
+    """Two methods for its measurements, one of which takes a lock, and one that reads the time."""
+
+    def __init__(self):
+        self.lock, self.scale, self.began = threading.Lock(), np.array([2.0, 3.0]), ""
+
+    @lt.jit
+    def scaled(self, x):
+        return self.scale * x
+
+    @lt.jit
+    def scaled_alone(self, x):
+        with self.lock:
+            return self.factor() * x
+
+    def factor(self):
+        return self.scale * (2 if self.lock.locked() else 1)
+
+    def begin(self):
+        self.began = datetime.datetime.now().isoformat()
+
+
+def test_a_function_that_takes_a_lock_takes_it_in_each_call():
+    lock = threading.RLock()
+
+    def taking(x):
+        lock.acquire()
+        return x * 2
+
+    def within(x):
+        with lock:
+            return x * 2
+
+    for f in (lt.jit(taking), lt.jit(within)):
+        for _ in range(CALLS):
+            f(np.ones(2))
+
+        assert f.counters["compiles"] == 0
+
+    for _ in range(CALLS):
+        lock.release()
+    with pytest.raises(RuntimeError):
+        lock.release()
+
+
+def test_a_method_that_takes_no_lock_and_reads_no_clock_of_its_object_has_a_plan():
+    station = Station()
+    for _ in range(CALLS):
+        station.scaled(np.ones(2))
+        assert np.array_equal(station.scaled_alone(np.ones(2)), [4.0, 6.0])
+
+    assert station.scaled.counters["compiles"] == 1
+    assert station.scaled_alone.counters["compiles"] == 0
+
+
+def test_a_context_variable_is_set_in_each_context():
+    mode = contextvars.ContextVar("mode", default="none")
+
+    @lt.jit
+    def f(x):
+        mode.set("fast")
+        return x * 2
+
+    def run():
+        f(X)
+        return mode.get()
+
+    modes = [contextvars.Context().run(run) for _ in range(CALLS)]
+
+    assert ["fast"] * CALLS == modes
+
+
+@pytest.mark.parametrize("clock", ["datetime.now()", "datetime.today()"])
+def test_clocks_of_the_module_datetime_are_read_in_each_call(clock):
+    space = {"datetime": datetime.datetime, "seen": [], "__name__": __name__}
+    exec(f"def f(x): return x, seen.append({clock}) or seen[-1].timestamp()", space)
+    f = lt.jit(space["f"])
+
+    times = [f(1.0)[1] for _ in range(CALLS)]
+
+    assert times == [time.timestamp() for time in space["seen"]]
