@@ -321,8 +321,8 @@ _LATE_BOUND = {
     ),
     "tracing.class_stand_ins": ("class_read", "class_stand_in"),
     "tracing.container_sites": (
-        *("cached_members", "cached_sites", "learn_held_functions", "note_held_function"),
-        "start_held_stand_ins",
+        *("cached_members", "cached_sites", "holds_traced", "learn_held_functions"),
+        *("note_held_function", "start_held_stand_ins"),
     ),
     "tracing.math_stand_ins": (
         *("cached_function", "cached_stand_ins", "named_stand_ins", "python_stand_ins"),

@@ -16,6 +16,7 @@ from typing import Any
 
 from letir.ast import LATE_BOUND
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.builder import Value
 from letir.ast.process_state import MemberSite, PlaceSite, Site
 from letir.tracing.callers import REACHING, attributes_of, is_user_module
 from letir.tracing.stand_ins import stand_in_of
@@ -123,6 +124,29 @@ def cached_members(owner: type) -> list[MemberSite]:
         for name, member, function in members
         if type(function) is _CACHED
     ]
+
+
+def holds_traced(instance: Any) -> bool:
+    """Whether a traced value is in an object, or in the objects and containers that it holds; True
+    if these are too many to tell.
+    """
+    todo, visited = [instance], set[int]()
+    for value in todo:
+        if isinstance(value, Value) or len(visited) > _MAX_OBJECTS:
+            return True
+        if id(value) in visited:
+            continue
+        visited.add(id(value))
+        if isinstance(value, dict):
+            todo += value.values()
+        elif isinstance(value, list | tuple | deque | set):
+            todo += value
+        if _is_users_class(type(value)) or type(value) is SimpleNamespace:
+            attributes = attributes_of(value)
+            if attributes is None:  # its slots are not searched
+                return True
+            todo += attributes.values()
+    return False
 
 
 _FUNCTIONS = {staticmethod: "__func__", classmethod: "__func__", property: "fget"}
@@ -281,6 +305,7 @@ def _replacement(value: Any) -> Any:
 LATE_BOUND.update(
     cached_members=cached_members,
     cached_sites=cached_sites,
+    holds_traced=holds_traced,
     learn_held_functions=learn_held_functions,
     note_held_function=note_held_function,
     start_held_stand_ins=start_held_stand_ins,

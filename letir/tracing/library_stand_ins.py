@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_size
 from letir.errors import TraceError
 from letir.tracing.callers import LibraryModule
-from letir.tracing.math_stand_ins import as_numpy_scalar, math_modules
+from letir.tracing.math_stand_ins import as_numpy_scalar, call_unrecorded, math_modules
 from letir.tracing.numpy_protocols.array_methods import (
     METHODS,
     ORIGINALS,
@@ -88,6 +88,7 @@ def library_methods() -> list[tuple]:
     """
     return [
         (np.vectorize, "_call_as_normal", _plain_call, _vectorized),
+        (functools.cached_property, "__get__", _plain_property, _property),
         (np.poly1d, "__init__", _plain_poly1d, _poly1d),
         (_POLYNOMIAL, "__call__", _plain_value, _value_of_polynomial),
         (_POLYNOMIAL, "__init__", _plain_polynomial, _polynomial),
@@ -368,6 +369,16 @@ def _value_of_polynomial(self, arg):
         polyval = LATE_BOUND["polynomial_function"]("polyval") if is_array else LATE_BOUND["horner"]
         return polyval(x, self.coef)
     return self._val(x, self.coef)
+
+
+_plain_property: Any = vars(functools.cached_property)["__get__"]
+
+
+def _property(member: Any, instance: Any, owner: Any = None) -> Any:
+    """The value of a ``cached_property``; what its object keeps is not part of a recording."""
+    if instance is None or not is_recording() or LATE_BOUND["holds_traced"](instance):
+        return _plain_property(member, instance, owner)
+    return call_unrecorded(_plain_property, (member, instance, owner), {})
 
 
 _plain_call: Any = vars(np.vectorize)["_call_as_normal"]

@@ -250,7 +250,7 @@ def _power(base: Any, exp: Any, mod: Any = None) -> Any:
 _NUMBER_CLASSES = {id(kind): kind for kind in (np.dtype(c).type for c in "bhilBHILefdFD")}
 
 
-def _call_unrecorded(function: Any, args: tuple, kwargs: dict) -> Any:
+def call_unrecorded(function: Any, args: tuple, kwargs: dict) -> Any:
     """The result of a function whose array makers are NumPy's own."""
     trace: Any = ACTIVE.get()
     trace.intercepts = False
@@ -273,7 +273,7 @@ def _cached_function(original: Any) -> Any:
         if not is_recording():
             return original(*args, **kwargs)
         if first_traced(arguments) is None:
-            return _call_unrecorded(original, args, kwargs)
+            return call_unrecorded(original, args, kwargs)
         traced = [x for x in flatten(arguments)[0] if isinstance(x, Value)]
         for array in traced:
             if array.shape or not array.is_scalar():

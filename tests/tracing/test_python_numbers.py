@@ -880,3 +880,44 @@ def test_caches_of_functions_in_functions_keep_no_traced_values(name, record):
         assert type(kept(s)) in (float, np.ndarray)
         assert_same(cached_functions()[name][1](s), kept(s))
         assert_same(cached_functions()[name][0](s), f(s))
+
+
+class Grid:
+    """A table that is made when it is first read, and one that depends on an attribute."""
+
+    def __init__(self, step):
+        self.step, self.parts = step, [{"offset": step}]
+
+    @functools.cached_property
+    def points(self):
+        result = np.zeros(3)
+        result[1:] = np.arange(2.0) + 1
+        return result
+
+    @functools.cached_property
+    def scaled(self):
+        return np.array([self.step, 2.0]) * self.parts[0]["offset"]
+
+
+@pytest.mark.parametrize("transform", [lambda f: lt.trace(f, 1.5), lt.jit, lt.grad])
+def test_cached_properties_of_objects_from_outside_keep_ordinary_arrays(transform):
+    grid = Grid(0.5)
+
+    def f(x):
+        return (grid.points * x).sum() + grid.scaled[0]
+
+    value = transform(f)(1.5)
+
+    assert type(grid.points) is np.ndarray and type(grid.scaled) is np.ndarray
+    assert bytes(memoryview(grid.points)) == np.array([0.0, 1.0, 2.0]).tobytes()
+    assert value == (3.0 if transform is lt.grad else f(1.5))
+
+
+def test_cached_properties_of_objects_that_hold_traced_values_are_recorded():
+    def f(grid, x):
+        inner = Grid(x)
+        return (grid.scaled * x).sum() + (inner.scaled * grid.points[:2]).sum()
+
+    program = lt.trace(f, Grid(2.0), 1.5)
+
+    assert_same(f(Grid(3.0), 2.5), program(Grid(3.0), 2.5))
