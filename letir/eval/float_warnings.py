@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -212,6 +213,31 @@ def restore_abandoned_state() -> None:
             return  # called while an operation is being computed
         frame = frame.f_back
     ERROR_STATE.set(before)
+
+
+_LEFT_OUT = ", left out of warnings like importlib._bootstrap"
+
+
+def file_left_out(file: str) -> str:
+    """A name for ``file`` under which frames do not count in the ``stacklevel`` of a warning.
+
+    Python leaves out the frames of its import system, which it knows by two words in their files.
+    """
+    return file + _LEFT_OUT
+
+
+def leave_out_of_warnings(*functions: Any) -> None:
+    """Make ``stacklevel`` of warnings skip the frames of these functions, and of those in them.
+
+    They call functions of the user, whose warnings name the line of the user that called letir.
+    """
+    for function in functions:  # one Python call for all of them, at import
+        code = function.__code__
+        file, parts = code.co_filename + _LEFT_OUT, list(code.co_consts)
+        for i, part in enumerate(parts):
+            if type(part) is CodeType:
+                parts[i] = part.replace(co_filename=file)
+        function.__code__ = code.replace(co_filename=file, co_consts=tuple(parts))
 
 
 # of the TypeError of ``warnings.warn`` in a module whose ``__warningregistry__`` is not a dict

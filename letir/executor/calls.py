@@ -18,8 +18,9 @@ from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, EscapedTracerError, GuardError, LetirError
-from letir.eval.arguments import TypedLeaf, is_static
+from letir.eval.arguments import is_static
 from letir.eval.array_modules import is_lazy
+from letir.eval.float_warnings import leave_out_of_warnings
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
@@ -256,22 +257,6 @@ def donated_positions(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
-    """Marked arguments in which arrays have these types, whose sizes may be symbolic."""
-    leaves, tree = flatten(marked)
-    new = iter(kinds)
-    typed: Any = tree.unflatten(
-        [leaf if is_static(leaf) else _typed_argument(leaf, next(new)) for leaf in leaves]
-    )
-    return typed
-
-
-def _typed_argument(leaf, aval):
-    """An argument of this type."""
-    # a 0-d array differs from a scalar: += changes it in place
-    return TypedLeaf(aval, leaf) if aval.shape else leaf
-
-
 def counter_value(counter: count) -> int:
     """The next value of a counter, without advancing it."""
     return int(repr(counter)[len("count(") : -1])
@@ -371,6 +356,9 @@ def _direct_call(executor: Any) -> Callable:
             raise
 
     return call
+
+
+leave_out_of_warnings(run_python_function, call_refused, general_call, _direct_call)
 
 
 # ---- the latest program ----

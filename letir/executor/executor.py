@@ -15,7 +15,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.process_state import new_lock
 from letir.errors import GuardError
 from letir.eval.arguments import is_static, nested_results
-from letir.eval.float_warnings import restore_abandoned_state
+from letir.eval.float_warnings import leave_out_of_warnings, restore_abandoned_state
 from letir.executor.argument_spec import ArgumentSpec, has_tracer, key_of_arrays, key_of_call
 from letir.executor.calls import (
     LATEST,
@@ -340,3 +340,7 @@ class Executor:
             "compiles": self.cache.compiles,
             "evictions": self.cache.evictions,
         }
+
+
+_CALLING_PYTHON = Executor.call_generally, Executor.call_by_key, Executor.call_by_spec
+leave_out_of_warnings(*_CALLING_PYTHON, Executor.try_other_plans)

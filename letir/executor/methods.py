@@ -25,6 +25,7 @@ from letir.ast.signatures import P, R
 from letir.eager.models.attributes import has_no_parts, mirror_value, places_by_path, put_part
 from letir.eager.models.recorded_model import changed_places, distinct_arrays, value_token
 from letir.errors import DTypeError, TraceError
+from letir.eval.float_warnings import leave_out_of_warnings
 from letir.executor.argument_spec import token_of_static
 from letir.executor.calls import general_call, run_python_function, runs_python_alone
 from letir.executor.calls_without_plan import count_call_without_plan, skips_plan_search
@@ -113,8 +114,6 @@ _register_node(
     lambda places, values: _ChangedArrays(places, list(values)),
     namespace=NAMESPACE,
 )
-
-
 _AS_PYTHON = _ChangedArrays((), [])  # of a call of the Python function, which stores them itself
 
 
@@ -320,8 +319,7 @@ class JittedMethod(Jitted[P, R]):
 
     def as_function(self, ask: Callable, *args: Any, **kwargs: Any) -> Any:
         """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
-        instance = self.__self__
-        places = places_by_path(instance, _ROOT)
+        instance, places = self.__self__, places_by_path(self.__self__, _ROOT)
         arrays = distinct_arrays(places)
         state = _ObjectState.from_object(instance, places, arrays)
         before = _INSTANCE.set(instance)
@@ -391,6 +389,8 @@ def executor_on_arrays(executor: Any) -> Any:
     return executor.method
 
 
+_OF_OBJECTS = call_of_objects, _call_on_object, call_on_first, _call_of_method
+leave_out_of_warnings(_mirrored_method, _quick_call_on_object, *_OF_OBJECTS)
 LATE_BOUND.update(
     call_of_objects=call_of_objects,
     call_on_first=call_on_first,

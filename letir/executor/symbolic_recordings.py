@@ -1,13 +1,15 @@
 """Functions recorded for symbolic sizes, without leaving the changes of a second recording."""
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from letir.ast import LATE_BOUND
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
+from letir.eval.arguments import TypedLeaf, is_static
 from letir.executor.active_recordings import ActiveRecording, EndOfRecording
 from letir.executor.argument_spec import ArgumentSpec
-from letir.executor.calls import PlanRequest, with_types
+from letir.executor.calls import PlanRequest
 from letir.executor.default_pipeline import with_limit
 from letir.executor.plan_making import (
     captured_state,
@@ -45,7 +47,7 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
             refuse_changed_state(executor, request, recording, (holders, before, fixed))
         now = [contents_of(holder, whole=True) for holder in holders]
         fn = record_for_symbols(
-            lambda kinds: record_function(executor.f, with_types(request.marked, kinds))[0], key
+            lambda kinds: record_function(executor.f, _with_types(request.marked, kinds))[0], key
         )
         check_agrees(fn, fixed, request.leaves)
         kept = now
@@ -60,6 +62,22 @@ def record_for_sizes(executor: "Executor", request: PlanRequest, key: ArgumentSp
         if not all(map(is_unchanged, holders, kept)):
             LATE_BOUND["restore_state"](holders, kept)
     return fn
+
+
+def _with_types(marked: tuple[tuple, dict], kinds: list) -> tuple[tuple, dict]:
+    """Marked arguments in which arrays have these types, whose sizes may be symbolic."""
+    leaves, tree = flatten(marked)
+    new = iter(kinds)
+    typed: Any = tree.unflatten(
+        [leaf if is_static(leaf) else _typed_argument(leaf, next(new)) for leaf in leaves]
+    )
+    return typed
+
+
+def _typed_argument(leaf, aval):
+    """An argument of this type."""
+    # a 0-d array differs from a scalar: += changes it in place
+    return TypedLeaf(aval, leaf) if aval.shape else leaf
 
 
 LATE_BOUND["record_for_sizes"] = record_for_sizes

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_value
+from letir.eval.float_warnings import leave_out_of_warnings
 from letir.executor.calls import counter_value
 from letir.executor.plan_making import Globals, Slots, captured_state, contents_of
 
@@ -121,4 +122,5 @@ def _identity(holder: Any) -> int:
     return id(holder.value) if type(holder) is Slots else id(holder)
 
 
+leave_out_of_warnings(call_noting_changes)
 LATE_BOUND["call_noting_changes"] = call_noting_changes

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.eval.float_warnings import leave_out_of_warnings
 
 T = TypeVar("T")
 _REFERENTS = 8  # the deepest nesting of iterators, as in zip(a, enumerate(b))
@@ -132,6 +133,7 @@ class GeneratorPosition:
             (generator.setstate if kind == "Random" else generator.set_state)(self.state)
 
 
+leave_out_of_warnings(run_watching_iterators, call_watching)
 LATE_BOUND.update(
     generator_position=GeneratorPosition,
     call_watching=call_watching,

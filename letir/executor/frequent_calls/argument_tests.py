@@ -19,8 +19,10 @@ from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.tree_nodes.record_classes import init_arguments, other_attributes
 from letir.eval.arguments import is_static
+from letir.eval.float_warnings import file_left_out
 from letir.executor.argument_spec import PLAIN_SCALARS
 
+_FILE = file_left_out(__file__)
 _MAX_LEAVES = 200
 _GENERATORS = (np.random.Generator, np.random.RandomState)
 
@@ -248,7 +250,7 @@ def is_known_by_code(value: Any) -> bool:
 
 def define_function(name: str, text: str, names: dict) -> Callable:
     """The function ``name`` that this source code defines."""
-    exec(compile(text, __file__, "exec"), names)
+    exec(compile(text, _FILE, "exec"), names)
     result: Callable = names.pop(name)  # else the function's globals would contain the function
     return result
 

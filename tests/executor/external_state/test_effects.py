@@ -3,6 +3,7 @@
 import builtins
 import contextlib
 import csv
+import functools
 import io
 import logging
 import os
@@ -388,3 +389,75 @@ def test_explain_names_the_effect(capsys):
     assert "it writes to sys.stdout" in text
     assert "test_effects.py" in text
     assert capsys.readouterr().out == ""
+
+
+def warned(x, scale=2.0):
+    warnings.warn("rounded", UserWarning, 2)
+    return x * scale
+
+
+def warned_further(x):
+    def warn(x):
+        warnings.warn("rounded", stacklevel=3)
+        return x
+
+    return warn(x)
+
+
+def warned_at_times(x, n):
+    return x * n if n % 3 else warned(x)
+
+
+jitted_of_sets = lt.jit(lambda values: warned(1.0) and values)
+
+
+class Warned:
+    scale = 1.5
+
+    def __init__(self):
+        self.w = np.ones(2)
+
+    @lt.jit
+    def scaled(self, x):
+        warnings.warn("rounded", UserWarning, 2)
+        return self.w * x
+
+    def plain(self, x):
+        warnings.warn("rounded", UserWarning, 2)
+        return self.w * x
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lt.jit(warned),
+        functools.partial(lt.jit(warned), scale=3.0),
+        lt.jit(functools.partial(warned, scale=3.0)),
+        lt.jit(warned_further),
+        functools.partial(lt.jit(lambda name, x: warned(x) and name, static_argnums=0), "a"),
+        functools.partial(lt.jit(lambda x, n: warned_at_times(x, n)), n=3),  # noqa: PLW0108
+        Warned().scaled,
+        lt.jit(Warned().plain),
+        functools.partial(lt.jit(Warned.plain), Warned()),
+        lambda x: jitted_of_sets({x}),
+    ],
+)
+def test_the_stacklevel_of_a_warning_counts_no_frames_of_letir(call):
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            call(np.float64(0.5))
+
+    places = [(w.filename, w.category) for w in shown if str(w.message) == "rounded"]
+    assert [(__file__, UserWarning)] * 20 == places
+
+
+def test_a_warning_names_the_line_that_calls_the_jitted_function():
+    jitted = lt.jit(warned)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            jitted(np.ones(2))
+    line = test_a_warning_names_the_line_that_calls_the_jitted_function.__code__.co_firstlineno + 5
+
+    assert {(__file__, line)} == {(warning.filename, warning.lineno) for warning in shown}
