@@ -15,12 +15,19 @@ from letir.ast.derivative_types import type_carries_derivative
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import Static, Tree, flatten
+from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import fits_type, is_static
 from letir.eval.array_modules import ARRAY_CLASSES, is_array, type_of
 from letir.tracing.source_locations import at_user
-from letir.transforms.program_call import ProgramCall, arguments_of, is_row_of_arrays, record_call
+from letir.transforms.program_call import (
+    ProgramCall,
+    arguments_of,
+    is_row_of_arrays,
+    kept_transform,
+    record_call,
+)
 from letir.transforms.repeated_programs import Transformed, prepared_run, repeated_function
 
 
@@ -173,6 +180,8 @@ def call_along(
 
     It is called as ``transform(call, inputs)``; ``caller``: the function that an error names.
     """
+    if type(f) is Lambda:
+        options, transform = None, kept_transform(f, options, transform)
     known = repeated_function(f, options)
     given = primals, tangents
     if known.calls and (results := known.results(given, {})) is not None:

@@ -73,7 +73,7 @@ def ggnvp(
             f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
         )
     primals, tangents = argument_entries("ggnvp", primals, tangents)
-    options = None if type(f) is Lambda else ("ggnvp",)
+    options = ("ggnvp",)
     parts = call_along(f, options, _ggn_parts, primals, tangents, "ggnvp")
     return parts.tree.unflatten(copy_shared_results(parts.products(g)))
 

@@ -124,7 +124,7 @@ def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
 def product_with_hessian(caller: str, f: Callable, primals: Any, tangents: Any) -> Any:
     """``hvp(f, primals, tangents)``; ``caller``: the function that an error names."""
     primals, tangents = argument_entries(caller, primals, tangents)
-    options = None if type(f) is Lambda else ("hvp", caller)
+    options = ("hvp", caller)
     transform = functools.partial(_transformed_product, caller=caller)
     return call_along(f, options, transform, primals, tangents, caller)
 

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from attrs import frozen
@@ -15,10 +16,12 @@ from attrs import frozen
 from letir import passes
 from letir.ad.gradient_program import Gradient
 from letir.ast import LATE_BOUND
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.pytrees import LEAF, Leaf, Tree
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import flat_arguments
+from letir.eval.array_modules import ARRAY_CLASSES
 from letir.eval.memory_checks import copy_in_order, memory_owner
 from letir.tracing.entry import DISCARD_WRITES, record
 from letir.tracing.trace_state import DRAW_AT_ONCE, LAZY
@@ -69,6 +72,30 @@ def record_call(
         raise
     # lifted: traced values that f closes over; they are the last parameters
     return ProgramCall(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
+
+
+def kept_transform(f: Lambda, options: tuple | None, transform: Callable) -> Callable:
+    """``transform``, whose results for calls of the program ``f`` are kept while it exists.
+
+    ``options``: what the transform depends on besides; None if nothing is kept.
+    """
+
+    def transformed(call: ProgramCall, **given: Any) -> Any:
+        if options is None or not ARRAY_CLASSES.issuperset(map(type, call.leaves)):
+            return transform(call, **given)
+        key = id(f), options, *given.get("inputs", ())
+        of, result = _kept.get(key, (None, None))
+        if of is None or of() is not f:
+            result = transform(call, **given)
+            if not result.is_for_one_call:
+                _kept[key] = ref(f), result
+        return result
+
+    return transformed
+
+
+# (id of a program, options, ...) -> (a reference to it, its ``Transformed``)
+_kept: dict[tuple, tuple] = BoundedCache(1 << 7)
 
 
 def as_program(f: Any) -> Any:

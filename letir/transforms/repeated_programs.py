@@ -33,6 +33,7 @@ from letir.tracing.trace_state import ACTIVE
 from letir.transforms.program_call import (
     ProgramCall,
     copy_shared_results,
+    kept_transform,
     record_call,
     tree_of_results,
 )
@@ -194,13 +195,10 @@ def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
 
 
 def _forget(functions: dict, key: tuple, gone: ref) -> None:
-    """Drop what is known of a function that is gone, unless others of its code may follow.
-
-    At the end of the process, globals may be gone before the function.
-    """
+    """Drop what is known of a function that is gone, unless others of its code may follow."""
     known = functions.get(key)
     if known is not None and (gone is known.of or (known.calls and not known.is_shared)):
-        functions.pop(key, None)
+        functions.pop(key, None)  # not the global: it may be gone at the end of the process
 
 
 def call_transformed(
@@ -214,6 +212,8 @@ def call_transformed(
 
     ``options``: the options of the transform, None if its programs are not kept.
     """
+    if type(f) is Lambda:
+        options, transform = None, kept_transform(f, options, transform)
     known = repeated_function(f, options)
     if known.calls and (results := known.results(args, kwargs)) is not None:
         return results

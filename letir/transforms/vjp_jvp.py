@@ -11,7 +11,6 @@ from letir.ast import entry_point
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import Tree
 from letir.ast.signatures import A, R
-from letir.ast.terms import Lambda
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
 from letir.passes.dead_code_elimination import dead_code
@@ -81,8 +80,7 @@ def vjp(
     """
     f = as_program(f)
     # a user's policy may decide differently about the same bind next time
-    is_repeatable = type(policy) is str and type(f) is not Lambda
-    options = ("vjp", has_aux, policy, exact, copy) if is_repeatable else None
+    options = ("vjp", has_aux, policy, exact, copy) if type(policy) is str else None
     transform = partial(_vjp_program, has_aux=has_aux, policy=policy, exact=exact, copies=copy)
     return call_transformed(f, options, transform, primals, {})
 
@@ -169,7 +167,7 @@ def jvp(
     primals = entries_of(primals, "jvp", "primals")
     tangents = entries_of(tangents, "jvp", "tangents")
     f = as_program(f)
-    options = None if type(f) is Lambda else ("jvp", has_aux)
+    options = ("jvp", has_aux)
     transform = partial(_jvp_program, has_aux=has_aux)
     return call_along(f, options, transform, primals, tangents, "jvp")
 
@@ -208,7 +206,7 @@ def linearize(f: Callable[..., R], *primals: Any, copy: bool = True) -> tuple[R,
     (9.0, np.float64(6.0), np.float64(12.0))
     """
     f = as_program(f)
-    options = None if type(f) is Lambda else ("linearize", copy)
+    options = ("linearize", copy)
     return call_transformed(f, options, partial(_linearized, copies=copy), primals, {})
 
 

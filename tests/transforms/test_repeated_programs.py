@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.testing import assert_same
 from letir.transforms import repeated_programs
 from tests.executor.frequent_calls.each_transform import TRANSFORMS
 
@@ -202,3 +203,36 @@ def test_a_plan_keeps_no_arrays_alive():
 
     assert alive() is None
     assert len(repeated_programs._plans) == 1
+
+
+def test_derivatives_of_a_program_transform_it_once():
+    fn = lt.trace(lambda x: (np.sin(x) * x, x), np.ones(3))
+    x, ct = np.arange(3.0), (np.ones(3), np.ones(3))
+
+    pulls = [lt.vjp(fn, x + i)[1] for i in range(3)]
+    others = [lt.vjp(fn, x, policy="recompute_cheap")[1], lt.vjp(lt.trace(np.exp, x), x)[1]]
+    lines = [lt.linearize(fn, x)[1] for _ in range(2)]
+
+    assert pulls[0].program is pulls[1].program is pulls[2].program
+    assert lines[0].program is lines[1].program
+    assert all(pull.program is not pulls[0].program for pull in others)
+    for i, pull in enumerate(pulls):
+        assert_same(lt.vjp(lambda x: (np.sin(x) * x, x), x + i)[1](ct), pull(ct))
+
+
+def test_products_with_the_hessian_of_a_program_depend_on_which_tangents_are_given():
+    def f(x, y):
+        return (x * x * y).sum()
+
+    fn, x, y = lt.trace(f, np.ones(2), np.ones(2)), np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    for tangents in ((x, y), (x, None), (None, y), (x, y), (y, x)):
+        assert_same(lt.hvp(f, (x, y), tangents), lt.hvp(fn, (x, y), tangents))
+        assert_same(lt.jvp(f, (x, y), tangents), lt.jvp(fn, (x, y), tangents))
+
+
+def test_programs_that_follow_each_other_in_memory_are_not_confused():
+    for k in range(20):
+        fn = lt.trace(lambda x, k=k: x * k, 2.0)
+
+        assert lt.vjp(fn, 2.0)[1](1.0) == (float(k),)
+        del fn
