@@ -20,6 +20,7 @@ from letir.ast import LATE_BOUND
 from letir.scipy import (
     distance,
     fft,
+    fftpack,
     integrate,
     interpolate,
     linalg,
@@ -30,8 +31,8 @@ from letir.scipy import (
     stats,
 )
 
-__all__ = ["distance", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize"]
-__all__ += ["signal", "special", "stats"]
+__all__ = ["distance", "fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage"]
+__all__ += ["optimize", "signal", "special", "stats"]
 
 
 def _recorded_version(part: str, name: str) -> Any:

@@ -83,7 +83,11 @@ def logm(A: Any) -> Any:
 
     As for ``sqrtm``, a guard records whether the logarithm of a real matrix is complex.
     """
-    return PRIMITIVES["logm"](_complex_if_negative(traced_or_array(A)))
+    a = traced_or_array(A)
+    if a.dtype in (np.float32, np.complex64):
+        reason = "whether SciPy's result is complex depends on rounding: pass A.astype(float)"
+        raise refusal_error("logm", f"of {a.dtype}, {reason}")
+    return PRIMITIVES["logm"](_complex_if_negative(a))
 
 
 def _complex_if_negative(a: Any) -> Any:

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from letir.ops.shape.transpose import normalize_axes
-from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
+from letir.scipy.namespace import (
+    find_in_scipy,
+    in_order_of_scipy,
+    is_traced,
+    refusal_error,
+)
 from letir.tracing.operands import traced_or_array
 
 _MAX_SAMPLES = 1024
@@ -42,9 +47,10 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
                 "it is recorded as a product with a matrix, which would be too large for "
                 f"{x.shape[axis]} samples; pass at most {_MAX_SAMPLES}",
             )
-        return _apply_as_matrix(
+        result = _apply_as_matrix(
             lambda signals: original(**{signal: signals}, axis=0, **options), x, axis
         )
+        return in_order_of_scipy(part, name, result)
 
     recorded.__name__ = recorded.__qualname__ = name
     recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_MAX_SAMPLES} samples."

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND, entry_point
+from letir.ast.builder import Value
 from letir.errors import LetirError, MissingRule, mark_unrecorded_code
 from letir.eval.array_modules import scipy_function
 from letir.ops.special.scipy_functions import FUNCTIONS
+from letir.tracing.mutation.memory_order import copy_to_order
 from letir.tracing.operands import first_traced
 from letir.tracing.source_locations import at_user
 
@@ -40,7 +42,7 @@ def drop_in(part: str) -> Callable:
             if not is_traced(*args, **kwargs):
                 return _of_scipy(part, function.__name__)(*args, **kwargs)
             try:
-                return recorded(*args, **kwargs)
+                return in_order_of_scipy(part, function.__name__, recorded(*args, **kwargs))
             except MissingRule as error:
                 is_called = function.__name__ in FUNCTIONS.get(part, ())
                 if not is_called or not hasattr(error, "letir_unrecorded"):
@@ -55,6 +57,29 @@ def drop_in(part: str) -> Callable:
         return called
 
     return decorate
+
+
+# parts of SciPy whose results are new arrays in C order, with the exceptions: functions whose
+# results are in Fortran order, and those whose results are ordered as their operands or as views
+_IN_C_ORDER = frozenset(["fft", "fftpack", "linalg", "ndimage", "signal", "spatial.distance"])
+_IN_FORTRAN_ORDER = frozenset(["cholesky", "cho_factor", "solve_banded", "solveh_banded", "svd"])
+_IN_ORDER_OF_OPERANDS = frozenset(
+    [
+        *("cho_solve", "cosm", "detrend", "eigh", "fftshift", "filtfilt", "ifftshift", "lu_solve"),
+        *("resample", "sinm", "solve_triangular", "sosfiltfilt"),
+    ]
+)
+
+
+def in_order_of_scipy(part: str, name: str, result: Any) -> Any:
+    """The result of a recorded function with the arrays in the memory order of SciPy's function."""
+    if part not in _IN_C_ORDER or name in _IN_ORDER_OF_OPERANDS:
+        return result
+    if type(result) is tuple:
+        return tuple([in_order_of_scipy(part, name, item) for item in result])
+    if not isinstance(result, Value):
+        return result
+    return copy_to_order(result, "F" if name in _IN_FORTRAN_ORDER else "C")
 
 
 @functools.cache

@@ -34,7 +34,7 @@ def zscore(a: Any, axis: int | None = 0, ddof: int = 0, **options: Any) -> Any:
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, **options: Any) -> Any:
     """The standard error of the mean."""
     a, axis = _floating_samples("sem", a, axis, options)
-    return np.std(a, axis=axis, ddof=ddof) / np.sqrt(a.shape[axis])
+    return np.std(a, axis=axis, ddof=ddof) / a.shape[axis] ** 0.5
 
 
 def _standardised_moment(a, axis: int, power: int):

@@ -7,6 +7,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.namespace import as_scalar, drop_in, fallback_getattr, refusal_error
+from letir.tracing.mutation.memory_order import copy_to_order
 from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.operands import traced_or_array
 
@@ -93,4 +94,4 @@ def multigammaln(a: Any, d: int) -> Any:
     total: Any = np.float64(d * (d - 1) / 4 * math.log(math.pi))  # of float32, too
     for j in range(1, d + 1):
         total = PRIMITIVES["gammaln"](a + (1 - j) / 2) + total
-    return total
+    return copy_to_order(total)

@@ -20,6 +20,7 @@ from letir.scipy.sample_statistics import (  # noqa: F401  names of the namespac
     skew,
     zscore,
 )
+from letir.tracing.mutation.memory_order import copy_to_order
 from letir.tracing.operands import traced_or_array
 from letir.tracing.trace_state import ACTIVE
 
@@ -95,7 +96,7 @@ class DistributionMethod:
             method = getattr(find_in_scipy("stats", distribution.name), self.name)
             part = f"stats.{distribution.name}"
             return LATE_BOUND["scipy_call"](part, method, (x, *args), kwargs)
-        return op(_as_parameter(x), *distribution.parameters(*args, **kwargs))
+        return copy_to_order(op(_as_parameter(x), *distribution.parameters(*args, **kwargs)))
 
 
 @frozen

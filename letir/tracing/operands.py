@@ -24,7 +24,7 @@ from letir.ast.sizes.size import Size
 from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError, mark_unrecorded_code
 from letir.eval.array_modules import type_of, value_on_host
-from letir.tracing.mutation.memory_order import copy_to_c_order
+from letir.tracing.mutation.memory_order import copy_to_order
 from letir.tracing.source_locations import at_user, error_at_user_line, is_letir_file, is_user_file
 
 _LISTS = (list, tuple, deque)  # NumPy converts them to arrays
@@ -53,7 +53,7 @@ def stack_traced(items: Any) -> Any:
     # strong: np.array([x, 1.0]) is float64 for a float32 x, while x + 1.0 is float32
     result = PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
     # NumPy makes an array in C order of a list
-    return copy_to_c_order(result) if result.ndim > 2 else result
+    return copy_to_order(result) if result.ndim > 2 else result
 
 
 def refuse_long_integer(number: int, end: int = 1 << 64) -> None:

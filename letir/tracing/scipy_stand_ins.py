@@ -21,6 +21,7 @@ from letir.tracing.stand_ins import add_methods, is_recording
 _FUNCTIONS = {
     "fft": """dct dst fft fft2 fftn fftshift idct idst ifft ifft2 ifftn ifftshift irfft irfft2
         irfftn rfft rfft2 rfftn""",
+    "fftpack": "dct dst fft fft2 fftn idct idst ifft ifft2 ifftn irfft rfft",
     "integrate": "cumulative_trapezoid odeint simpson solve_ivp trapezoid",
     "interpolate": "make_interp_spline",
     "linalg": """block_diag cho_factor cho_solve cholesky circulant cosm det eigh eigvalsh expm

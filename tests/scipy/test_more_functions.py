@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import fft, integrate, linalg, ndimage, optimize, signal, special, stats
+from scipy import fft, fftpack, integrate, linalg, ndimage, optimize, signal, special, stats
 from scipy.spatial import distance
 
 import letir as lt
@@ -51,6 +51,10 @@ CALLS = {
     "fft2": (lambda x: fft.fftshift(fft.ifft2(fft.fft2(x) * 2.0)).real, (ROWS,)),
     "dct": (lambda x: fft.idct(fft.dct(x, norm="ortho") * 2.0, norm="ortho"), (WAVE,)),
     "dst": (lambda x: fft.dst(x, type=3, axis=0) + fft.idst(x), (ROWS,)),
+    "fftpack": (lambda x: fftpack.ifft2(fftpack.fft2(x) + fftpack.fft(x, 16, 1)).real, (ROWS,)),
+    "fftpack of reals": (lambda x: fftpack.irfft(fftpack.rfft(x, axis=0) * 2.0, axis=0), (ROWS,)),
+    "fftpack of cosines": (lambda x: fftpack.dct(x, 2, norm="ortho")[:, :4], (ROWS,)),
+    "fftpack of axes": (lambda x: np.abs(fftpack.fftn(x, axes=(0,))), (ROWS,)),
     "lfilter": (lambda x: signal.lfilter(*FILTER, x), (WAVE,)),
     "lfilter along an axis": (lambda x: signal.lfilter([1.0, 0.5], [1.0], x, axis=0), (ROWS,)),
     "filtfilt": (lambda x: signal.filtfilt(*FILTER, x), (ROWS,)),

@@ -20,6 +20,7 @@ _NAMES = {
     "cluster.vq": "vq whiten",
     "fft": """dct dctn dst dstn fft fft2 fftn fht hfft idct idctn idst idstn ifft ifft2 ifftn ifht
         ihfft irfft irfft2 irfftn rfft rfft2 rfftn""",
+    "fftpack": "dct dctn dst dstn fft fft2 fftn idct idctn idst idstn ifft ifft2 ifftn irfft rfft",
     "integrate": "cumulative_simpson cumulative_trapezoid romb simpson trapezoid",
     "interpolate": """bisplev bisplrep griddata insert interpn
         krogh_interpolate pchip_interpolate spalde splantider splder splev splint splprep splrep
@@ -64,7 +65,7 @@ _NAMES = {
     "spatial.distance": """braycurtis canberra cdist chebyshev cityblock correlation cosine dice
         euclidean hamming jaccard jensenshannon mahalanobis minkowski pdist rogerstanimoto
         russellrao seuclidean sokalsneath sqeuclidean squareform yule""",
-    "special": """comb factorial factorial2 factorialk jn_zeros jnp_zeros perm roots_chebyt
+    "special": """comb factorial factorial2 factorialk jn_zeros jnp_zeros lambertw perm roots_chebyt
         roots_hermite roots_jacobi roots_laguerre roots_legendre spherical_in spherical_jn
         spherical_kn spherical_yn yn_zeros""",
     "stats": """alexandergovern ansari bartlett binned_statistic binned_statistic_2d boxcox

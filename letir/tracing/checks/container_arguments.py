@@ -249,10 +249,10 @@ def _with_parts(value: Any, parts: list) -> Any:
 def _empty_like(value: Any) -> Any:
     """A container of the same class without items, or an object without attributes."""
     if isinstance(value, dict) and type(value).__module__ not in ("builtins", "collections"):
-        result: Any = dict.__new__(type(value))
+        made = dict.__new__(type(value))
         if has_items_as_attributes(value):
-            object.__setattr__(result, "__dict__", result)
-        return result
+            object.__setattr__(made, "__dict__", made)
+        return made
     if not isinstance(value, list | deque | dict):
         return object.__new__(type(value))
     result = copy.copy(value)  # a defaultdict keeps its factory, a deque its length

@@ -185,17 +185,18 @@ def _transposed_to(value: Any, axes: list[int], source: Local) -> Any:
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(value.ndim), key=axes.__getitem__)))
 
 
-def copy_to_c_order(result: Any) -> Any:
-    """A new array in C order: ``result``, or a copy if its operands have another memory order."""
+def copy_to_order(result: Any, order: str = "C") -> Any:
+    """A new array in C or Fortran order: ``result``, or a copy if it has another memory order."""
     trace = result.emitter
     if result.ndim < 2 or not hasattr(trace, "orders"):  # a Variable is not an argument
         return result
+    if order == "F":
+        return PRIMITIVES["copy"](result, "F")
     if trace.in_c_order and _is_in_c_order(trace, result.arg):
         return result
     value = result.concrete_value()  # none in an abstract trace, where C order is assumed
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
         return result
-    fix_order(trace, result.arg)
     return PRIMITIVES["copy"](result, "C")
 
 

@@ -11,7 +11,7 @@ from letir.ast.builder import Value
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.tracing.mutation.memory_order import copy_to_c_order
+from letir.tracing.mutation.memory_order import copy_to_order
 from letir.tracing.mutation.views import view_base
 from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
 from letir.tracing.numpy_protocols.array_value import numpy_namespace
@@ -116,7 +116,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         out = np.where(condition, choice, out)
     out = out.astype(dtype, copy=False)
-    return copy_to_c_order(out) if isinstance(out, Value) else out
+    return copy_to_order(out) if isinstance(out, Value) else out
 
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
