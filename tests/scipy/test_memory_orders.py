@@ -63,6 +63,6 @@ def test_results_have_the_memory_order_and_dtype_of_scipy(name):
 def test_the_logarithm_of_a_single_precision_matrix_is_refused():
     a = SQUARE.astype("float32")
 
-    with pytest.raises(lt.MissingRule, match="depends on rounding: pass A.astype"):
+    with pytest.raises(lt.MissingRule, match="depends on rounding"):
         lt.trace(linalg.logm, a)
     assert lt.jit(linalg.logm)(a).dtype == linalg.logm(a).dtype
