@@ -328,10 +328,18 @@ class StepWriter:
         if getattr(bind.op.impl, "stencil", None) is not None and not self.plain:
             return stencil_form(self, f)
         if kernel is not None:
-            self.kernels = max(self.kernels, bind.op.impl.least_state)  # type: ignore[attr-defined]
+            facts: Any = bind.op.impl
+            self.kernels = max(self.kernels, facts.least_state)
+            tests = [f"{self.slot(n)}.flags.c_contiguous" for n in facts.deciding]
+            if tests:
+                return f"{self.call_text(kernel)} if {' and '.join(tests)} else {self.call_text(f)}"
             f = kernel
         elif direct_ufunc(bind) is None and not is_silent(bind.op):
             self.is_loud = True
+        return self.call_text(f)
+
+    def call_text(self, f: Callable) -> str:
+        """The call of a function with the operands of the current step."""
         return f"{self.constant(f)}({', '.join(map(self.slot, range(len(self.slots))))})"
 
     def store(self, form: str, target: int, cleared: tuple, may_repeat: bool = True) -> None:

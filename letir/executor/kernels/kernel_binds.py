@@ -30,10 +30,9 @@ from letir.eval.float_warnings import (
 )
 from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.threaded_calls import ThreadedCall, with_threads
-from letir.executor.kernels.visible_order import axis_order
+from letir.executor.kernels.visible_order import NumpyOrders, are_in_c_order, are_in_one_order
 from letir.kernels.elementwise_groups import elementwise_kernel, kernel_of
 from letir.kernels.llvm.machine_code import ufunc_of
-from letir.kernels.scalar_lowering import has_c_order
 from letir.plan.plan import plan_of
 
 __warningregistry__ = "see float_warnings.is_float_error"  # not a dict: warnings.warn fails
@@ -55,6 +54,7 @@ def kernel_bind(
     keeps_order: bool = False,
     in_one_order: Sequence[int] = (),
     in_c_order: bool = False,
+    deciding: Sequence[int] = (),
     repeated: int = 0,
 ) -> Bind:
     """The bind that calls a kernel; if the kernel cannot run, NumPy computes ``body``.
@@ -62,19 +62,23 @@ def kernel_bind(
     ``call``: a ufunc, or a function that raises KernelError where NumPy has to compute.
     ``keeps_order``: NumPy computes ``body`` for operands with several axes that are not in C order,
     because the kernel's results would have another memory order than NumPy's; and for operands
-    ``in_one_order`` that differ in their order, or, if ``in_c_order``, from C order. ``repeated``:
+    ``in_one_order`` that differ in their order, or, if ``in_c_order``, from C order. ``deciding``:
+    if one of these operands is not in C order, the kernel's results are copied to NumPy's orders,
+    which depend on these operands. ``repeated``:
     the number of binds at the start of ``body`` whose errors an earlier bind has reported.
     """
     n_results = len(binders)
     keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)
-    test = _are_in_c_order if in_c_order else _are_in_one_order
+    test = are_in_c_order if in_c_order else are_in_one_order
     fits = partial(test, in_one_order) if in_one_order else None
     if keeps_order:
         places = [n for n, x in enumerate(body.params) if len(getattr(x.type, "shape", ())) > 1]
-        fits = partial(_are_in_c_order, places) if places else None
+        fits = partial(are_in_c_order, places) if places else None
+    by_numpy = _numpy_call(body, repeated)
+    orders = NumpyOrders(deciding, by_numpy) if deciding and fits is None else None
     op = Primitive(
         "kernel",
-        _kernel_impl(call, body, keeps_order, fits, _numpy_call(body, repeated)),
+        _kernel_impl(call, body, keeps_order, fits, by_numpy, orders),
         lambda *types: tuple([binder.type for binder in binders]),
         _NO_RULE,
         _NO_RULE,
@@ -86,7 +90,12 @@ def kernel_bind(
 
 
 def _kernel_impl(
-    call: Callable, body: Lambda, keeps_order: bool, fits: Callable | None, by_numpy: Callable
+    call: Callable,
+    body: Lambda,
+    keeps_order: bool,
+    fits: Callable | None,
+    by_numpy: Callable,
+    orders: NumpyOrders | None,
 ) -> Callable:
     """The function that calls a kernel, or NumPy where the kernel meets a floating-point error, and
     for operands for which ``fits`` is false.
@@ -111,12 +120,13 @@ def _kernel_impl(
             forms = [run] if quiet is None else [run, quiet][quiet.is_needed :]
             result = result_of_forms(forms, operands)
             if result is not None:
-                return result
+                return result if orders is None else orders.laid_out(result, operands)
         results = by_numpy(list(operands), xp)
         return results[0] if is_one else results
 
     facts: Any = impl  # attributes of the function, which plans read
     facts.body, facts.call = body, call
+    facts.deciding = () if orders is None else orders.places  # in C order for ``kernel_ufunc``
     # the function that straight-line functions call, and the ``KERNEL_STATES`` it needs
     facts.kernel_ufunc = call if type(call) is np.ufunc and fits is None else None
     facts.least_state = 2 if has_python_errors else 1
@@ -161,19 +171,6 @@ def _strict_call(call: Callable) -> Callable:
             ERROR_STATE.reset(token)
 
     return run_in_state
-
-
-def _are_in_c_order(places: Sequence[int], operands: Sequence) -> bool:
-    """Whether the operands at these positions are in C order."""
-    return all(map(has_c_order, [operands[n] for n in places]))
-
-
-def _are_in_one_order(places: Sequence[int], operands: Sequence) -> bool:
-    """Whether the operands at these positions have the same memory order."""
-    if _are_in_c_order(places, operands):
-        return True
-    first, *others = [operands[n] for n in places]
-    return all(x.shape == first.shape and axis_order(x) == axis_order(first) for x in others)
 
 
 # ---- kernels that meet nan ----

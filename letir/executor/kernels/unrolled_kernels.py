@@ -6,6 +6,7 @@ from functools import partial
 from letir.ast import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local
 from letir.executor.kernels.call_costs import cost_of_units
+from letir.executor.kernels.visible_order import operands_that_decide_orders, visible_orders
 from letir.kernels.machine_costs import machine_costs
 from letir.kernels.unrolled_groups import has_form, unrolled_kernel
 from letir.passes.fusion.fusing import fused_level
@@ -47,8 +48,9 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
         tabled = LATE_BOUND["with_faster_tables"](original, most, is_exact)
         if tabled is not original:
             return tabled
+    shown = visible_orders(fn)
     ufuncs = dict(zip(kernels, LATE_BOUND["ufuncs_of"]([*kernels.values()]), strict=True))
-    by_body: dict[int, Bind] = {}
+    by_body: dict[tuple, Bind] = {}
     binds: list[Bind] = []
     make_bind = LATE_BOUND["kernel_bind"]
     for unit in units:
@@ -57,11 +59,12 @@ def with_unrolled_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
             continue
         binders, args = tuple(unit.outputs), tuple(unit.operands)
         body, source = unit.shared, unit.binds[-1].source
-        like = by_body.get(id(body))
+        places = operands_that_decide_orders(body, binders, shown)
+        like = by_body.get((id(body), places))
         if like is None:
-            ufunc = ufuncs[id(unit.kernel)]
-            like = make_bind(binders, args, body, ufunc, source, keeps_order=is_exact)
-            by_body[id(body)] = like
+            parts = binders, args, body, ufuncs[id(unit.kernel)], source
+            like = make_bind(*parts, keeps_order=is_exact, deciding=places)
+            by_body[id(body), places] = like
         binds.append(Bind(binders, like.op, args, like.attrs, source))
         binds += unit.after
     result = fn.with_binds(binds)

@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 from attrs import field, frozen
+from numpy.lib.stride_tricks import as_strided
 
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.process_state import float_errors
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.eval.memory_checks import empty_like_ufunc
+from letir.kernels.scalar_lowering import has_c_order
 
 _MAX_BINDS = 1 << 18  # binds, counted once for each product
 _MAX_STEPS_OF_ORDER = 100  # calls by which an order is derived from those of other values
@@ -211,6 +214,76 @@ def operands_of_mixed_order(
     found = [read.get(arg) for out, arg in outs if out in shown]
     in_c_order = any(bits is not None and bits & broadcast for bits in found)
     return (wide if any(bits != every for bits in found) else []), in_c_order
+
+
+def operands_that_decide_orders(
+    body: Lambda, results: Sequence[Local], shown: set[Arg]
+) -> tuple[int, ...]:
+    """The positions of the operands of a group on whose memory order that of a result in ``shown``
+    may depend.
+
+    A kernel that gives all ``results`` in C order needs these operands in C order.
+    """
+    outs = zip(results, body.ret.args, strict=True)
+    deciding = {inner for outer, inner in outs if outer in shown and _long_axes(outer) != 1}
+    for bind in reversed(body.binds):
+        if not deciding.isdisjoint(bind.binders) and not _is_in_c_order(bind):
+            deciding.update([arg for arg in bind.args if _long_axes(arg) != 1])
+    return tuple([n for n, param in enumerate(body.params) if param in deciding])
+
+
+def are_in_c_order(places: Sequence[int], operands: Sequence) -> bool:
+    """Whether the operands at these positions are in C order."""
+    return all(map(has_c_order, [operands[n] for n in places]))
+
+
+def are_in_one_order(places: Sequence[int], operands: Sequence) -> bool:
+    """Whether the operands at these positions have the same memory order."""
+    if are_in_c_order(places, operands):
+        return True
+    first, *others = [operands[n] for n in places]
+    return all(x.shape == first.shape and axis_order(x) == axis_order(first) for x in others)
+
+
+@frozen(eq=False)
+class NumpyOrders:
+    """The memory orders in which NumPy has the results of a group, whose kernel gives C order.
+
+    ``places``: the operands that decide. ``by_numpy``: computes the group for a list of operands.
+    ``patterns``: for the strides of these operands, an array like each result, None for C order.
+    """
+
+    places: Sequence[int]
+    by_numpy: Callable
+    patterns: BoundedCache = field(init=False, factory=partial(BoundedCache, 64))
+
+    def laid_out(self, results: Any, operands: Sequence) -> Any:
+        """The results of the kernel, one or a tuple, as arrays in NumPy's orders."""
+        key = tuple([operands[n].strides for n in self.places])
+        patterns = self.patterns.get(key)
+        if patterns is None:
+            with float_errors(all="ignore"):
+                computed = self.by_numpy([*operands], np)
+            patterns = self.patterns[key] = [*map(_pattern_of, computed)]
+        if type(results) is not tuple:
+            return _copied_to_pattern(results, patterns[0])
+        return tuple(map(_copied_to_pattern, results, patterns))
+
+
+def _pattern_of(result: Any) -> np.ndarray | None:
+    """An array with the strides of a result, without memory; None if the result is in C order."""
+    if has_c_order(result):
+        return None
+    return as_strided(np.empty(1, result.dtype), result.shape, result.strides)
+
+
+def _copied_to_pattern(result: Any, pattern: np.ndarray | None) -> Any:
+    """A result in the memory order of a pattern."""
+    if pattern is None:
+        return result
+    copied = np.empty_like(pattern)
+    copied[...] = result
+    return copied
 
 
 def axis_order(x: np.ndarray) -> tuple[int, ...]:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.executor.compiled import kernels_setting
+from letir.testing import assert_close
+from tests.each_sample import in_one_test
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
@@ -251,3 +253,40 @@ def test_results_own_their_memory(f):
     for x in in_all_orders(RNG.normal(size=(40, 16, 16))):
         for part in lt.jit(f)(x):
             assert part.flags.owndata and part.flags.writeable and part.base is None
+
+
+def relaxation(steps, view, end):
+    """A function of a small matrix and a number, which computes on a view of the matrix."""
+
+    def run(p, a):
+        y = view(p)
+        for i in range(steps):
+            slope = np.sin(y) * a
+            y = y + 0.01 * (slope + 2 * np.cos(y + slope * 0.1) * a + i)
+            a = a + y[0, 0] * 0.1
+        return end(y), a, np.sort(y, axis=0)
+
+    return run
+
+
+@in_one_test
+@pytest.mark.parametrize("steps", [2, 8, 40])
+@pytest.mark.parametrize("view", [lambda p: p, lambda p: p.T, lambda p: np.linalg.inv(p @ p.T).T])
+@pytest.mark.parametrize("end", [lambda y: y, lambda y: y.T])
+def test_results_of_chains_have_numpys_order_for_operands_in_any_order(steps, view, end):
+    f = relaxation(steps, view, end)
+    p = np.random.default_rng(3).uniform(1.0, 2.0, size=(3, 4))
+    compiled, fast = lt.compile(lt.trace(f, p, np.float64(0.3))), lt.jit(f)
+    layouts = (p, np.asfortranarray(p), np.repeat(p, 2, axis=1)[:, ::2], p[::-1, ::-1])
+
+    assert compiled.kernels
+    for given in (*layouts, *layouts):
+        expected = f(given, np.float64(0.3))
+        for actual in (compiled(given, np.float64(0.3)), fast(given, np.float64(0.3))):
+            assert_close(actual, expected)
+            assert [x.flags.c_contiguous for x in actual] == [
+                x.flags.c_contiguous for x in expected
+            ]
+            assert [x.flags.f_contiguous for x in actual] == [
+                x.flags.f_contiguous for x in expected
+            ]
