@@ -280,9 +280,9 @@ def test_results_of_chains_have_numpys_order_for_operands_in_any_order(steps, vi
     layouts = (p, np.asfortranarray(p), np.repeat(p, 2, axis=1)[:, ::2], p[::-1, ::-1])
 
     assert compiled.kernels
-    for given in (*layouts, *layouts):
-        expected = f(given, np.float64(0.3))
-        for actual in (compiled(given, np.float64(0.3)), fast(given, np.float64(0.3))):
+    for layout in (*layouts, *layouts):
+        expected = f(layout, np.float64(0.3))
+        for actual in (compiled(layout, np.float64(0.3)), fast(layout, np.float64(0.3))):
             assert_close(actual, expected)
             assert [x.flags.c_contiguous for x in actual] == [
                 x.flags.c_contiguous for x in expected
