@@ -164,8 +164,8 @@ class Primitive:
     # ---- memory and cost ----
     # aliasing of results: "new": they have separate memory; "view": they share the memory of
     # the first operand if `views` returns True; "if_same_shape": they may share it only if they
-    # have the shape of the first operand; "may_alias": unknown. The default is "may_alias" for
-    # users' operations and those that hold bodies, else "new".
+    # have the shape of the first operand; "may_alias": unknown, unless `views` says it. The
+    # default is "may_alias" for users' operations and those that hold bodies, else "new".
     memory: str | None = None
     # views(*types, **attrs): whether results share the memory of the first operand
     views: Callable | None = None

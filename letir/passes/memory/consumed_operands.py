@@ -103,6 +103,9 @@ def shares_memory(bind: Bind) -> bool:
     if bind.op.role == "error_region":
         body = bind.attrs["body"]
         return not result_sharing_locals(body).isdisjoint(body.params)
+    if bind.op.memory == "may_alias" and bind.op.views is not None:
+        types = [arg.type for arg in bind.args]
+        return None in types or bool(bind.op.views(*types, **bind.attrs))
     return may_share(bind.op)
 
 

@@ -271,3 +271,19 @@ def test_places_that_are_operands_share_no_memory_with_views():
             assert_same(numpys, mine)
         for mine, numpys in zip(given, expected, strict=True):
             assert_same(numpys, mine)
+
+
+def test_results_that_are_no_views_of_a_written_argument_are_not_copied():
+    def f(a, x):
+        product = np.einsum("ij,kj->ik", a, a)
+        column = product[:, 1]
+        a[0] = x
+        return product, column, np.einsum("ij->ji", a)
+
+    args = np.arange(9.0).reshape(3, 3), np.ones(3)
+    checked = in_place_check(lt.trace(f, *args))
+
+    assert [bind.args for bind in checked.binds if bind.op.name == "copy"] == [checked.params[:1]]
+    product, column, transpose = lt.jit(f)(*(a.copy() for a in args))
+    assert np.shares_memory(product, column)
+    assert_same(transpose, f(*(a.copy() for a in args))[2])
