@@ -223,7 +223,9 @@ class Grouping:
                 owners.append(owner)
             else:
                 owner.is_open = False
-        cluster = self.union_of(owners) if owners else None
+        cluster = owners[0] if owners else None
+        if cluster is not None and (len(owners) > 1 or cluster.clock != self.clock):
+            cluster = self.union_of(owners)
         self.enter_bind(
             cluster or self.cluster_beside(bind, shape) or self.new_cluster(shape), position, bind
         )
@@ -291,8 +293,6 @@ class Grouping:
 
     def union_of(self, clusters: list[Cluster]) -> Cluster | None:
         """The union of those open clusters that may wait for another bind; the others end here."""
-        if len(clusters) == 1 and self.clock == clusters[0].clock:  # the usual case
-            return clusters[0]
         gaps = [self.made_since(cluster, clusters) for cluster in clusters]
         result = None
         for cluster, made in zip(clusters, gaps, strict=True):
