@@ -47,16 +47,13 @@ def with_kernels(
     that save launches on a device. Kernels are compiled here.
     """
     least = machine_costs().least_elements if min_elements is None else min_elements
-    has_kernel = partial(_has_kernel, is_exact=is_exact)
     groups = {id(b.attrs["body"]) for f in all_bodies(fn) for b in f.binds if b.op.role == "fused"}
 
     def level(body: Lambda) -> Lambda:
         if id(body) in groups:
             return body
-        if not on_device:
-            body = with_varying_numbers(body)
-            body = with_group_pieces(body, has_kernel, MAX_ARRAYS, least)
-        return _level_with_kernels(with_shared_bodies(body), is_exact, least, on_device)
+        body = body if on_device else with_varying_numbers(body)
+        return _level_with_kernels(body, is_exact, least, on_device)
 
     return map_bodies(fn, level)
 
@@ -68,8 +65,7 @@ def with_device_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device: bool) -> Lambda:
     """``fn`` with kernels for its groups, not for groups in bodies."""
-    grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
-    grouped = grouped if on_device else with_rolled_groups(grouped, rows, is_exact)
+    grouped, rows = _with_groups(fn, is_exact, min_elements, on_device)
     fn, repeated = _with_recomputation(grouped, rows, is_exact, min_elements)
     calls = row_calls(fn, rows, is_exact)
     if calls is None:  # recomputation made a group that no kernel computes
@@ -107,6 +103,18 @@ def _level_with_kernels(fn: Lambda, is_exact: bool, min_elements: int, on_device
         binds[place] = stencil_bind(stencil, call, plain)
     result = fn.with_binds(binds)
     return result.with_binds(live_binds(result)) if stencils else result
+
+
+def _with_groups(
+    fn: Lambda, is_exact: bool, min_elements: int, on_device: bool
+) -> tuple[Lambda, dict[Local, RowGroup]]:
+    """``fn`` with the groups that may become kernels; those with reductions, by their results."""
+    grouped, rows = with_row_groups(fn, is_exact, min_elements, on_device)
+    if on_device:
+        return with_shared_bodies(grouped, rows), rows
+    has_kernel = partial(_has_kernel, is_exact=is_exact)
+    grouped = with_group_pieces(grouped, has_kernel, MAX_ARRAYS, min_elements, rows)
+    return with_rolled_groups(with_shared_bodies(grouped, rows), rows, is_exact), rows
 
 
 def _has_kernel(body: Lambda, is_exact: bool) -> bool:

@@ -135,13 +135,15 @@ class _Fuser:
         return Bind(tuple(outputs), fused, tuple(operands), attrs, members[-1].source)
 
 
-def with_shared_bodies(fn: Lambda) -> Lambda:
+def with_shared_bodies(fn: Lambda, others: Container[Local] = ()) -> Lambda:
     """``fn``, where equal groups, such as those of the steps of an unrolled loop, share a body.
 
-    Equal in names and source lines too. Linear in the number of binds.
+    Equal in names and source lines too. ``others``: the first results of groups that keep their
+    bodies. Linear in the number of binds.
     """
     binds = list(fn.binds)
     groups = [n for n, bind in enumerate(binds) if bind.op.role == "fused"]
+    groups = [n for n in groups if binds[n].binders[0] not in others]
     if len(groups) < 2:
         return fn
     # by operations and lines, of which equal bodies have the same objects: hashes take longer

@@ -6,7 +6,7 @@ functions one after the other is slow: in each, instructions wait for those befo
 too long for LLVM to interleave several elements.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from attrs import define, field
 
@@ -34,15 +34,20 @@ class _Piece:
 
 
 def with_group_pieces(
-    fn: Lambda, fits: Callable[[Lambda], bool], max_arrays: int, min_elements: int
+    fn: Lambda,
+    fits: Callable[[Lambda], bool],
+    max_arrays: int,
+    min_elements: int,
+    whole: Container[Local] = (),
 ) -> Lambda:
     """``fn`` with long groups in pieces, whose binds are in the same order.
 
     A group stays whole if ``fits`` is False for the body of a piece. ``max_arrays``: the most
     operands and results of a kernel; ``min_elements``: the fewest elements for which a kernel saves
-    time. Linear in the number of binds.
+    time. ``whole``: the first results of groups that stay whole. Linear in the number of binds.
     """
     groups = [(n, bind) for n, bind in enumerate(fn.binds) if bind.op.role == "fused"]
+    groups = [(n, bind) for n, bind in groups if bind.binders[0] not in whole]
     long = {n for n, bind in groups if _is_long(bind, max_arrays, min_elements)}
     while long:
         unfit: set[int] = set()

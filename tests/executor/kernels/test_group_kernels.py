@@ -323,3 +323,19 @@ def test_a_sum_in_another_order_does_not_decide():
 
     assert lt.jit(f)(x, y) == total
     assert len(recordings) == 1  # the Python function did not run again
+
+
+def test_a_long_group_beside_a_group_with_a_reduction_is_computed_in_pieces():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(60, 20_000))
+
+    def mean_of_last(z):
+        x = z[0]
+        for row in z:
+            x = np.sin(x) * 0.5 + row
+        return (x - 0.1 * x * x).mean()
+
+    compiled = lt.compile(lt.trace(mean_of_last, z))
+
+    assert not [bind for bind in compiled.plan.binds if bind.op.role == "fused"]
+    assert_close(mean_of_last(z), compiled(z), rtol=1e-12)
