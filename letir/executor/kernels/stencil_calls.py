@@ -10,6 +10,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda
 from letir.eval.float_warnings import KERNEL_STATES, SETTING_FILES, current_state
+from letir.executor.kernels.arena import new_array
 from letir.executor.kernels.kernel_binds import LayoutError, result_of_forms
 from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
@@ -23,6 +24,7 @@ from letir.plan.plan import plan_of
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
 SETTING_FILES.add(__file__)
 _NO_RULE = never("kernels are made after derivatives are taken")
+_MIN_COPIED = 1 << 14  # elements of results for which strided arrays are copied
 
 
 class StencilCall:
@@ -42,8 +44,9 @@ class StencilCall:
 
     @property
     def is_direct(self) -> bool:
-        """Whether a plan may call the ufunc itself."""
-        return type(self.ufunc) is np.ufunc and self.axes is None and not self.copies_rows
+        """Whether a plan may call the ufunc itself, so that small arrays take less time."""
+        is_small = self.axes is None and prod(self.lowered.loops) < _MIN_COPIED
+        return type(self.ufunc) is np.ufunc and is_small and not self.copies_rows
 
     @property
     def copies_rows(self) -> bool:
@@ -77,6 +80,7 @@ class StencilCall:
 
     def run(self, arrays: tuple, results: tuple) -> None:
         """Write the results, in several threads if that pays."""
+        arrays = tuple(map(_with_unit_steps, arrays))
         threads = threads_of_call() if self.axes is not None else 1
         if threads == 1:
             self.ufunc(*arrays, out=results)
@@ -91,6 +95,15 @@ class StencilCall:
             self.ufunc(*parts[:-n_out], out=tuple(parts[-n_out:]))
 
         run_chunks(compute, len(places), threads)
+
+
+def _with_unit_steps(x: np.ndarray) -> np.ndarray:
+    """An array whose elements along the last axis lie side by side, as vectorised loops need it."""
+    if not x.ndim or x.strides[-1] == x.itemsize or x.size < 2:
+        return x
+    result = new_array(x.shape, x.dtype)
+    result[...] = x
+    return result
 
 
 def _rows_of(x: np.ndarray, cut: tuple[int, int] | None, rows: slice, count: int) -> np.ndarray:

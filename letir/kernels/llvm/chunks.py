@@ -14,7 +14,7 @@ from letir.kernels.loop_language import Array, Let, Loop
 
 _BUFFERED = 1 << 14  # bytes of all buffers, half of the fastest cache
 _MIN_CHUNK, _MAX_CHUNK = 32, 512  # elements
-_MIN_WORK = 20  # statements of the loop: in shorter ones copying takes as long as computing
+_MIN_WORK = 12  # statements of the loop: in shorter ones copying takes as long as computing
 _SLOW = 12  # statements that take as long as a division
 
 Strides = dict[tuple[Array, int], str]

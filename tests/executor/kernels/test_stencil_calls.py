@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.executor.compiled import kernels_setting
-from letir.testing import assert_same
+from letir.testing import assert_close, assert_same
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
@@ -117,6 +117,18 @@ def test_arrays_in_other_orders_are_refused_by_the_kernel_and_computed(f):
             assert_same(expected, result)
             for x, y in zip(lt.tree.leaves(expected), lt.tree.leaves(result), strict=True):
                 assert x.strides == y.strides
+
+
+def test_columns_of_a_matrix_are_copied_for_a_large_result():
+    points = np.random.default_rng(0).normal(size=(200, 3))
+
+    def f(points):
+        return np.exp(-((points[:, 0][:, None] - points[:, 1][None]) ** 2))
+
+    (bind,) = stencils_of(f, points)
+
+    assert bind.op.impl.stencil is None  # a plan calls no kernel that would read with gaps
+    assert_close(f(points), lt.compile(lt.trace(f, points))(points), rtol=1e-14)
 
 
 def test_arguments_that_share_memory_are_computed_as_by_numpy():
