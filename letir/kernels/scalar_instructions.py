@@ -40,6 +40,11 @@ def _bits(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ascontiguousarray(x).view(dtype).reshape(np.shape(x))
 
 
+def _quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    below, rest = np.divmod(x, y)  # rounded down
+    return below + ((rest != 0) & ((x < 0) != (y < 0)))
+
+
 def _shift_right_unsigned(x: np.ndarray, n: np.ndarray) -> np.ndarray:
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     return (x.astype(unsigned) >> n.astype(unsigned)).astype(x.dtype)
@@ -76,7 +81,7 @@ INSTRUCTIONS = _instruction_table(
     ("div", 2, "f", "same", np.divide),
     # the integer quotient, rounded towards zero; undefined for a zero divisor, and for the least
     # integer divided by -1
-    ("quotient", 2, "iu", "same", lambda x, y: np.asarray(np.trunc(x / y)).astype(x.dtype)),
+    ("quotient", 2, "iu", "same", _quotient),
     ("fmod", 2, "f", "same", np.fmod),
     ("neg", 1, "if", "same", np.negative),
     ("abs", 1, "f", "same", np.fabs),

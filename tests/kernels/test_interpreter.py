@@ -115,3 +115,20 @@ def test_a_loop_with_a_test_is_printed():
 }"""
 
     assert expected == str(halvings())
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8"])
+def test_quotients_of_large_integers_are_those_of_machine_code(dtype):
+    x, y = Array("x", np.dtype(dtype), ("n",)), Array("y", np.dtype(dtype), ("n",), True)
+    b = Builder()
+    n = b.extent("n")
+    with b.loop(n) as i:
+        b.store(y, (i,), b.let("quotient", b.load(x, (i,)), b.number(7, dtype)))
+    kernel = Kernel("sevenths", (x, y), (n,), b.statements())
+    limits = np.iinfo(dtype)
+    given = np.array([limits.max, limits.max - 3, 20, 0, limits.min, limits.min // 3], dtype)
+    found = np.empty_like(given)
+
+    run_kernel(kernel, given, found, n=len(given))
+
+    assert ufunc_of(kernel)(given).tolist() == found.tolist()
