@@ -129,15 +129,17 @@ def instruction_dtype(
         len(operands) == instruction.arity
         and len(set(same)) == 1
         and same[0].kind in instruction.kinds
-    )
-    fits = fits and not any(dtype.kind == "f" and dtype.itemsize not in (4, 8) for dtype in same)
-    fits = fits and not any(
-        d.kind == "f" and d.itemsize not in (4, 8) for d in (*operands, asked_dtype) if d
+        and not any(map(_is_other_float, operands))
     )
     if not fits or (name == "select" and operands[0] != BOOL):
         raise TypeError(f"{name} does not take operands of dtypes {', '.join(map(str, operands))}")
     if instruction.result == "given":
-        if asked_dtype is None or (asked_dtype.kind == "f" and asked_dtype.itemsize not in (4, 8)):
+        if asked_dtype is None or _is_other_float(asked_dtype):
             raise TypeError(f"{name} has no result of dtype {asked_dtype}")
         return asked_dtype
     return BOOL if instruction.result == "bool" else same[0]
+
+
+def _is_other_float(dtype: np.dtype) -> bool:
+    """Whether a dtype is of floats of another size than the loop language has."""
+    return dtype.kind == "f" and dtype.itemsize not in (4, 8)
