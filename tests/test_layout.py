@@ -459,6 +459,16 @@ def test_the_five_files_to_read_first_are_short():
     assert sum(len(FILES[name].read_text().splitlines()) for name in core) <= 1000
 
 
+def test_argued_faults_are_in_lines_that_exist():
+    """The lines of ``tests/mutants_argued.txt``, which a renaming would make useless."""
+    text = (Path(__file__).parent / "mutants_argued.txt").read_text()
+    faults = re.findall(r"^letir/(\S+\.py): (.*) -> ", text, re.MULTILINE)
+
+    assert faults
+    for name, line in faults:
+        assert line in " ".join(FILES[name].read_text().split()), f"{name}: {line}"
+
+
 # ---- private names ----
 
 
