@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from ctypes import c_int
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -56,17 +57,21 @@ class Flaky:
     """A function of a static ``n`` whose first recordings fail for some ``n``."""
 
     def __init__(self):
-        # jit would notice changed containers, and run the function as Python
+        # jit would notice changed containers and locks, and run the function as Python
         self.recorded, self.failed = (c_int * (SPECS + 1))(), (c_int * (SPECS + 1))()
-        self.lock, self.slow = threading.Lock(), threading.Event()
+        self.one_at_a_time, self.slow = SimpleQueue(), threading.Event()
+        self.one_at_a_time.put(None)
 
     def __call__(self, x, n):
         self.slow.wait(0.0005)  # so that other threads come while it is recorded
-        with self.lock:
+        self.one_at_a_time.get()
+        try:
             if n % 5 == 0 and self.failed[n] < 3:
                 self.failed[n] += 1
                 raise RuntimeError(f"not yet {n}")
             self.recorded[n] += lt.is_tracing()  # not where it runs because its plan raised
+        finally:
+            self.one_at_a_time.put(None)
         return np.linalg.inv(x * n)
 
 
