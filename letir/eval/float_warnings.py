@@ -6,6 +6,7 @@ says "warn", operations are computed in a state that calls ``_Handler`` instead,
 user's line (``letir.tracing.checks.warning_places`` finds it).
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -215,15 +216,16 @@ def restore_abandoned_state() -> None:
     ERROR_STATE.set(before)
 
 
-_LEFT_OUT = ", left out of warnings like importlib._bootstrap"
+# a folder in the paths of files of which Python leaves out the frames
+LEFT_OUT = f"{os.sep}importlib._bootstrap{os.sep}..{os.sep}"
 
 
 def file_left_out(file: str) -> str:
-    """A name for ``file`` under which frames do not count in the ``stacklevel`` of a warning.
+    """A path of ``file`` under which frames do not count in the ``stacklevel`` of a warning.
 
-    Python leaves out the frames of its import system, which it knows by two words in their files.
+    Python leaves out the frames of its import system, which it knows by two words in their paths.
     """
-    return file + _LEFT_OUT
+    return LEFT_OUT.join(file.rsplit(os.sep, 1))
 
 
 def leave_out_of_warnings(*functions: Any) -> None:
@@ -233,7 +235,7 @@ def leave_out_of_warnings(*functions: Any) -> None:
     """
     for function in functions:  # one Python call for all of them, at import
         code = function.__code__
-        file, parts = code.co_filename + _LEFT_OUT, list(code.co_consts)
+        file, parts = LEFT_OUT.join(code.co_filename.rsplit(os.sep, 1)), list(code.co_consts)
         for i, part in enumerate(parts):
             if type(part) is CodeType:
                 parts[i] = part.replace(co_filename=file)

@@ -21,7 +21,7 @@ from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.eval.arguments import positional_names
 from letir.eval.array_modules import array_module
-from letir.eval.float_warnings import file_left_out
+from letir.eval.float_warnings import LEFT_OUT
 from letir.executor.active_recordings import ActiveRecording, EndOfRecording
 from letir.executor.argument_spec import ArgumentSpec
 from letir.executor.calls import executor_name
@@ -44,7 +44,6 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", 
 _MAX_TEXT = 160
 _NOT_TRIED_AGAIN = (MemoryError, RecursionError, Warning)
 _MAX_OBJECTS = 100_000  # that are searched after a recording that raises
-_LEFT_OUT = file_left_out("")
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -251,7 +250,7 @@ def _frames_of_letir() -> int:
     """The number of innermost frames that belong to letir, as ``stacklevel`` counts them."""
     frame, level = sys._getframe(1), 0
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        is_counted = not frame.f_code.co_filename.endswith(_LEFT_OUT)
+        is_counted = LEFT_OUT not in frame.f_code.co_filename
         frame, level = frame.f_back, level + is_counted
     return level + 1
 

@@ -60,7 +60,7 @@ class Interrupt(KeyboardInterrupt):
 @functools.cache
 def blocks(file: str) -> dict[int, int]:
     """{line of a ``with`` statement: last line of its block} of a file, {} of generated code."""
-    tree = ast.parse("" if "<" in Path(file).name else Path(file).read_text())
+    tree = ast.parse("" if "<" in Path(file).name else Path(os.path.normpath(file)).read_text())
     return {node.lineno: node.end_lineno for node in ast.walk(tree) if isinstance(node, ast.With)}
 
 
@@ -71,7 +71,7 @@ def ends_of_blocks(file: str) -> set[int]:
     Also the lines with the word ``try`` inside of blocks, for which Python has no handler.
     """
     found = set()
-    for node in ast.walk(ast.parse(Path(file).read_text())):
+    for node in ast.walk(ast.parse(Path(os.path.normpath(file)).read_text())):
         if isinstance(node, ast.With | ast.Try):
             found |= {inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Try)}
         if isinstance(node, ast.With):

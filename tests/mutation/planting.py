@@ -51,9 +51,10 @@ def plant(path: Path, changed: str) -> None:
         raise LookupError("the fault removes a function")
     by_place = {(code.co_qualname, code.co_firstlineno): new[key] for key, code in old.items()}
     for function in gc.get_objects():
-        if type(function) is types.FunctionType and function.__code__.co_filename == str(path):
-            code = function.__code__
-            function.__code__ = by_place[code.co_qualname, code.co_firstlineno]
+        code = getattr(function, "__code__", None) if type(function) is types.FunctionType else None
+        if code is not None and os.path.normpath(code.co_filename) == str(path):
+            new_code = by_place[code.co_qualname, code.co_firstlineno]
+            function.__code__ = new_code.replace(co_filename=code.co_filename)
 
 
 class Planter:
