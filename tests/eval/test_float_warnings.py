@@ -1,5 +1,6 @@
 """Floating-point warnings: as often as NumPy gives them, and at the user's line."""
 
+import os
 import sys
 import warnings
 
@@ -9,7 +10,11 @@ import pytest
 import letir as lt
 from letir.errors import TraceError
 from letir.eval.float_warnings import ERROR_STATE, LOUD, QUIET, current_state
+from letir.executor import calls, executor
+from letir.executor.calls import general_call
+from letir.executor.executor import Executor
 from letir.testing import assert_same
+from letir.tracing.source_locations import is_letir_file, is_user_file
 
 ONES, ZEROS = np.ones(2), np.zeros(2)
 LOG, QUOTIENT = "divide by zero encountered in log", "divide by zero encountered in divide"
@@ -203,3 +208,13 @@ def test_an_abandoned_state_is_found_after_many_others(count):
     lt.trace(np.log, ONES)
 
     assert np.geterr() == before
+
+
+def test_frames_left_out_of_warnings_have_paths_that_lead_to_their_files():
+    code = Executor.call_by_key.__code__
+    inner = [part for part in general_call.__code__.co_consts if hasattr(part, "co_filename")]
+
+    assert code.co_filename != executor.__file__ == os.path.normpath(code.co_filename)
+    assert [calls.__file__] == [os.path.normpath(part.co_filename) for part in inner]
+    assert is_letir_file(code.co_filename)
+    assert not is_user_file(code.co_filename)
