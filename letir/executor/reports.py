@@ -4,11 +4,11 @@ A reason says in the caller's words how a call differs from earlier calls. An ex
 in most of its calls warns.
 """
 
+import io
 import os
 import re
 import sys
 import warnings
-from contextlib import suppress
 from opcode import opmap
 from typing import Any
 
@@ -225,12 +225,16 @@ def _state_or_search(searched: tuple, roots: list) -> tuple:
         return state
     iterators, holders, is_all = captured_state(roots, _MAX_OBJECTS)
     before = [contents_of(holder) for holder in holders]
-    if iterators or not is_all:
+    if not (is_all and all(isinstance(iterator, io.IOBase) for iterator in iterators)):
         return False, holders, before
-    with suppress(Exception, EndOfRecording), ActiveRecording() as recording:
-        recording.state = holders, before, is_all
-        do()
-    is_kept = all(map(is_unchanged, holders, before))
+    has_moved = False  # whether the position in a file has changed
+    try:
+        with ActiveRecording() as recording:
+            recording.state = holders, before, is_all
+            has_moved = LATE_BOUND["run_watching_iterators"](iterators, do)[1]
+    except (Exception, EndOfRecording) as raised:
+        has_moved = hasattr(raised, "letir_is_final")
+    is_kept = not has_moved and all(map(is_unchanged, holders, before))
     if not is_kept:
         restore_state(holders, before)
     return is_kept, holders, before

@@ -1,7 +1,9 @@
 """Which objects the search for state of a jitted function finds, and how they get it back."""
 
 import builtins
+import io
 import sys
+from datetime import timedelta
 from types import ModuleType
 from typing import ClassVar
 
@@ -14,6 +16,7 @@ from letir.executor.plan_making import captured_state
 
 LATE_MODULE = """
 import sys
+from datetime import timedelta
 from types import ModuleType
 
 class Late(ModuleType):
@@ -152,3 +155,27 @@ def test_users_containers_are_searched_without_their_methods(holder):
 
     assert any(each is holder for each in found[1]) and found[2]
     assert jit(f)(2.0) == 4.0
+
+
+class Fixed(list):
+    """A list that refuses changes, such as some of pandas."""
+
+    def __setitem__(self, place, item):
+        raise TypeError("'Fixed' does not support changes")
+
+
+MANY = Fixed([n] for n in range(3000))
+
+
+class Writer:
+    """A class with a file in memory, such as some of pandas."""
+
+    buffer = io.BytesIO(b"ab")
+
+
+def test_a_function_that_reaches_a_file_in_memory_runs_as_python_where_it_is_refused():
+    def seconds(x):
+        return timedelta(seconds=x[0]).total_seconds() + len(MANY) + len(Writer.buffer.getvalue())
+
+    with pytest.warns(RuntimeWarning, match="as Python, without a plan"):
+        assert jit(seconds)(np.ones(2)) == 3003.0

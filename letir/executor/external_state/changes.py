@@ -371,13 +371,15 @@ def _restore_holder(holder: Any, contents: Any) -> None:
             holder[...] = np.frombuffer(contents, holder.dtype).reshape(holder.shape)
     elif type(holder) is Globals:
         holder.space.update(contents)
-    elif isinstance(holder, list | bytearray | array):
+    elif isinstance(holder, list):
+        list.__setitem__(holder, slice(None), contents)  # a user's class may refuse changes
+    elif isinstance(holder, bytearray | array):
         holder[:] = contents
     elif isinstance(holder, dict | set | deque):
         if not is_unchanged(holder, contents) or list(holder) != list(contents):  # also the order
-            put = holder.extend if isinstance(holder, deque) else holder.update
-            holder.clear()
-            put(contents)
+            kind: Any = type(holder)  # an attribute of the holder may have the name of a method
+            kind.clear(holder)
+            (kind.extend if isinstance(holder, deque) else kind.update)(holder, contents)
     else:
         current = contents_of(holder)
         holder = holder.value if type(holder) is Slots else holder
