@@ -49,7 +49,9 @@ def _matmul(b: Builder, x: Scalars, y: Scalars, **attrs: Any) -> Scalars:
 def _sum_in_order(b: Builder, terms: Sequence) -> Any:
     if not terms:
         raise TypeError("an empty sum has no dtype")
-    return reduce(b.add, terms)
+    total = reduce(b.add, terms)
+    # NumPy's sums begin with 0.0, so that no sum is -0.0
+    return b.add(total, b.number(0, total.dtype)) if total.dtype.kind == "f" else total
 
 
 def _expect_plain(attrs: dict) -> None:

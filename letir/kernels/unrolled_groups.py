@@ -299,13 +299,17 @@ class Unrolling:
     def apply_array_form(self, bind: Bind, form: Callable) -> Places:
         """Apply an array form to the arrays of scalars of the operands."""
         operands = []
+        aval = known_type(bind.binders[0].type)
+        # NumPy lays out other results with several axes like the operands
+        is_in_c_order = len(aval.shape) < 2 or bind.op.product == "matrix"
         for places in self.operands(bind):
             self.expect_c_order([places])
+            if self.keeps_order and not (is_in_c_order or has_c_order(places)):
+                raise NoKernel
             scalars = np.empty(places.shape, object)
             for index in np.ndindex(places.shape):
                 scalars[index] = self.element(int(places[index]))
             operands.append(scalars)
-        aval = known_type(bind.binders[0].type)
         computed = np.asarray(form(self.builder, *operands, **bind.attrs), object)
         return self.new(
             [self.builder.convert(x, aval.dtype) for x in computed.ravel()], computed.shape

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import letir as lt
+from letir.ast import LATE_BOUND
 from letir.executor.compiled import kernels_setting
 from letir.executor.kernels.table_kernels import TableCall
 from letir.kernels.unrolled_groups import unrolled_kernel
 from letir.ops import load_all
 from letir.testing import assert_close, assert_same, programs
+from tests.each_sample import in_one_test
 
 pytest.importorskip("llvmlite")
 if kernels_setting() == "off":
@@ -413,3 +415,37 @@ def test_a_value_in_fortran_order_that_no_result_shows_may_be_the_result_of_a_ke
 
     assert unrolled_kernel(turned) is not None
     assert unrolled_kernel(turned, keeps_order=True) is None
+
+
+def test_an_einsum_of_a_transpose_whose_order_shows_is_left_to_numpy():
+    def f(x, y):
+        table = np.outer(x, y)
+        return np.einsum("ij,kj->ik", table.T, table) * 2.0
+
+    fn = lt.trace(f, np.ones(3), np.ones(3))
+
+    assert unrolled_kernel(fn) is not None
+    assert unrolled_kernel(fn, keeps_order=True) is None
+    assert f(np.ones(3), np.ones(3)).flags.f_contiguous
+
+
+SUMS = {
+    "matmul": lambda a, b: a @ b,
+    "dot": lambda a, b: np.dot(a[0], b[0]),
+    "sum": lambda a, b: (a * b).sum(axis=0),
+    "mean": lambda a, b: a.mean() * b[0, 0],
+    "einsum": lambda a, b: np.einsum("i,i->i", a[0], b[0]),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_of_negative_zeros_is_zero_as_in_numpy(name):
+    args = np.full((3, 3), -0.0), np.ones((3, 3))
+    kernel = unrolled_kernel(lt.trace(SUMS[name], *args))
+
+    (ufunc,) = LATE_BOUND["ufuncs_of"]([kernel])
+
+    expected = SUMS[name](*args)
+    assert np.array_equal(np.signbit(ufunc(*args)), np.signbit(expected))
+    assert not np.signbit(expected).any()
