@@ -30,6 +30,9 @@ def outcome(f, args):
 def assert_alike(expected, found, source: str):
     for a, b in zip(expected, found, strict=True):
         assert np.shape(a) == np.shape(b) and np.asarray(a).dtype == np.asarray(b).dtype, source
+        if isinstance(a, np.ndarray):
+            assert a.flags.c_contiguous == b.flags.c_contiguous, source
+            assert a.flags.f_contiguous == b.flags.f_contiguous, source
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12, err_msg=source)
 
 

@@ -1,5 +1,6 @@
 """Programs as people write them, generated from a seed: buffers, lists, Python numbers, exceptions
-that are caught, objects, helpers in another module, integer indices, random numbers.
+that are caught, objects, helpers in another module, integer indices, random numbers, matrices in
+several memory orders.
 """
 
 import functools
@@ -13,9 +14,64 @@ from collections.abc import Callable
 import numpy as np
 
 HELPERS = """
+import dataclasses
 import math
+from collections import namedtuple
 import numpy as np
 from numpy import array, zeros
+
+Pair = namedtuple("Pair", "a b")
+
+@dataclasses.dataclass
+class Record:
+    u: object
+    v: object = 1.5
+    def total(self):
+        return np.sum(self.u) * self.v
+
+class Settings(dict):
+    def __init__(self, **items):
+        super().__init__(**items)
+        self.__dict__ = self
+
+class Ring:
+    def __init__(self, n):
+        self.rows, self.i = np.zeros((n, 3)), 0
+    def push(self, v):
+        self.rows[self.i % len(self.rows)] = v
+        self.i += 1
+        return self
+    @property
+    def last(self):
+        return self.rows[self.i - 1]
+    def __getitem__(self, j):
+        return self.rows[j]
+    def __len__(self):
+        return self.i
+
+class Converted:
+    def __init__(self, values):
+        self.values = np.asarray(values, dtype=float)
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+def halves(v, n=3):
+    for j in range(n):
+        v = v * 0.5 + j
+        yield v
+
+def turned(v, depth):
+    return v if depth == 0 else turned(v[::-1] * 0.9 + depth, depth - 1)
+
+def weighted(a, *rest, scale=1.0, **options):
+    return sum(rest, a) * scale + options.get("b", 0)
+
+def lower(m):
+    out = m.copy()
+    for a in range(3):
+        for b in range(a):
+            out[a, b] *= 0.5
+    return out
 
 def fill(v, n):
     out = zeros(n)
@@ -50,7 +106,8 @@ class Momentum:
         return self
 """
 
-# {n}: the new name; {v}, {s}, {i}: a vector of three, a number, an index, each drawn separately
+# {n}: the new name; {v}, {m}, {s}, {i}: a vector of three, a matrix of three rows and columns, a
+# number, an index, each drawn separately
 VECTORS = """
 {n} = np.zeros(3); {n}[{i}] = {s}
 {n} = np.empty(3); for j in range(3): {n}[j] = {v}[j] * {s}
@@ -87,6 +144,44 @@ a, b = {v}, {v}; a, b = b + 1, a * 2; {n} = np.hstack([a[:1], b[1:]])
 {n} = functools.reduce(lambda u, w: u * 0.5 + w, [{v}, {v}, np.ones(3)])
 {n} = np.zeros(3); np.maximum({v}, {s}, out={n}); np.copyto({n}, 1.0, where={n} > 2)
 m = np.diag([{s}, {s}, 1.0]); m[0, 1] = 1; {n} = attempt(lambda: np.linalg.solve(m, {v}), {v})
+{n} = {m} @ {v}
+{n} = {m}[:, {i}]
+{n} = {m}.T[{i}] * {s}
+{n} = {m}.sum(axis=k % 2) + np.diag({m})
+{n} = helpers.turned({v}, 2)
+{n} = sum(helpers.halves({v}), np.zeros(3))
+{n} = helpers.weighted({v}, {v}, {s}, scale=0.5, b={s})
+{n} = helpers.Ring(3).push({v}).last
+ring = helpers.Ring(2).push({v}); ring.rows[0, 1] = {s}; {n} = ring[0] * len(ring)
+r = helpers.Record({v}); r.v = {s}; {n} = r.u * r.total()
+d = helpers.Settings(w={v}, lr={s}); d.w = d.w - d.lr; d["z"] = d.w * 2; {n} = d.z + d["w"]
+{n} = np.zeros(3); {n}[:] = helpers.Converted(TABLE); {n} += helpers.Converted({v})
+p = helpers.Pair({v}, {s}); p = p._replace(a={v} * p.b); {n} = p.a + p.b
+{n} = {v}.astype(np.float32).astype(float)
+{n} = np.cross({v}, {v}[::-1]) + np.convolve({v}, [0.5, {s}], "same")
+{n} = np.add.reduceat(np.tile({v}, 2), [0, 2, 4])
+it = iter({v}); first = next(it); {n} = np.array([first] + [w for w in it])
+"""
+MATRICES = """
+{n} = np.outer({v}, {v}).T
+{n} = {m}.T - {v}[:, None]
+{n} = np.maximum({m}.T - {v}[:, None], 0).T
+{n} = {m} @ {m}.T
+{n} = np.array([[{s}, 1.0, 2.0], [0.0, {s}, 1.0], [1, 2, 3.0]])
+{n} = {m}.copy(); {n}[{i}] = {v}; {n}[:, {i}] -= {s}
+{n} = np.linalg.inv({m} @ {m}.T + np.eye(3)).T
+{n} = np.stack([{v}, {v} * 2, {v} - 1], axis=k % 2)
+{n} = {m}.ravel(order="F").reshape(3, 3) * {m}
+{n} = np.cumsum({m}, axis=k % 2)
+{n} = np.asfortranarray({m}) * {s}
+{n} = np.einsum("ij,kj->ik", {m}, {m})
+{n} = helpers.lower({m})
+{n} = np.zeros_like({m}); {n}[np.diag_indices(3)] = {v}
+{n} = np.empty((3, 3), order="F"); {n}[:] = {m}
+{n} = np.swapaxes({m}, 0, 1) * {v}
+{n} = {m}[::-1, ::-1]
+{n} = np.exp(-abs({m})) / (1 + abs({s}))
+{n} = np.block([[{m}[:2, :2], {m}[:2, 2:]], [{m}[2:, :2], {m}[2:, 2:]]])
 """
 NUMBERS = """
 {n} = float({v}[{i}]) * {s}
@@ -108,6 +203,12 @@ d = {"a": {s}, "b": [{s}, {s}]}; d["a"] += d["b"][1]; d["b"].append(k); {n} = su
 {n} = k / 2 + k // 2 + (-k) % 3 + 2**k
 {n} = float(np.dot({v}, {v})) + np.linalg.norm({v})
 {n} = (lambda q: q * q + {s})({s})
+{n} = {m}[{i}, {i}] + {m}.trace()
+{n} = max({v}, key=abs) + sorted({v})[1]
+{n} = (q := {s} + 1) * q
+{n} = {v}.item(0) + {v}.tolist()[1]
+{n} = next((q for q in {v} if q > 0), {s})
+{n} = dict(zip("abc", {v}))["b"] * np.float64({s})
 """
 
 
@@ -122,13 +223,16 @@ def attempt(action: Callable, otherwise):
 def source_of(seed: int) -> str:
     """The text of a function ``f(x, y, s, k)``: two vectors, a float, an int from 0 to 3."""
     draw = random.Random(seed)
-    vectors, numbers, lines = ["x", "y"], ["s"], []
+    vectors, numbers, matrices, lines = ["x", "y"], ["s"], ["a"], ["a = np.outer(x, y) + TABLE"]
     statements = [(vectors, t) for t in VECTORS.strip().splitlines()]
     statements += [(numbers, t) for t in NUMBERS.strip().splitlines()] * 2
+    statements += [(matrices, t) for t in MATRICES.strip().splitlines()] * 2
 
     def filled(match: re.Match) -> str:
         if match[0] == "{v}":
             return draw.choice(vectors)
+        if match[0] == "{m}":
+            return draw.choice(matrices)
         if match[0] == "{i}":
             return draw.choice(["0", "1", "2", "-1", "k % 3"])
         constant = str(round(draw.uniform(-2, 2), 2))
@@ -136,14 +240,15 @@ def source_of(seed: int) -> str:
 
     for number in range(draw.randrange(3, 9)):
         names, template = draw.choice(statements)
-        name = f"{'v' if names is vectors else 's'}{number}"
-        text = re.sub(r"\{[vsi]\}", filled, template.replace("{n}", name))
+        name = f"{'v' if names is vectors else 'm' if names is matrices else 's'}{number}"
+        text = re.sub(r"\{[vsmi]\}", filled, template.replace("{n}", name))
         lines += re.sub(r"; (?!for )", "\n", text).replace("; for ", "\nfor ").splitlines()
         names.append(name)
     if draw.random() < 0.3:
-        lines.insert(draw.randrange(len(lines) + 1), "if x[0] > y[1]: return x, s, y, 1.0")
+        lines.insert(draw.randrange(len(lines) + 1), "if x[0] > y[1]: return x, s, y, 1.0, x")
     body = "\n    ".join(lines)
-    return f"def f(x, y, s, k):\n    {body}\n    return {vectors[-1]}, {numbers[-1]}, x, s\n"
+    results = f"{vectors[-1]}, {numbers[-1]}, x, s, {matrices[-1]}"
+    return f"def f(x, y, s, k):\n    {body}\n    return {results}\n"
 
 
 def program(seed: int) -> Callable:

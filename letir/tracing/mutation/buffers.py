@@ -311,7 +311,8 @@ def has_traced(value: Any) -> bool:
         return True
     if issubclass(kind, tuple | list):
         return any(map(has_traced, value))
-    return has_array_method(kind) and has_traced(array_of_object(value))
+    array = array_of_object(value) if has_array_method(kind) else value
+    return array is not value and has_traced(array)  # the object itself if it has a known array
 
 
 def unwrap_buffers(value: Any) -> Any:

@@ -447,3 +447,15 @@ def test_an_object_with_a_known_array_is_written_into_a_known_array():
 
     for actual, expected in zip(lt.trace(f, 2.0)(3.0), f(3.0), strict=True):
         assert_same(actual, expected)
+
+
+def test_an_object_with_an_array_from_outside_is_written_into_a_known_array():
+    table = np.arange(3.0)
+
+    def f(s):
+        row = np.zeros(3)
+        row[:] = Convertible(table)
+        row += Convertible(table)
+        return row * s
+
+    assert_same(lt.trace(f, 2.0)(3.0), f(3.0))
