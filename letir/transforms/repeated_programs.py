@@ -20,7 +20,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, number_token
 from letir.ast.bodies import bodies_in, holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.process_state import paused_gc
+from letir.ast.process_state import paused_gc, restore_abandoned
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.errors import LetirError
@@ -139,6 +139,7 @@ class RepeatedFunction:
         """
         if ACTIVE.get() is not None or sys.gettrace() is not None:
             return None
+        restore_abandoned()
         for call in self.calls:
             results = call.results(args, kwargs)
             if results is not None:

@@ -95,7 +95,7 @@ def test_aux_is_returned_with_the_jacobian(jac):
     assert_close(LAYER, found)
     assert_same({"norm": (X**2).sum(), "n": np.int64(3)}, aux)
     assert_close(found, jac(lt.trace(f, X), has_aux=True)(X)[0])
-    with pytest.raises(lt.ShapeError, match=r"must return \(result, aux\)"):
+    with pytest.raises(lt.ShapeError, match=r"must return \(value, aux\)"):
         jac(layer, has_aux=True)(X)
 
 
