@@ -2,7 +2,8 @@
 
 The function has the signature of ``PyUFuncGenericFunction``, see
 https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It contains the kernel's loops
-twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides.
+twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides. Long
+elementwise loops are only for contiguous arrays, to which ``chunks`` copies others.
 """
 
 import numpy as np
