@@ -60,7 +60,7 @@ def joins_group(bind: Bind, shape: Shape, split: Split, inside: set) -> bool:
     pairs = zip(_pad_shape(part, shape), shape, strict=False)
     if all(n in (1, end) for n, end in pairs) and not bits & _row_splits(part, shape):
         return False
-    return split.rows < len(shape) and bool(_row_value(bind, shape, bits, kinds)[1])
+    return bool(_row_value(bind, shape, bits, kinds)[1])
 
 
 def _splits_of(shape: Shape) -> Iterator[tuple[int, Split]]:

@@ -4,7 +4,6 @@ import numpy as np
 
 import letir as lt
 from letir.ast.terms import Lambda
-from letir.passes.fusion.cluster_fits import Split, joins_group
 from letir.passes.fusion.regrouping import regroup_clusters, without_groups
 from letir.passes.fusion.row_clusters import row_clusters
 
@@ -127,16 +126,3 @@ def test_regrouped_programs_keep_their_order_and_results():
     )
 
     assert found is fn
-
-
-def test_a_bind_joins_a_group_as_a_full_value_or_as_a_value_of_rows():
-    def joins(shape: tuple, matrix: tuple) -> bool:
-        (bind,) = lt.trace(lambda y: y * 2.0, np.ones(shape)).binds
-        return joins_group(bind, matrix, Split(0, 1), set())
-
-    assert joins((40, 50), (40, 50))
-    assert joins((40,), (40, 50))
-    assert joins((40, 1), (40, 50))
-    assert joins((40, 1), (40, 40))
-    assert not joins((50,), (40, 50))
-    assert not joins((40,), (40, 40))  # it may be read as a row of the matrix
