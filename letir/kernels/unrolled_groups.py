@@ -227,9 +227,9 @@ class Unrolling:
     def move_elements(self, bind: Bind) -> list[Places]:
         """The results of an operation that moves elements, computed on element numbers."""
         dtype, op = bind.binders[0].type.dtype, bind.op
-        if any(d != dtype for d in operand_dtypes(bind)):
+        if not all(np.can_cast(d, dtype) for d in operand_dtypes(bind)):
             raise NoKernel
-        operands = self.operands(bind)
+        operands = [self.operand(arg, dtype) for arg in bind.args]
         try:
             moved = op.impl(np, *operands, **bind.attrs)
         except ValueError:  # NumPy writes an array of one boolean as an element, but no other one

@@ -449,3 +449,20 @@ def test_a_sum_of_negative_zeros_is_zero_as_in_numpy(name):
     expected = SUMS[name](*args)
     assert np.array_equal(np.signbit(ufunc(*args)), np.signbit(expected))
     assert not np.signbit(expected).any()
+
+
+def test_integers_join_numbers_of_other_dtypes_in_one_kernel():
+    """The rows of the matrix of a rotation."""
+
+    def place(angles):
+        pose = np.eye(4)
+        for angle in angles:
+            c, s = np.cos(angle), np.sin(angle)
+            pose = pose @ np.array([[c, -s, 0, 1], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
+        return pose[:3, 3]
+
+    angles = np.linspace(-1.0, 2.0, 24)
+    compiled = lt.compile(lt.trace(place, angles))
+
+    assert {"matmul", "stack"}.isdisjoint([bind.op.name for bind in compiled.plan.binds])
+    np.testing.assert_allclose(compiled(angles), place(angles), rtol=1e-12)
