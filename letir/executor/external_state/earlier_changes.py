@@ -3,6 +3,8 @@
 from collections import deque
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from letir.ast import LATE_BOUND
 from letir.ast.attrs import same_value
 from letir.eval.float_warnings import leave_out_of_warnings
@@ -46,6 +48,7 @@ def call_noting_changes(executor: Any, args: tuple, kwargs: dict) -> Any:
     if not (is_watched and executor.watches_state):
         return executor.f(*args, **kwargs)
     holders = [change.holder for change in earlier] or captured_state([executor.f])[1]
+    holders = [holder for holder in holders if not _is_of_numbers(holder)]
     before = [contents_of(holder) for holder in holders]
     try:
         return executor.f(*args, **kwargs)
@@ -54,6 +57,11 @@ def call_noting_changes(executor: Any, args: tuple, kwargs: dict) -> Any:
         if new:
             executor.earlier_changes = [*earlier, *new]
             executor.cache.clear()
+
+
+def _is_of_numbers(holder: Any) -> bool:
+    """Whether an object is an array of numbers, whose elements are not among the changes."""
+    return issubclass(type(holder), np.ndarray) and not holder.dtype.hasobject
 
 
 def items_by_name(contents: Any) -> dict:
