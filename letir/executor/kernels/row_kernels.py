@@ -34,6 +34,7 @@ from letir.passes.fusion.varying_numbers import with_varying_numbers
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 
 __warningregistry__ = "see kernel_binds"  # not a dict: warnings.warn fails
+_TRANSPOSITION, _FUNCTION = 5, 8  # the work of a transposed copy, and of an elementary function
 
 
 @frozen
@@ -105,6 +106,8 @@ def row_calls(
         is_alone = len(body.binds) == 1
         calls[n].copies = not is_alone and not any(map(is_product, body.binds))
         calls[n].copies_rows = not is_alone
+        costs = [1 if b.op.cost in ("free", "cheap", "moderate") else _FUNCTION for b in body.binds]
+        calls[n].copies_columns = sum(costs) > _TRANSPOSITION
     return calls
 
 
@@ -149,6 +152,7 @@ class RowCall:
     ufunc: Any
     copies = True  # operands with gaps between the elements of a row
     copies_rows = True  # operands with gaps between rows, where these have to lie side by side
+    copies_columns = True  # operands whose columns lie side by side, not their rows
     new_array: Callable = staticmethod(np.empty)  # makes the arrays of results
 
     def __init__(
@@ -183,6 +187,13 @@ class RowCall:
             lies_apart = self.has_rows_in_line and not _lies_in_line(x, kind)
             if (has_gaps and not self.copies) or (lies_apart and not self.copies_rows):
                 raise LayoutError  # a copy takes longer than NumPy's own calls
+            if (
+                has_gaps
+                and not self.copies_columns
+                and x.ndim > 1
+                and x.strides[-1] > x.strides[-2]
+            ):
+                raise LayoutError
             if has_gaps or lies_apart:
                 x = np.ascontiguousarray(x)
             inputs.append(x)

@@ -371,3 +371,20 @@ def test_the_gradient_over_a_short_last_axis():
     program = lt.trace(gradient, x, y)
 
     assert_close(tuple(lt.run_forward(program, x, y)[1]), tuple(lt.compile(program)(x, y)[1]))
+
+
+def test_few_operations_do_not_transpose_an_operand():
+    """A copy of an array whose columns lie side by side takes longer than NumPy's own calls."""
+    x = np.asfortranarray(np.random.default_rng(0).normal(size=(3000, 40)))
+
+    def few(x):
+        return (x > 0).any(1), (x < 2).all(0)
+
+    def many(x):
+        return np.exp(x - x.max(0)) / np.exp(x - x.max(0)).sum(0)
+
+    for f, copies in ((few, False), (many, True)):
+        compiled = lt.compile(lt.trace(f, x))
+        calls = [b.op.impl.call for b in compiled.plan.binds if b.op.role == "kernel"]
+        assert [copies] == [call.copies_columns for call in calls]
+        assert_close(f(x), compiled(x), rtol=1e-12)
