@@ -116,6 +116,7 @@ def restore_abandoned() -> None:
 
 # ---- forks ----
 
+_process = [os.getpid()]  # to which the locks belong
 _locks: WeakSet = WeakSet()
 _renewed: WeakSet = WeakSet()  # objects whose method ``renew`` is called in the child
 
@@ -132,8 +133,17 @@ def renew_after_fork(owner: Any) -> None:
     _renewed.add(owner)
 
 
+def is_being_forked() -> bool:
+    """Whether this is the child of a fork in which no lock may be taken yet.
+
+    Modules that were loaded before letir run their own code first, as ``random`` does.
+    """
+    return os.getpid() != _process[0]
+
+
 def _reset_in_child() -> None:
     """Reset locks and other state in the child of a fork, in which only one thread exists."""
+    _process[0] = os.getpid()
     for lock in list(_locks):
         lock._at_fork_reinit()  # as Python's own modules do with their locks
     thread = threading.get_ident()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.tracing.checks import hidden_random_state
 from letir.tracing.stand_ins import is_recording
 
 pytestmark = [
@@ -82,6 +83,26 @@ def test_a_child_forked_while_another_thread_compiles_does_not_wait_for_it():
         assert [child_status(use) for _ in range(8)] == [0] * 8
     finally:
         stopped.set()
+        thread.join()
+
+
+def test_a_child_is_forked_while_another_thread_draws():
+    """In a child, the module ``random`` is seeded before letir's locks are free."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def draw(x):
+        with hidden_random_state._drawing:  # as during a draw
+            started.set()
+            go_on.wait()
+        return x + 1
+
+    thread = threading.Thread(target=lt.trace, args=(draw, np.ones(2)))
+    thread.start()
+    try:
+        started.wait()
+        assert 0 == child_status(lambda: True)
+    finally:
+        go_on.set()
         thread.join()
 
 

@@ -18,7 +18,7 @@ from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 from letir.ast import LATE_BOUND, loaded_module
-from letir.ast.process_state import new_lock
+from letir.ast.process_state import is_being_forked, new_lock
 from letir.ast.terms import Lambda
 from letir.tracing.callers import attributes_of
 from letir.tracing.stand_ins import add_loaded_modules
@@ -319,6 +319,8 @@ def _hidden_generators(modules: Collection[str]) -> list:
 
 def draw_elsewhere(draw: Callable, args: tuple, kwargs: dict) -> Any:
     """``draw(*args, **kwargs)``; the watches of other threads note that the draw is not theirs."""
+    if is_being_forked():
+        return draw(*args, **kwargs)
     with _drawing:
         thread = threading.get_ident()
         watches = [watch for watch in _started if watch.thread != thread]
