@@ -174,7 +174,7 @@ concatenate: Primitive = define(
     order="all",
     compact="array",
     cost="moderate",
-    moves_elements=99,
+    moves_elements=10_000,
 )
 
 
@@ -221,7 +221,7 @@ stack = define(
     order="all",
     compact="array",
     cost="moderate",
-    moves_elements=99,
+    moves_elements=10_000,
 )
 
 

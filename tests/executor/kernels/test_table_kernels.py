@@ -11,7 +11,7 @@ import letir as lt
 from letir.executor.compiled import kernels_setting
 from letir.executor.kernels import table_kernels
 from letir.executor.kernels.table_kernels import TableCall
-from letir.testing import assert_same
+from letir.testing import assert_close, assert_same
 from tests.executor.kernels import test_generated_programs as generated
 
 pytest.importorskip("llvmlite")
@@ -213,3 +213,19 @@ def test_a_floating_point_error_warns_at_the_line_of_the_user():
 @given(data=st.data(), exact=st.booleans(), law=st.sampled_from(generated.LAWS))
 def test_generated_programs_compute_the_same_with_tables(tables_pay, data, exact, law):
     generated.holds(law, data, exact)
+
+
+def test_a_loop_that_collects_its_steps_in_a_list_is_one_table():
+    def smoothed(y):
+        x, result = 0.0, []
+        for value in y:
+            x = 0.9 * x + 0.1 * value
+            result.append(x)
+        return np.array(result)
+
+    y = np.random.default_rng(0).normal(size=400)
+    compiled = lt.compile(lt.trace(smoothed, y))
+
+    (bind,) = compiled.plan.binds
+    assert type(bind.op.impl.call) is TableCall
+    assert_close(smoothed(y), compiled(y), rtol=1e-12)
