@@ -6,7 +6,9 @@ one bind are merged. The effect on memory is in Note [Memory held by a cluster] 
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Container
+from itertools import accumulate
 from typing import Any
 
 from attrs import define, field
@@ -293,21 +295,22 @@ class Grouping:
 
     def union_of(self, clusters: list[Cluster]) -> Cluster | None:
         """The union of those open clusters that may wait for another bind; the others end here."""
-        gaps = [self.made_since(cluster, clusters) for cluster in clusters]
-        result = None
-        for cluster, made in zip(clusters, gaps, strict=True):
+        # bytes made since the last bind of a cluster do not count if one of the others made them
+        starts = sorted([(cluster.start, cluster.made) for cluster in clusters])
+        made_from = [*accumulate([made for _, made in reversed(starts)], initial=0)]
+        ready, result = [], None
+        for cluster in clusters:
+            later = len(starts) - bisect_left(starts, (cluster.clock,))
+            made = self.clock - cluster.clock - made_from[later]
             if cluster.gaps + made > _NEGLIGIBLE_BYTES and made and cluster.held > cluster.saved:
                 cluster.is_open = False
                 continue
             cluster.gaps += made
+            ready.append(cluster)
+        for cluster in ready:
             cluster.clock = self.clock
             result = cluster if result is None else self.merge(result, cluster)
         return result
-
-    def made_since(self, cluster: Cluster, others: list[Cluster]) -> int:
-        """The bytes made since the last bind of a cluster, but not by others that began later."""
-        later = [other.made for other in others if other.start >= cluster.clock and other.made]
-        return self.clock - cluster.clock - sum(later)
 
     def merge(self, a: Cluster, b: Cluster) -> Cluster:
         """The union of two open clusters, merged into the longer one."""
