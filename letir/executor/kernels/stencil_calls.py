@@ -97,9 +97,12 @@ class StencilCall:
         run_chunks(compute, len(places), threads)
 
 
-def _with_unit_steps(x: np.ndarray) -> np.ndarray:
-    """An array whose elements along the last axis lie side by side, as vectorised loops need it."""
-    if not x.ndim or x.strides[-1] == x.itemsize or x.size < 2:
+def _with_unit_steps(x: Any) -> Any:
+    """An array whose elements along the last axis lie side by side, as vectorised loops need it.
+
+    A number stays as it is.
+    """
+    if not isinstance(x, np.ndarray) or x.size < 2 or x.strides[-1] == x.itemsize:
         return x
     result = new_array(x.shape, x.dtype)
     result[...] = x

@@ -122,13 +122,15 @@ def test_arrays_in_other_orders_are_refused_by_the_kernel_and_computed(f):
 def test_columns_of_a_matrix_are_copied_for_a_large_result():
     points = np.random.default_rng(0).normal(size=(200, 3))
 
-    def f(points):
-        return np.exp(-((points[:, 0][:, None] - points[:, 1][None]) ** 2))
+    def f(points, scale):
+        return np.exp(-((points[:, 0][:, None] - points[:, 1][None]) ** 2) * scale)
 
-    (bind,) = stencils_of(f, points)
+    for scale in (0.5, np.float64(0.5), np.array(0.5)):
+        (bind,) = stencils_of(f, points, scale)
 
-    assert bind.op.impl.stencil is None  # a plan calls no kernel that would read with gaps
-    assert_close(f(points), lt.compile(lt.trace(f, points))(points), rtol=1e-14)
+        assert bind.op.impl.stencil is None  # a plan calls no kernel that would read with gaps
+        compiled = lt.compile(lt.trace(f, points, scale))
+        assert_close(f(points, scale), compiled(points, scale), rtol=1e-14)
 
 
 def test_arguments_that_share_memory_are_computed_as_by_numpy():
