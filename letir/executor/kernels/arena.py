@@ -147,13 +147,16 @@ def let_kernels_reuse_memory(fn: Lambda) -> Lambda:
     return fn.with_binds(binds)
 
 
-def _copy_into_block(x: np.ndarray) -> np.ndarray:
-    """A copy of an array in the same memory order, in a block if that is the order of C."""
-    if not x.flags.c_contiguous:
-        return x.copy("K")
-    result = new_array(x.shape, x.dtype)
+def contiguous_copy(x: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    """A copy of an array in C order, in a block, as ``dtype``: by default, the dtype of ``x``."""
+    result = new_array(x.shape, x.dtype if dtype is None else dtype)
     result[...] = x
     return result
+
+
+def _copy_into_block(x: np.ndarray) -> np.ndarray:
+    """A copy of an array in the same memory order, in a block if that is the order of C."""
+    return contiguous_copy(x) if x.flags.c_contiguous else x.copy("K")
 
 
 def _copy_impl(xp: Any, x: Any, *, order: str = "K") -> Any:

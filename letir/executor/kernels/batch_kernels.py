@@ -11,7 +11,7 @@ from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.eval.float_warnings import KernelError
-from letir.executor.kernels.arena import new_array
+from letir.executor.kernels.arena import contiguous_copy
 from letir.executor.kernels.kernel_binds import LayoutError, kernel_bind
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
 from letir.kernels.batches.batch_lowering import BatchKernel, batch_kernel
@@ -142,9 +142,7 @@ class BatchCall:
         if aval.size > _MAX_COPIED * self.lowered.n and not x.flags.c_contiguous:
             raise KernelError("a copy would take longer than the group")
         if isinstance(x, np.ndarray) and not x.flags.c_contiguous:
-            copied = new_array(x.shape, aval.dtype)  # new memory would take longer than the copy
-            copied[...] = x
-            return copied.reshape(-1)
+            return contiguous_copy(x, aval.dtype).reshape(-1)
         try:
             return np.ascontiguousarray(x, aval.dtype).reshape(-1)
         except OverflowError as error:

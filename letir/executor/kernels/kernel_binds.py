@@ -64,8 +64,8 @@ def kernel_bind(
     because the kernel's results would have another memory order than NumPy's; and for operands
     ``in_one_order`` that differ in their order, or, if ``in_c_order``, from C order. ``deciding``:
     if one of these operands is not in C order, the kernel's results are copied to NumPy's orders,
-    which depend on these operands. ``repeated``:
-    the number of binds at the start of ``body`` whose errors an earlier bind has reported.
+    which depend on these operands. ``repeated``: the number of binds at the start of ``body`` whose
+    errors an earlier bind has reported.
     """
     n_results = len(binders)
     keeps_order = keeps_order and any(len(binder.type.shape) > 1 for binder in binders)

@@ -6,7 +6,7 @@ The tests here take little time: most programs are small, and have no kernels.
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -67,10 +67,15 @@ def try_to_compile(make: Callable[[], T], otherwise: T) -> T:
         return otherwise
 
 
+def _levels(fn: Lambda) -> Iterable[Lambda]:
+    """A program and all programs in it, without a walk for the many programs that hold none."""
+    return all_bodies(fn) if has_bodies(fn) else (fn,)
+
+
 def _has_convolutions(fn: Lambda) -> bool:
     """Whether a program has products of windows, at any depth."""
-    bodies = all_bodies(fn) if has_bodies(fn) else (fn,)
-    return any(bind.op.product in PRODUCTS_OF_WINDOWS for body in bodies for bind in body.binds)
+    products = {bind.op.product for body in _levels(fn) for bind in body.binds}
+    return not products.isdisjoint(PRODUCTS_OF_WINDOWS)
 
 
 def _is_long_chain(fn: Lambda) -> bool:
@@ -121,7 +126,7 @@ def _is_long(arg: Arg) -> bool:
 
 def _may_have_kernels(fn: Lambda) -> bool:
     """Whether a group of ``fn``, at any depth, may become a kernel."""
-    for body in all_bodies(fn) if has_bodies(fn) else (fn,):
+    for body in _levels(fn):
         reduced = computed = 0.0  # the elements that reductions read, and that groups compute
         for bind in body.binds:
             if bind.op.role == "fused":

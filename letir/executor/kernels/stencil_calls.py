@@ -10,7 +10,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.record_fields import never
 from letir.ast.terms import Bind, Lambda
 from letir.eval.float_warnings import KERNEL_STATES, SETTING_FILES, current_state
-from letir.executor.kernels.arena import new_array
+from letir.executor.kernels.arena import contiguous_copy
 from letir.executor.kernels.kernel_binds import LayoutError, result_of_forms
 from letir.executor.kernels.kernel_kinds import try_to_compile
 from letir.executor.kernels.threaded_calls import chunk_count, least_size, places_of
@@ -104,9 +104,7 @@ def _with_unit_steps(x: Any) -> Any:
     """
     if not isinstance(x, np.ndarray) or x.size < 2 or x.strides[-1] == x.itemsize:
         return x
-    result = new_array(x.shape, x.dtype)
-    result[...] = x
-    return result
+    return contiguous_copy(x)
 
 
 def _rows_of(x: np.ndarray, cut: tuple[int, int] | None, rows: slice, count: int) -> np.ndarray:
