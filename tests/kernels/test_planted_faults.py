@@ -22,6 +22,7 @@ from letir.kernels.elementary import complex_numbers, exponentials
 from letir.kernels.llvm import machine_code
 from letir.kernels.llvm.llvm_statements import _BY_KIND, StatementText
 from letir.kernels.llvm.vector_loops import VectorLoops
+from letir.kernels.llvm.wide_loops import WideLoops
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_parts import LoopParts
 
@@ -36,8 +37,10 @@ from tests.kernels import test_scalar_forms as form_tests
 from tests.kernels.elementary import functions
 from tests.kernels.elementary import test_accuracy as accuracy_tests
 from tests.kernels.elementary import test_complex_numbers as complex_tests
+from tests.kernels.llvm import test_chunks as chunk_tests
 from tests.kernels.llvm import test_machine_code as instruction_tests
 from tests.kernels.llvm import test_vector_loops as vector_tests
+from tests.kernels.llvm import test_wide_loops as wide_tests
 
 F8 = np.dtype("f8")
 
@@ -125,6 +128,10 @@ def accuracy(name: str) -> Callable:
     return lambda: accuracy_tests.test_machine_code_is_accurate(name, ranges, F8)
 
 
+def wide(name: str) -> Callable:
+    return lambda: wide_tests.test_steps_of_vectors_compute_what_the_interpreter_computes(name)
+
+
 def complex_operation(name: str) -> Callable:
     return lambda: complex_tests.test_an_operation_gives_the_bits_of_numpy(name, "c16")
 
@@ -185,7 +192,23 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     ),
     "loops that start at one": (
         method(StatementText, "steps_of", lambda self, loop: ("1", "1")),
+        lambda: row_tests.test_integers_are_reduced_in_the_dtypes_of_numpy("i8"),
+    ),
+    "steps of vectors that all read the first elements": (
+        method(WideLoops, "place", lambda self, array, bases: bases[array]),
         groups,
+    ),
+    "elements of the first step that no vector computes": (
+        replace("phi i64 [0, %entry], [%then", "phi i64 [64, %entry], [%then"),
+        wide("floats"),
+    ),
+    "last elements that are not computed": (
+        replace("label %chunk, label %end", "label %end, label %end"),
+        wide("floats"),
+    ),
+    "chunks that are left out": (
+        replace("add i64 %start, 512", "add i64 %start, 1024"),
+        lambda: chunk_tests.test_the_bits_do_not_depend_on_strides("columns", "f8"),
     ),
     "loops that leave out every other step": (
         method(StatementText, "steps_of", lambda self, loop: ("0", "2")),

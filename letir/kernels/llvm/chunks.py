@@ -9,7 +9,7 @@ and is compiled without optimisation.
 
 from attrs import define
 
-from letir.kernels.llvm.vector_loops import VectorLoops
+from letir.kernels.llvm.wide_loops import WideLoops
 from letir.kernels.loop_language import Array, Let, Loop
 
 _BUFFERED = 1 << 14  # bytes of all buffers, half of the fastest cache
@@ -21,50 +21,63 @@ Strides = dict[tuple[Array, int], str]
 
 
 @define(eq=False)
-class Chunks(VectorLoops):
+class Chunks(WideLoops):
     """Writes the body of an elementwise kernel."""
 
-    def uses_chunks(self) -> bool:
-        """Whether the kernel is one parallel loop in which copies take little of the time."""
+    def chunk_loop(self) -> Loop | None:
+        """The loop of a kernel that is nothing else, if copies take little of its time."""
         kernel = self.kernel
         loop = kernel.body[-1]
         if not kernel.is_elementwise or kernel.takes_contiguous or type(loop) is not Loop:
-            return False
+            return None
+        if any(loop.index in getattr(x, "operands", ()) for x in loop.body):
+            return None  # chunks have indices of their own
         slow = [x for x in loop.body if type(x) is Let and x.name in ("div", "sqrt")]
-        return loop.is_parallel and len(loop.body) + _SLOW * len(slow) >= _MIN_WORK
+        is_long = len(loop.body) + _SLOW * len(slow) >= _MIN_WORK
+        return loop if loop.is_parallel and is_long else None
 
-    def elementwise(self, bases: dict, layouts: list[Strides]) -> None:
+    def chunk_step(self, loop: Loop | None) -> int:
+        """The elements that a step of such a loop computes in vectors; 0 if LLVM makes vectors."""
+        count, lanes = (0, 0) if loop is None else self.vectors_of(loop)
+        return count * lanes
+
+    def elementwise(self, loop: Loop, bases: dict, layouts: list[Strides]) -> None:
         """The entry function, and a function for each layout, of which the last is contiguous."""
         (extent,), arrays = self.kernel.extents, self.kernel.arrays
         steps, strides = self.names[extent], self.strides
+        width = self.chunk_step(loop)
+        step = max(_MIN_CHUNK, width)
         most = _BUFFERED // sum([array.dtype.itemsize for array in arrays])
-        size = max(_MIN_CHUNK, min(_MAX_CHUNK, most // _MIN_CHUNK * _MIN_CHUNK))
+        size = max(step, min(_MAX_CHUNK, most // step * step))
         buffers = [
             self.value(f"alloca [{size * array.dtype.itemsize} x i8], align 64") for array in arrays
         ]
-        is_one = self.value(f"icmp slt i64 {steps}, 2")  # strides do not matter
         addresses = [bases[array] for array in arrays]
+        whole, starts = self.value(f"and i64 {steps}, {-width}") if width else steps, []
         for number, layout in enumerate(layouts):
-            condition = self.value(f"or i1 {is_one}, {self.condition_of(layout)}")
+            condition = self.condition_of(layout)
             self.emit(f"br i1 {condition}, label %layout{number}, label %not{number}")
             self.open(f"layout{number}")
-            self.call_loops(number, addresses, steps)
-            self.emit("ret void")
+            self.call_loops(number, addresses, whole)
+            starts.append((whole, self.block))
+            self.emit("br label %chunks")
             self.open(f"not{number}")
-        self.chunks(len(layouts) - 1, size, addresses, buffers)
+        starts.append(("0", self.block))
+        self.emit("br label %chunks")
+        self.chunks(len(layouts) - 1, size, width, starts, addresses, buffers)
         self.lines.append("}")
         for number, layout in enumerate(layouts):
-            self.loops(number, layout)
+            self.loops(number, layout, loop, width)
         self.strides = strides
-        for size in {array.dtype.itemsize: None for array in arrays}:
-            self.copying_functions(size)
+        for item in {array.dtype.itemsize: None for array in arrays}:
+            self.copying_functions(item, width)
 
     def call_loops(self, number: int, addresses: list[str], steps: str) -> None:
         """Call the loops over arrays at these addresses."""
         passed = ", ".join([f"ptr {address}" for address in addresses])
         self.emit(f"call void @loops{number}({passed}, i64 {steps}, ptr %dimensions)")
 
-    def loops(self, number: int, layout: Strides) -> None:
+    def loops(self, number: int, layout: Strides, loop: Loop, width: int) -> None:
         """The function that runs the kernel's loops on arrays with these strides."""
         arrays = self.kernel.arrays
         params = ", ".join([f"ptr %a{n}" for n in range(len(arrays))])
@@ -74,7 +87,12 @@ class Chunks(VectorLoops):
         self.names[self.kernel.extents[0]] = "%steps"
         self.load_zeros()
         self.strides = layout
-        self.body(self.kernel.body, {array: f"%a{n}" for n, array in enumerate(arrays)}, None)
+        bases = {array: f"%a{n}" for n, array in enumerate(arrays)}
+        if width:
+            self.body(self.kernel.body[:-1], bases, None)
+            self.wide_steps(loop, bases)
+        else:
+            self.body(self.kernel.body, bases, None)
         self.emit("ret void")
         self.lines.append("}")
 
@@ -88,30 +106,46 @@ class Chunks(VectorLoops):
 
     # ---- chunks ----
 
-    def chunks(self, number: int, size: int, addresses: list[str], buffers: list[str]) -> None:
-        """A loop over chunks of ``size`` elements."""
+    def chunks(
+        self,
+        number: int,
+        size: int,
+        width: int,
+        starts: list[tuple[str, str]],
+        addresses: list[str],
+        buffers: list[str],
+    ) -> None:
+        """A loop over chunks of ``size`` elements; ``starts``: the first ones, by block."""
         arrays, steps = self.kernel.arrays, self.names[self.kernel.extents[0]]
-        before = self.block
-        self.emit("br label %chunk")
+        self.open("chunks")
+        ways = ", ".join([f"[{start}, %{block}]" for start, block in starts])
+        first = self.value(f"phi i64 {ways}")
+        is_any = self.value(f"icmp slt i64 {first}, {steps}")
+        self.emit(f"br i1 {is_any}, label %chunk, label %end")
         self.open("chunk")
         start, following = "%start", f"%next{number}"
-        self.emit(f"{start} = phi i64 [0, %{before}], [{following}, %chunk]")
+        self.emit(f"{start} = phi i64 [{first}, %chunks], [{following}, %chunk]")
         left = self.value(f"sub i64 {steps}, {start}")
         is_last = self.value(f"icmp sle i64 {left}, {size}")
-        count = self.value(f"select i1 {is_last}, i64 {left}, i64 {size}")
+        count = filled = self.value(f"select i1 {is_last}, i64 {left}, i64 {size}")
+        if width:
+            filled = self.value(f"add i64 {count}, {width - 1}")
+            filled = self.value(f"and i64 {filled}, {-width}")
+        is_whole = self.value(f"icmp eq i64 {count}, {filled}")
         places, stores = [], []
         for array, address, buffer in zip(arrays, addresses, buffers, strict=True):
             item, stride = array.dtype.itemsize, self.strides[array, 0]
             offset = self.value(f"mul i64 {start}, {stride}")
             place = self.value(f"getelementptr i8, ptr {address}, i64 {offset}")
-            passed = f"(ptr {buffer}, ptr {place}, i64 {stride}, i64 {count})"
+            is_direct = self.value(f"icmp eq i64 {stride}, {item}")
+            is_direct = self.value(f"and i1 {is_direct}, {is_whole}")
+            places.append(self.value(f"select i1 {is_direct}, ptr {place}, ptr {buffer}"))
+            passed = f"(i1 {is_direct}, ptr {buffer}, ptr {place}, i64 {stride}, i64 {count})"
             if array.is_written:
-                is_direct = self.value(f"icmp eq i64 {stride}, {item}")
-                places.append(self.value(f"select i1 {is_direct}, ptr {place}, ptr {buffer}"))
                 stores.append(f"call void @stored{item}{passed}")
             else:
-                places.append(self.value(f"call ptr @contiguous{item}{passed}"))
-        self.call_loops(number, places, count)
+                self.emit(f"call void @loaded{item}{passed}")
+        self.call_loops(number, places, filled)
         for store in stores:
             self.emit(store)
         self.emit(f"{following} = add i64 {start}, {size}")
@@ -119,40 +153,56 @@ class Chunks(VectorLoops):
         self.open("end")
         self.emit("ret void")
 
-    def copying_functions(self, size: int) -> None:
+    def copying_functions(self, size: int, width: int) -> None:
         """The functions that copy elements of this size to a buffer, and from a buffer.
 
-        They do nothing for contiguous arrays; the first one returns the address of its copy.
+        They do nothing if the arrays are used directly. In the buffer, the last element is followed
+        by copies of itself, so that the number of elements is a multiple of ``width``.
         """
         kind, align = f"i{8 * size}", min(size, 4)  # the parts of complex64 have four bytes
         own = f"!{len(self.metadata)}"
         self.note(f"distinct !{{{own}, !{len(self.metadata) + 1}}}")
         self.note('!{!"llvm.loop.disable_nonforced"}')  # LLVM would unroll the loops
-        for name, result, to_buffer in (
-            (f"contiguous{size}", ("ptr", "ptr %x", "ptr %buffer"), True),
-            (f"stored{size}", ("void", "void", "void"), False),
+        for name, ways, filling in (
+            (f"loaded{size}", ("%there", "%here"), _filling(kind, width) if width else []),
+            (f"stored{size}", ("%here", "%there"), []),
         ):
-            of_result, if_direct, if_copied = result
-            ways = ("%there", "%here") if to_buffer else ("%here", "%there")
             self.lines += [
-                f"define internal {of_result} @{name}"
-                "(ptr %buffer, ptr %x, i64 %stride, i64 %n) #3 {",
+                f"define internal void @{name}"
+                "(i1 %direct, ptr %buffer, ptr %x, i64 %stride, i64 %n) #3 {",
                 "entry:",
-                f"  %direct = icmp eq i64 %stride, {size}",
-                "  br i1 %direct, label %done, label %copy",
-                "done:",
-                f"  ret {if_direct}",
+                "  br i1 %direct, label %done, label %fill",
+                "fill:",
+                *filling,
+                "  br label %copy",
                 "copy:",
-                "  %i = phi i64 [0, %entry], [%next, %copy]",
-                "  %offset = mul i64 %i, %stride",
-                "  %there = getelementptr i8, ptr %x, i64 %offset",
+                "  %i = phi i64 [0, %fill], [%next, %copy]",
+                "  %there = phi ptr [%x, %fill], [%beyond, %copy]",
                 f"  %here = getelementptr {kind}, ptr %buffer, i64 %i",
                 f"  %value = load {kind}, ptr {ways[0]}, align {align}",
                 f"  store {kind} %value, ptr {ways[1]}, align {align}",
+                "  %beyond = getelementptr i8, ptr %there, i64 %stride",
                 "  %next = add nuw nsw i64 %i, 1",
                 "  %more = icmp slt i64 %next, %n",
-                f"  br i1 %more, label %copy, label %copied, !llvm.loop {own}",
-                "copied:",
-                f"  ret {if_copied}",
+                f"  br i1 %more, label %copy, label %done, !llvm.loop {own}",
+                "done:",
+                "  ret void",
                 "}",
             ]
+
+
+def _filling(kind: str, width: int) -> list[str]:
+    """The lines that store the last element of ``%x`` in the last ``width`` places of a buffer."""
+    align = min(int(kind[1:]) // 8, 4)
+    return [
+        "  %last = sub i64 %n, 1",
+        "  %distance = mul i64 %last, %stride",
+        "  %end = getelementptr i8, ptr %x, i64 %distance",
+        f"  %same = load {kind}, ptr %end, align {align}",
+        f"  %one = insertelement <1 x {kind}> poison, {kind} %same, i64 0",
+        f"  %all = shufflevector <1 x {kind}> %one, <1 x {kind}> poison,"
+        f" <{width} x i32> zeroinitializer",
+        f"  %before = and i64 %last, {-width}",
+        f"  %place = getelementptr {kind}, ptr %buffer, i64 %before",
+        f"  store <{width} x {kind}> %all, ptr %place, align {align}",
+    ]

@@ -27,11 +27,13 @@ class Vectors:
     """The vectors of a processor: how many registers it has, and of how many float64 each.
 
     ``has_fma``: whether it computes x * y + z in one instruction; else a C function does.
+    ``has_masks``: whether flags have registers of their own.
     """
 
     registers: int = 16
     lanes: int = 4
     has_fma: bool = True
+    has_masks: bool = False
 
     def lanes_of(self, dtype: np.dtype) -> int:
         """The elements of this dtype in a vector."""

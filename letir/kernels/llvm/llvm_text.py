@@ -39,32 +39,40 @@ def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
     return _HostModule(kernel, name, vectors=vectors).text()
 
 
+def is_vectorised(kernel: Kernel, vectors: Vectors) -> bool:
+    """Whether the text of a kernel contains vectors, so that LLVM need not make them."""
+    module = _HostModule(kernel, "", vectors=vectors)
+    return module.chunk_step(module.chunk_loop()) > 0
+
+
 @define(eq=False)
 class _HostModule(Chunks):
     """The module of one kernel for the host."""
 
-    vectors: Vectors = COMMON
     zeros: list[str] = field(factory=list)  # registers that are 0, which LLVM does not know
-    vectorised: dict[Function, None] = field(factory=dict)  # functions that vectorised loops call
+    vectorised: dict[Function, None] = field(
+        factory=dict
+    )  # functions in loops that LLVM vectorises
 
     def text(self) -> str:
         """The module."""
         kernel = self.kernel
-        called = _functions_in_loops(kernel.body)
-        self.vectorised = {f: None for f in called if f.condition is not None}
-        layouts, in_chunks = self.layouts(), self.uses_chunks()
+        layouts, loop = self.layouts(), self.chunk_loop()
+        if not self.chunk_step(loop):
+            called = _functions_in_loops(kernel.body)
+            self.vectorised = {f: None for f in called if f.condition is not None}
         head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data)"
-        self.lines += [f"{head} {'#4' if in_chunks else '#0'} {{", "entry:"]
+        self.lines += [f"{head} {'#0' if loop is None else '#4'} {{", "entry:"]
         for n, extent in enumerate(kernel.extents):
             self.names[extent] = self.entry_of("%dimensions", n, "i64")
         bases = {array: self.entry_of("%args", n, "ptr") for n, array in enumerate(kernel.arrays)}
         bases |= {buffer: self.buffer(buffer) for buffer in kernel.buffers}
         self.load_strides()
         self.load_zeros()
-        if in_chunks:
-            self.elementwise(bases, [layout for layout in layouts if layout is not None])
-        else:
+        if loop is None:
             self.any_loops(bases, layouts)
+        else:
+            self.elementwise(loop, bases, [layout for layout in layouts if layout is not None])
         self.zeros = []
         self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
@@ -87,7 +95,7 @@ class _HostModule(Chunks):
         self.lines.append("}")
 
     def functions(self) -> None:
-        """The functions, for the lanes of a vector too if vectorised loops call them."""
+        """The functions, for the lanes of a vector too if LLVM vectorises loops that call them."""
         lanes = self.vectors.lanes
         self.needed |= dict.fromkeys([(f, lanes) for f in self.vectorised])
         super().functions()
@@ -152,12 +160,16 @@ class _HostModule(Chunks):
     def hidden(self, x: str, dtype: np.dtype, number: int) -> str:
         if not self.zeros:
             return x
-        zero, kind = self.zeros[number], type_text(dtype)
-        bits = kind if dtype.kind == "b" else f"i{8 * dtype.itemsize}"
-        zero = zero if bits == "i64" else self.value(f"trunc i64 {zero} to {bits}")
-        integer = self.value(f"bitcast {kind} {x} to {bits}") if dtype.kind == "f" else x
-        flipped = self.value(f"xor {bits} {integer}, {zero}")
-        return self.value(f"bitcast {bits} {flipped} to {kind}") if dtype.kind == "f" else flipped
+        zero, kind = self.zeros[number], self.type_of(dtype)
+        is_float, bits = dtype.kind == "f", np.dtype(f"u{dtype.itemsize}")
+        integer = type_text(dtype if dtype.kind == "b" else bits)
+        zero = zero if integer == "i64" else self.value(f"trunc i64 {zero} to {integer}")
+        if self.lanes > 1:
+            zero = self.splat(zero, integer)
+        whole = kind if dtype.kind == "b" else self.type_of(bits)
+        x = self.value(f"bitcast {kind} {x} to {whole}") if is_float else x
+        flipped = self.value(f"xor {whole} {x}, {zero}")
+        return self.value(f"bitcast {whole} {flipped} to {kind}") if is_float else flipped
 
     # ---- strides ----
 

@@ -21,7 +21,7 @@ from letir.ast import LATE_BOUND, WATCHED, with_progress_bar
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm.compile_threads import begin_compilation, llvm_lock
 from letir.kernels.llvm.interleaving import Vectors
-from letir.kernels.llvm.llvm_text import llvm_text
+from letir.kernels.llvm.llvm_text import is_vectorised, llvm_text
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import Kernel
 
@@ -117,6 +117,8 @@ class MachineCode:
 
     def emit_code(self, text: str, *, is_object: bool = True) -> bytes:
         """The object code, or the assembly, of an LLVM text for this computer."""
+        if is_vectorised(self.kernel, host_vectors()):
+            return emitted_code(text, _new_machine(), is_object=is_object, is_short=True)
         return emitted_code(
             text,
             _new_machine(),
@@ -259,7 +261,7 @@ def host_vectors() -> Vectors:
     """The vectors of this computer's processor, of which kernels are made."""
     features = _processor()[1]
     if "+avx512f" in features:
-        return Vectors(32, 8 if "-prefer-256-bit" in features else 4)
+        return Vectors(32, 8 if "-prefer-256-bit" in features else 4, has_masks=True)
     if platform.machine() in ("aarch64", "arm64"):
         return Vectors(32, 2)
     return Vectors(16, 4 if "+avx" in features else 2, "+fma" in features)
@@ -278,11 +280,15 @@ def _new_machine() -> Any:
     )
 
 
-def emitted_code(text: str, machine: Any, *, is_object: bool, **options: bool) -> bytes:
+def emitted_code(
+    text: str, machine: Any, *, is_object: bool, is_short: bool = False, **options: bool
+) -> bytes:
     """Object code, or assembly, of an LLVM text for a target machine, after LLVM's passes.
 
-    ``machine``: no other thread may use it during the call. ``options``: of llvmlite's
-    ``PipelineTuningOptions``, such as whether to unroll loops, which doubles the compile time.
+    ``machine``: no other thread may use it during the call. ``is_short``: run only the passes that
+    simplify instructions, which is enough for a text whose loops are as they should be.
+    ``options``: of llvmlite's ``PipelineTuningOptions``, such as whether to unroll loops, which
+    doubles the compile time.
     """
     binding = _llvm_binding()
     with binding.create_context() as context, binding.parse_assembly(text, context) as module:
@@ -290,23 +296,28 @@ def emitted_code(text: str, machine: Any, *, is_object: bool, **options: bool) -
         tuning = binding.create_pipeline_tuning_options(speed_level=3)
         for name, value in options.items():
             setattr(tuning, name, value)
-        _run_passes(module, machine, tuning)
+        _run_passes(module, machine, tuning, is_short)
         return _emit_object(module, machine, is_object)
 
 
-def _run_passes(module: Any, machine: Any, tuning: Any) -> None:
+def _run_passes(module: Any, machine: Any, tuning: Any, is_short: bool) -> None:
     """Change a module by LLVM's passes for a target machine."""
-    from llvmlite.binding.newpassmanagers import NewPassManager
+    from llvmlite.binding import newpassmanagers
 
     binding = _llvm_binding()
     builder = binding.create_pass_builder(machine, tuning)
-    passes = builder.getModulePassManager()
+    if is_short:
+        passes = newpassmanagers.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+    else:
+        passes = builder.getModulePassManager()
     try:
         _without_lock(binding.ffi.lib.LLVMPY_RunNewModulePassManager)(passes, module, builder)
     finally:
         # llvmlite keeps pass managers forever: ``ObjectRef._dispose``, which does nothing, precedes
         # the method of ``NewPassManager`` among its bases. 200 to 400 KiB stayed for each kernel.
-        NewPassManager._dispose(passes)
+        newpassmanagers.NewPassManager._dispose(passes)
         passes.detach()  # so that a later llvmlite does not free it twice
 
 

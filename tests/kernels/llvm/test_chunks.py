@@ -78,7 +78,7 @@ def test_only_long_loops_copy_elements():
 
     def copies(f) -> bool:
         (kernel,) = lt.compile(lt.trace(f, x)).kernels
-        return "@contiguous8" in kernel.llvm
+        return "@loaded8" in kernel.llvm
 
     assert copies(lambda x: np.sin(x) * x)
     assert not copies(lambda x: x * x + x)
