@@ -61,8 +61,13 @@ def replace(old: str, new: str) -> Callable:
     """A fault: every ``old`` in LLVM's text of a kernel is ``new``."""
 
     def planted(plant):
-        text = machine_code.llvm_text
-        plant.setattr(machine_code, "llvm_text", lambda *args: text(*args).replace(old, new))
+        written = machine_code.llvm_text
+
+        def llvm_text(*args):
+            module = written(*args)
+            return evolve(module, text=module.text.replace(old, new))
+
+        plant.setattr(machine_code, "llvm_text", llvm_text)
 
     return planted
 
@@ -113,6 +118,10 @@ def special(name: str) -> Callable:
 
 def rows(f: Callable) -> Callable:
     return lambda: row_tests.test_a_function_with_reductions_is_one_kernel(f, "f8")
+
+
+def reduced(dtype: str) -> Callable:
+    return lambda: row_tests.test_integers_are_reduced_in_the_dtypes_of_numpy(dtype)
 
 
 def chain(name: str) -> Callable:
@@ -192,19 +201,27 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     ),
     "loops that start at one": (
         method(StatementText, "steps_of", lambda self, loop: ("1", "1")),
-        lambda: row_tests.test_integers_are_reduced_in_the_dtypes_of_numpy("i8"),
+        reduced("i8"),
     ),
     "steps of vectors that all read the first elements": (
-        method(WideLoops, "place", lambda self, array, bases: bases[array]),
+        method(WideLoops, "place", lambda self, access: self.places[access]),
         groups,
     ),
     "elements of the first step that no vector computes": (
-        replace("phi i64 [0, %entry], [%then", "phi i64 [64, %entry], [%then"),
+        replace("phi i64 [0, %entry]", "phi i64 [64, %entry]"),
         wide("floats"),
     ),
     "last elements that are not computed": (
         replace("label %chunk, label %end", "label %end, label %end"),
         wide("floats"),
+    ),
+    "vectors that are left out of a sum": (
+        method(WideLoops, "joined", lambda self, let, parts: parts[0]),
+        reduced("i4"),
+    ),
+    "lanes without an element that are added": (
+        method(WideLoops, "let", VectorLoops.let),
+        lambda: wide_tests.test_reductions_of_vectors_are_those_of_elements("add", "i4", 37),
     ),
     "chunks that are left out": (
         replace("add i64 %start, 512", "add i64 %start, 1024"),
@@ -212,7 +229,7 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     ),
     "loops that leave out every other step": (
         method(StatementText, "steps_of", lambda self, loop: ("0", "2")),
-        rows(row_tests.softmax),
+        reduced("i4"),
     ),
     "last vectors that begin at the first step": (
         method(VectorLoops, "steps_of", lambda self, _: ("0", str(self.lanes))),
@@ -220,7 +237,7 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     ),
     "strides of half an element": (
         replace(", 8\n", ", 4\n"),  # of integers: of floats NumPy computes what raises errors
-        lambda: row_tests.test_integers_are_reduced_in_the_dtypes_of_numpy("i8"),
+        reduced("i8"),
     ),
     "a maximum that hides nan": (form("maximum", _maximum_without_nan), special("maximum")),
     "the remainder of C": (form("remainder", _remainder_of_c), special("remainder")),
@@ -234,7 +251,7 @@ FAULTS: dict[str, tuple[Callable, Callable]] = {
     ),
     "a sum that starts at one": (
         reduction("sum", start=1),
-        lambda: row_tests.test_integers_are_reduced_in_the_dtypes_of_numpy("i4"),
+        reduced("i4"),
     ),
     "a maximum that starts at zero": (
         reduction("max", start=0),

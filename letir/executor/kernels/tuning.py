@@ -123,7 +123,7 @@ class _Group:
     def compile_time(self) -> float:
         """The nanoseconds of LLVM for this group, without the cache on disk."""
         code = MachineCode(self.kernel)
-        task = partial(code.emit_code, code.llvm)
+        task = partial(code.emit_code, code.host_text())
         return _fastest_time(lambda: begin_compilation(task).result(), time.process_time)
 
     def time_by_numpy(self, x: np.ndarray) -> float:

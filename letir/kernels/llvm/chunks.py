@@ -1,10 +1,11 @@
 """Elementwise kernels for arrays of any strides: chunks of elements are copied to buffers.
 
-LLVM vectorises loops over contiguous arrays only. These loops are a function of their own, which
-the kernel calls for all elements at once if the arrays are contiguous. Otherwise it calls the
-function for some elements at a time, and copies those of strided arrays, such as the columns of a
-matrix, to buffers before and from buffers after the call. The kernel itself runs few instructions,
-and is compiled without optimisation.
+Vectors contain neighbouring elements. Loops over contiguous arrays are a function of their own,
+which the kernel calls for as many elements at once as fill its vectors, if the arrays are
+contiguous. It calls the function for the other elements in chunks, which it copies to buffers
+before, and from buffers after the call: a few last elements, or all elements of strided arrays,
+such as the columns of a matrix. The kernel itself runs few instructions, and is compiled without
+optimisation.
 """
 
 from attrs import define
@@ -36,16 +37,11 @@ class Chunks(WideLoops):
         is_long = len(loop.body) + _SLOW * len(slow) >= _MIN_WORK
         return loop if loop.is_parallel and is_long else None
 
-    def chunk_step(self, loop: Loop | None) -> int:
-        """The elements that a step of such a loop computes in vectors; 0 if LLVM makes vectors."""
-        count, lanes = (0, 0) if loop is None else self.vectors_of(loop)
-        return count * lanes
-
     def elementwise(self, loop: Loop, bases: dict, layouts: list[Strides]) -> None:
         """The entry function, and a function for each layout, of which the last is contiguous."""
         (extent,), arrays = self.kernel.extents, self.kernel.arrays
         steps, strides = self.names[extent], self.strides
-        width = self.chunk_step(loop)
+        width = self.width_of(loop, layouts)
         step = max(_MIN_CHUNK, width)
         most = _BUFFERED // sum([array.dtype.itemsize for array in arrays])
         size = max(step, min(_MAX_CHUNK, most // step * step))
@@ -72,6 +68,14 @@ class Chunks(WideLoops):
         for item in {array.dtype.itemsize: None for array in arrays}:
             self.copying_functions(item, width)
 
+    def width_of(self, loop: Loop, layouts: list[Strides]) -> int:
+        """The elements in a step of a loop, whatever the layout; 0 if LLVM vectorises the loop."""
+        strides, widths = self.strides, []
+        for self.strides in layouts:
+            widths.append(self.step_of(loop))
+        self.strides = strides
+        return max(widths) if all(widths) else 0
+
     def call_loops(self, number: int, addresses: list[str], steps: str) -> None:
         """Call the loops over arrays at these addresses."""
         passed = ", ".join([f"ptr {address}" for address in addresses])
@@ -89,8 +93,10 @@ class Chunks(WideLoops):
         self.strides = layout
         bases = {array: f"%a{n}" for n, array in enumerate(arrays)}
         if width:
+            plan = self.plan_of(loop)
+            assert plan is not None
             self.body(self.kernel.body[:-1], bases, None)
-            self.wide_steps(loop, bases)
+            self.steps_of_plan(loop, plan, "%steps", "%steps", bases)
         else:
             self.body(self.kernel.body, bases, None)
         self.emit("ret void")

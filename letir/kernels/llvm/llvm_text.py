@@ -2,12 +2,12 @@
 
 The function has the signature of ``PyUFuncGenericFunction``, see
 https://numpy.org/doc/stable/reference/c-api/generalized-ufuncs.html. It contains the kernel's loops
-twice: for arrays whose last axis is contiguous, which LLVM vectorises, and for any strides. Long
-elementwise loops are only for contiguous arrays, to which ``chunks`` copies others.
+twice: in vectors for arrays whose last axis is contiguous, and for any strides. Long elementwise
+loops are only for contiguous arrays, to which ``chunks`` copies others.
 """
 
 import numpy as np
-from attrs import define, field
+from attrs import define, field, frozen
 
 from letir.kernels.llvm.chunks import Chunks, Strides
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
@@ -31,18 +31,22 @@ from letir.kernels.loop_language import (
 from letir.kernels.scalar_instructions import HIDDEN
 
 
-def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> str:
+@frozen
+class HostText:
+    """An LLVM module. ``needs_all_passes``: whether LLVM should optimise its loops and chains."""
+
+    text: str
+    needs_all_passes: bool
+
+
+def llvm_text(kernel: Kernel, name: str, vectors: Vectors = COMMON) -> HostText:
     """The LLVM module with the function ``name``, the inner loop for the kernel.
 
     ``vectors``: the vectors of the processor.
     """
-    return _HostModule(kernel, name, vectors=vectors).text()
-
-
-def is_vectorised(kernel: Kernel, vectors: Vectors) -> bool:
-    """Whether the text of a kernel contains vectors, so that LLVM need not make them."""
-    module = _HostModule(kernel, "", vectors=vectors)
-    return module.chunk_step(module.chunk_loop()) > 0
+    module = _HostModule(kernel, name, vectors=vectors)
+    text = module.text()
+    return HostText(text, module.leaves_loops or not module.has_vectors)
 
 
 @define(eq=False)
@@ -50,17 +54,12 @@ class _HostModule(Chunks):
     """The module of one kernel for the host."""
 
     zeros: list[str] = field(factory=list)  # registers that are 0, which LLVM does not know
-    vectorised: dict[Function, None] = field(
-        factory=dict
-    )  # functions in loops that LLVM vectorises
+    vectorised: dict[Function, None] = field(factory=dict)  # called in loops that LLVM vectorises
 
     def text(self) -> str:
         """The module."""
         kernel = self.kernel
         layouts, loop = self.layouts(), self.chunk_loop()
-        if not self.chunk_step(loop):
-            called = _functions_in_loops(kernel.body)
-            self.vectorised = {f: None for f in called if f.condition is not None}
         head = f"define void @{self.name}(ptr %args, ptr %dimensions, ptr %steps, ptr %data)"
         self.lines += [f"{head} {'#0' if loop is None else '#4'} {{", "entry:"]
         for n, extent in enumerate(kernel.extents):
@@ -73,6 +72,9 @@ class _HostModule(Chunks):
             self.any_loops(bases, layouts)
         else:
             self.elementwise(loop, bases, [layout for layout in layouts if layout is not None])
+        if self.leaves_loops:
+            called = _functions_in_loops(kernel.body)
+            self.vectorised = {f: None for f in called if f.condition is not None}
         self.zeros = []
         self.functions()
         return "\n".join([*self.lines, *self.tail()]) + "\n"
@@ -163,10 +165,11 @@ class _HostModule(Chunks):
         zero, kind = self.zeros[number], self.type_of(dtype)
         is_float, bits = dtype.kind == "f", np.dtype(f"u{dtype.itemsize}")
         integer = type_text(dtype if dtype.kind == "b" else bits)
-        zero = zero if integer == "i64" else self.value(f"trunc i64 {zero} to {integer}")
-        if self.lanes > 1:
-            zero = self.splat(zero, integer)
         whole = kind if dtype.kind == "b" else self.type_of(bits)
+        if self.lanes > 1:
+            zero = self.splat_ahead(zero, "i64")
+        if integer != "i64":
+            zero = self.value(f"trunc {self.type_of(np.dtype('i8'))} {zero} to {whole}")
         x = self.value(f"bitcast {kind} {x} to {whole}") if is_float else x
         flipped = self.value(f"xor {whole} {x}, {zero}")
         return self.value(f"bitcast {whole} {flipped} to {kind}") if is_float else flipped

@@ -21,7 +21,7 @@ from letir.ast import LATE_BOUND, WATCHED, with_progress_bar
 from letir.ast.bounded_cache import BoundedCache
 from letir.kernels.llvm.compile_threads import begin_compilation, llvm_lock
 from letir.kernels.llvm.interleaving import Vectors
-from letir.kernels.llvm.llvm_text import is_vectorised, llvm_text
+from letir.kernels.llvm.llvm_text import HostText, llvm_text
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import Kernel
 
@@ -91,10 +91,14 @@ class MachineCode:
     engine: Any = field(init=False, default=None)
     tables: tuple = field(init=False, default=())
 
-    @property
-    def llvm(self) -> str:
+    def host_text(self) -> HostText:
         """The text for LLVM, written now: it takes more memory than the code."""
         return llvm_text(self.kernel, _NAME, host_vectors())
+
+    @property
+    def llvm(self) -> str:
+        """The text for LLVM."""
+        return self.host_text().text
 
     @property
     def unrolls(self) -> bool:
@@ -106,23 +110,22 @@ class MachineCode:
 
         LLVM needs a large stack: this runs in a thread of ``compile_threads``.
         """
-        text = self.llvm
-        key = (text, str(self.unrolls), *_platform_key())
-        return cached_code(key, lambda: self.emit_code(text))
+        module = self.host_text()
+        key = (module.text, str(self.unrolls), *_platform_key())
+        return cached_code(key, lambda: self.emit_code(module))
 
     def assembly(self) -> str:
         """The assembly text, compiled now."""
-        task = partial(self.emit_code, self.llvm, is_object=False)
+        task = partial(self.emit_code, self.host_text(), is_object=False)
         return begin_compilation(task).result().decode()
 
-    def emit_code(self, text: str, *, is_object: bool = True) -> bytes:
+    def emit_code(self, module: HostText, *, is_object: bool = True) -> bytes:
         """The object code, or the assembly, of an LLVM text for this computer."""
-        if is_vectorised(self.kernel, host_vectors()):
-            return emitted_code(text, _new_machine(), is_object=is_object, is_short=True)
         return emitted_code(
-            text,
+            module.text,
             _new_machine(),
             is_object=is_object,
+            is_short=not module.needs_all_passes,
             loop_vectorization=True,
             loop_interleaving=self.unrolls,
             loop_unrolling=self.unrolls,

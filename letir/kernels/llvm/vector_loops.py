@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from letir.kernels.llvm.llvm_functions import ModuleText
-from letir.kernels.llvm.llvm_statements import number_text, type_text, vector_type
+from letir.kernels.llvm.llvm_statements import memory_type, number_text, type_text, vector_type
 from letir.kernels.loop_language import Array, Let, Load, Loop, Number, Operand, Store
 
 
@@ -105,11 +105,25 @@ class VectorLoops(ModuleText):
             return self.value(f"shufflevector {vector} {first}, {vector} poison, {all_first}")
         if not self.mask:
             return self.value(f"load {vector}, ptr {place}, align {align}")
-        name = f"llvm.masked.load.v{self.lanes}f{8 * align}.p0"
-        flags = f"<{self.lanes} x i1>"
+        return self.masked_load(place, dtype, self.mask, "zeroinitializer")
+
+    def masked_load(self, place: str, dtype: np.dtype, mask: str, others: str) -> str:
+        """The elements at ``place`` in the lanes of a mask, and those of ``others`` elsewhere."""
+        element, align, flags = memory_type(dtype), dtype.itemsize, f"<{self.lanes} x i1>"
+        vector, kind = f"<{self.lanes} x {element}>", "f" if dtype.kind == "f" else "i"
+        name = f"llvm.masked.load.v{self.lanes}{kind}{8 * align}.p0"
         self.declared[name] = f"declare {vector} @{name}(ptr, i32, {flags}, {vector})"
-        operands = f"ptr {place}, i32 {align}, {flags} {self.mask}, {vector} zeroinitializer"
+        operands = f"ptr {place}, i32 {align}, {flags} {mask}, {vector} {others}"
         return self.value(f"call {vector} @{name}({operands})")
+
+    def masked_store(self, value: str, place: str, dtype: np.dtype, mask: str) -> None:
+        """Store the lanes of a mask."""
+        element, align, flags = memory_type(dtype), dtype.itemsize, f"<{self.lanes} x i1>"
+        vector, kind = f"<{self.lanes} x {element}>", "f" if dtype.kind == "f" else "i"
+        name = f"llvm.masked.store.v{self.lanes}{kind}{8 * align}.p0"
+        self.declared[name] = f"declare void @{name}({vector}, ptr, i32, {flags})"
+        operands = f"{vector} {value}, ptr {place}, i32 {align}, {flags} {mask}"
+        self.emit(f"call void @{name}({operands})")
 
     def store(self, statement: Store, bases: dict, group: str | None) -> None:
         if self.vector_loop is None:
@@ -127,10 +141,7 @@ class VectorLoops(ModuleText):
         if not self.mask:
             self.emit(f"store {vector} {value}, ptr {place}, align {align}")
             return
-        name, flags = f"llvm.masked.store.v{self.lanes}f{8 * align}.p0", f"<{self.lanes} x i1>"
-        self.declared[name] = f"declare void @{name}({vector}, ptr, i32, {flags})"
-        operands = f"{vector} {value}, ptr {place}, i32 {align}, {flags} {self.mask}"
-        self.emit(f"call void @{name}({operands})")
+        self.masked_store(value, place, dtype, self.mask)
 
     def is_consecutive(self, array: Array, indices: tuple[Operand, ...]) -> bool:
         """Whether steps access consecutive elements; if not, all steps access the same element."""

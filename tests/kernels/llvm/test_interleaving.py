@@ -70,5 +70,5 @@ def test_vectors_side_by_side_have_the_bits_of_one_alone():
     run = ufunc_of(kernel)
 
     assert np.array_equal([run(one) for one in x], run(x))
-    width = 8 * host_vectors().lanes
-    assert f"fmul <{width} x double>" in MachineCode(kernel).llvm
+    load = f"load <{host_vectors().lanes} x double>"
+    assert MachineCode(kernel).llvm.count(load) == 8

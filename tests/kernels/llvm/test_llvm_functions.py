@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from letir.kernels.interpreter import run_kernel
+from letir.kernels.llvm.wide_loops import WideLoops
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel
 
@@ -77,13 +78,22 @@ def test_a_large_angle_among_small_ones_raises_no_flags(name):
 def test_a_vectorised_loop_tests_all_elements_of_a_vector_at_once():
     code = MachineCode(inverse_of_large())
 
+    assert "vector-function-abi-variant" not in code.llvm
+    assert "llvm.vector.reduce.or" in code.llvm
+
+
+def test_loops_that_llvm_vectorises_have_functions_for_vectors(monkeypatch):
+    monkeypatch.setattr(WideLoops, "plan_of", lambda self, loop: None)
+    code = MachineCode(kernel_of("sin", F8))
+
     assert "vector-function-abi-variant" in code.llvm
     assert "llvm.vector.reduce.or" in code.llvm
+    own = code.assembly().split("loops0:", 1)[1].split(".size", 1)[0]
+    assert re.search(r"usual_or_\w+_x\d", own)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_loops_over_angles_call_functions_of_several_lanes(name):
-    """LLVM drops a parameter that is the same in all calls, after which no loop is vectorised."""
     assembly = MachineCode(kernel_of(name, F8)).assembly()
 
     own = assembly.split("loops0:", 1)[1].split(".size", 1)[0]
@@ -123,7 +133,7 @@ def test_calls_for_neighbouring_elements_have_the_bits_of_single_calls(count, dt
 
 
 def test_independent_calls_are_one_call_of_a_function_of_several_lanes():
-    text = llvm_text(sines_of(5, F8), "kernel", Vectors(16, 4))
+    text = llvm_text(sines_of(5, F8), "kernel", Vectors(16, 4)).text
 
     assert 2 == text.count("call fastcc <4 x double> @sin_float64_x4(")
     assert 1 == text.count("call fastcc double @sin_float64(")  # it needs a result of the others

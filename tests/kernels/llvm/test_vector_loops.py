@@ -84,7 +84,7 @@ def test_the_text_says_how_many_steps_are_together():
 def test_llvm_is_given_vectors_with_a_mask_for_the_last_ones():
     from letir.kernels.llvm.llvm_text import llvm_text
 
-    text = llvm_text(kernel_of(np.dtype("f4"), 37, 2, 16), "kernel")
+    text = llvm_text(kernel_of(np.dtype("f4"), 37, 2, 16), "kernel").text
 
     assert "@llvm.fma.v16f32" in text
     assert "@llvm.masked.load.v16f32.p0" in text

@@ -8,14 +8,14 @@ pytest.importorskip("llvmlite")
 from letir.kernels.interpreter import run_kernel
 from letir.kernels.llvm import machine_code
 from letir.kernels.llvm.interleaving import Vectors
-from letir.kernels.llvm.llvm_text import is_vectorised
+from letir.kernels.llvm.llvm_text import llvm_text
 from letir.kernels.llvm.machine_code import host_vectors, ufunc_of
 from letir.kernels.loop_builder import Builder
 from letir.kernels.loop_language import Array, Kernel, Operand
 from letir.kernels.scalar_instructions import HIDDEN
 from tests.kernels.elementary.functions import kernel_of
 
-F8, BOOL = np.dtype("f8"), np.dtype("?")
+F8, INDEX = np.dtype("f8"), np.dtype("int64")
 LENGTHS = [1, 2, 7, 31, 32, 33, 100, 511, 513, 1000]
 
 
@@ -92,7 +92,7 @@ def operands(made: Kernel, n: int) -> list[np.ndarray]:
 
 @pytest.fixture(params=[True, False])
 def vectors_for_masks(request, monkeypatch):
-    """Both forms of loops: for processors with registers of masks, and for others."""
+    """With and without masks for small elements."""
     vectors = evolve(host_vectors(), has_masks=request.param)
     monkeypatch.setattr(machine_code, "host_vectors", lambda: vectors)
     monkeypatch.setattr(machine_code, "_ufuncs", {})
@@ -102,7 +102,8 @@ def vectors_for_masks(request, monkeypatch):
 @pytest.mark.usefixtures("vectors_for_masks")
 def test_steps_of_vectors_compute_what_the_interpreter_computes(name):
     made = kernel(name)
-    assert is_vectorised(made, host_vectors())
+    vectors = evolve(host_vectors(), has_masks=True)
+    assert not llvm_text(made, "f", vectors).needs_all_passes
     ufunc = ufunc_of(made)
 
     for n in LENGTHS:
@@ -127,6 +128,54 @@ def test_indices_are_those_of_the_whole_array():
     run_kernel(made, given, expected, n=1500)
 
     assert np.array_equal(expected, ufunc_of(made)(given))
+
+
+REDUCTIONS = {
+    "f8": ["add", "max", "min"],
+    "f4": ["add", "max", "min"],
+    "i4": ["add", "max", "min", "mul", "and", "or", "xor"],
+    "u8": ["add", "max", "min", "mul", "and", "or", "xor"],
+    "?": ["and", "or", "xor"],
+}
+
+
+def reduction(name: str, dtype: str, length: int | None) -> Kernel:
+    """y[k] = the reduction of x[k, i] over i, and z[k, i] = x[k, i] twice reduced with itself."""
+    kind, axis = np.dtype(dtype), str(length or "n")
+    x, z = [Array(a, kind, ("m", axis), is_written=a == "z") for a in "xz"]
+    y, b = Array("y", kind, ("m",), is_written=True), Builder()
+    m, n = b.extent("m"), b.extent("n")
+    with b.loop(m, is_parallel=False) as k:
+        first = b.load(x, (k, b.number(0, INDEX)))
+        extent = n if length is None else b.number(length, INDEX)
+        with b.loop(extent, first) as loop:
+            given = b.load(x, (k, loop.index))
+            b.store(z, (k, loop.index), b.let(name, given, first))
+            loop.next(b.let(name, loop.carried[0], given, reassociates=kind.kind == "f"))
+        b.store(y, (k,), loop.results[0])
+    extents = (m,) if length else (m, n)
+    body = b.statements()
+    return Kernel("reduction", (x, y, z), extents, body, takes_contiguous=True, is_flat=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(n, d) for d, names in REDUCTIONS.items() for n in names]
+)
+@pytest.mark.parametrize("length", [None, 1, 3, 8, 37, 64])
+def test_reductions_of_vectors_are_those_of_elements(name, dtype, length):
+    made, rng = reduction(name, dtype, length), np.random.default_rng(0)
+    vectors = evolve(host_vectors(), has_masks=True)
+    assert not llvm_text(made, "f", vectors).needs_all_passes
+    axis = length or "n"
+    run = ufunc_of(made, f"({axis})->(),({axis})")
+
+    for n in [length] if length else LENGTHS:
+        x = rng.integers(0, 4, (5, n)).astype(dtype)
+        y, z = np.zeros(5, dtype), np.zeros_like(x)
+        run_kernel(made, x, y, z, m=5, n=n)
+        found = run(x)
+        assert np.array_equal(y, found[0]), n
+        assert np.array_equal(z, found[1]), n
 
 
 def test_elements_that_fill_a_step_raise_no_errors():
@@ -157,4 +206,5 @@ def test_loops_without_vector_instructions_are_left_to_llvm():
         with b.loop(n) as i:
             b.store(y, (i,), compute(b, b.load(x, (i,))))
         made = Kernel("f", (x, y), (n,), b.statements())
-        assert is_vectorised(made, Vectors()) == (compute is polynomial)
+        needs_all_passes = llvm_text(made, "f", Vectors()).needs_all_passes
+        assert needs_all_passes == (compute is divided)
