@@ -19,6 +19,7 @@ from letir.kernels.loop_language import (
     Store,
 )
 
+_SHORT = 24  # statements
 _SEQUENTIAL = ("quotient", "fmod")  # instructions without vectors
 VectorStatement = Let | Load | Store | FunctionCall
 IDEMPOTENT = ("and", "or", "max", "min")  # reductions that may take an element twice
@@ -41,6 +42,10 @@ class VectorPlan:
     reductions: tuple[tuple[Let, Scalar], ...]
     itemsize: int
     least: int
+
+    def is_short(self) -> bool:
+        """Whether further copies of the varying statements take little time to compile."""
+        return len(self.varying) <= _SHORT
 
 
 def vector_plan(loop: Loop, strides: dict[tuple[Array, int], str]) -> VectorPlan | None:

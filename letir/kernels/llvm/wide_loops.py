@@ -153,7 +153,9 @@ class WideLoops(VectorLoops):
         parts = self.run_steps(steps, [[start] * steps.count for start in starts], bases)
         totals = [self.joined(let, own) for let, own in zip(lets, parts, strict=True)]
         rest = Steps(whole, extent, is_masked=True)
-        if whole != extent and rest.length() != 0:
+        if plan.is_short() and rest.length() and not totals:
+            self.last_elements(int(whole), int(extent), bases)
+        elif whole != extent and rest.length() != 0:
             self.prefetch_places(whole)
             totals = [x for (x,) in self.run_steps(rest, [[x] for x in totals], bases)]
         self.plan, self.lanes = None, 1
@@ -163,6 +165,19 @@ class WideLoops(VectorLoops):
             self.over_lanes(let, self.operand(x), total, lanes)
             for let, x, total in zip(lets, firsts, totals, strict=True)
         ]
+
+    def last_elements(self, start: int, stop: int, bases: dict) -> None:
+        """The elements from ``start`` to ``stop`` in vectors of 8, 4 and 2, for example.
+
+        A processor waits before it reads again what was stored under a mask, such as the sums of
+        columns in the next row.
+        """
+        while start < stop:
+            self.lanes = max(2, 1 << ((stop - start).bit_length() - 1))
+            is_masked = stop - start < self.lanes
+            steps = Steps(str(start), str(stop), is_masked=is_masked)
+            self.one_step(steps, str(start), [], bases)
+            start += self.lanes
 
     def run_steps(self, steps: Steps, totals: list[list[str]], bases: dict) -> list[list[str]]:
         """A loop; ``totals``: for each reduction the vectors that a step adds to."""
