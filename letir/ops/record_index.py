@@ -59,7 +59,9 @@ OPERATIONS = {  # module: the operations that it defines
     "linalg.generalized_eigen": "generalized_eigh",
     "linalg.least_squares": "lstsq",
     "linalg.matmul_einsum": "dot einsum matmul",
-    "linalg.matrix_functions": "expm logm multivariate_normal_logpdf solve_triangular sqrtm",
+    "linalg.matrix_functions": """
+        checked_finite expm logm multivariate_normal_logpdf solve_triangular sqrtm
+    """,
     "linalg.norms": "condition_number matrix_norm norm vector_norm",
     "linalg.schur_form": "triangular_schur_form",
     "linalg.solve_inv_det": "cofactors det inv matrix_power slogdet solve tensorinv tensorsolve",

@@ -18,10 +18,10 @@ from letir.scipy.linear_systems import (
 from letir.scipy.linear_systems import (
     eigvalsh as eigvalsh,
 )
+from letir.scipy.linear_systems import finite_array, matrix_of, vector_of
 from letir.scipy.linear_systems import (
     hankel as hankel,
 )
-from letir.scipy.linear_systems import matrix_of, vector_of
 from letir.scipy.linear_systems import (
     norm as norm,
 )
@@ -123,7 +123,7 @@ def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """The Cholesky factor, upper triangular unless ``lower``."""
-    return np.linalg.cholesky(traced_or_array(a), upper=not lower)
+    return np.linalg.cholesky(finite_array(a, check_finite), upper=not lower)
 
 
 @drop_in("linalg")
@@ -131,7 +131,7 @@ def cho_factor(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple:
     """(factor, lower) for ``cho_solve``; the other triangle is 0, in SciPy it is arbitrary."""
-    return np.linalg.cholesky(traced_or_array(a), upper=not lower), lower
+    return np.linalg.cholesky(finite_array(a, check_finite), upper=not lower), lower
 
 
 @entry_point
@@ -143,8 +143,8 @@ def cho_solve(
     if not is_traced(factor, b):
         return find_in_scipy("linalg", "cho_solve")(c_and_lower, b, overwrite_b, check_finite)
     first, second = (0, 2) if lower else (2, 0)
-    half = solve_triangular(factor, b, trans=first, lower=lower)
-    return solve_triangular(factor, half, trans=second, lower=lower)
+    half = solve_triangular(factor, b, first, lower, check_finite=check_finite)
+    return solve_triangular(factor, half, second, lower, check_finite=False)
 
 
 @entry_point
@@ -160,7 +160,7 @@ def lu_solve(
     order = np.arange(len(pivots))
     for i, j in enumerate(pivots):
         order[[i, j]] = order[[j, i]]
-    b = traced_or_array(b)
+    b = finite_array(b, check_finite)
     unit = {"lower": True, "unit_diagonal": True}
     if trans == 0:
         half = solve_triangular(factors, b[order], **unit)
@@ -196,8 +196,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
     """The solution of a Toeplitz system, by its dense matrix, in double precision."""
     column_and_row = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, None)
-    matrix = toeplitz(*column_and_row)
-    return np.linalg.solve(matrix.astype(np.result_type(matrix.dtype, float)), traced_or_array(b))
+    matrix, b = finite_array(toeplitz(*column_and_row), check_finite), finite_array(b, check_finite)
+    return np.linalg.solve(matrix.astype(np.result_type(matrix.dtype, float)), b)
 
 
 @drop_in("linalg")
@@ -208,21 +208,22 @@ def solve(
     *,
     assume_a: str | None = None,
     transposed: bool = False,
+    check_finite: bool = True,
     **options: Any,
 ) -> Any:
     """The solution of a linear system; ``assume_a`` is ignored, as there is one method only."""
-    a = traced_or_array(a)
-    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, traced_or_array(b))
+    a, b = finite_array(a, check_finite), finite_array(b, check_finite)
+    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)
 
 
 @drop_in("linalg")
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
     """The inverse."""
-    return np.linalg.inv(traced_or_array(a))
+    return np.linalg.inv(finite_array(a, check_finite))
 
 
 @drop_in("linalg")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant, in double precision."""
-    result = np.linalg.det(traced_or_array(a))
+    result = np.linalg.det(finite_array(a, check_finite))
     return result.astype(np.complex128 if result.dtype.kind == "c" else np.float64)

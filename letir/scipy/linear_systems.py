@@ -33,10 +33,20 @@ def matrix_of(name: str, x: Any) -> Any:
     return x
 
 
+def finite_array(x: Any, check_finite: bool = True) -> Any:
+    """An argument as an array, whose elements are tested to be finite unless SciPy is told that
+    they are.
+    """
+    x = traced_or_array(x)
+    is_tested = check_finite and x.dtype.kind in "fc" and x.shape
+    return PRIMITIVES["checked_finite"](x) if is_tested else x
+
+
 @drop_in("linalg")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """The solution X of A X + X B = Q, by one dense system for all its elements."""
     a, b, q = [matrix_of("solve_sylvester", x) for x in (a, b, q)]
+    a, b = finite_array(a), finite_array(b)
     m, n = q.shape
     system = np.kron(np.eye(n, dtype=a.dtype), a) + np.kron(b.T, np.eye(m, dtype=b.dtype))
     return np.linalg.solve(system, q.T.reshape(-1)).reshape(n, m).T
@@ -71,6 +81,7 @@ def solve_banded(
 ) -> Any:
     """The solution of a system whose matrix is given by its diagonals."""
     ab, (below, above) = matrix_of("solve_banded", ab), l_and_u
+    ab, b = finite_array(ab, check_finite), finite_array(b, check_finite)
     if below + above + 1 != ab.shape[0]:
         raise ValueError(
             f"invalid values for the number of lower and upper diagonals: l+u+1 "
@@ -81,7 +92,7 @@ def solve_banded(
     place = above + rows - columns
     inside = (place >= 0) & (place < ab.shape[0])
     matrix = np.where(inside, ab[np.clip(place, 0, ab.shape[0] - 1), columns], 0.0)
-    return np.linalg.solve(matrix, traced_or_array(b))
+    return np.linalg.solve(matrix, b)
 
 
 @drop_in("linalg")
@@ -94,7 +105,7 @@ def solveh_banded(
     check_finite: bool = True,
 ) -> Any:
     """The solution of a Hermitian system, given by the diagonals on one side."""
-    ab = matrix_of("solveh_banded", ab)
+    ab = finite_array(matrix_of("solveh_banded", ab), check_finite)
     reach, n = ab.shape[0] - 1, ab.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
     place = rows - columns if lower else reach + rows - columns
@@ -102,7 +113,7 @@ def solveh_banded(
     half = np.where(one_side, ab[np.clip(place, 0, reach), columns], 0.0)
     matrix = half + np.conj(half).T - np.diag(np.diag(half))
     root = np.linalg.cholesky(matrix)  # raises LinAlgError, as SciPy, if it is not positive
-    return np.linalg.solve(np.conj(root.T), np.linalg.solve(root, traced_or_array(b)))
+    return np.linalg.solve(np.conj(root.T), np.linalg.solve(root, finite_array(b, check_finite)))
 
 
 @drop_in("linalg")
@@ -132,9 +143,10 @@ def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> An
     unknown = options.keys() - {"overwrite_a", "overwrite_b", "check_finite", "driver"}
     if unknown:
         raise refusal_error("linalg.eigvalsh", f"leave out {', '.join(sorted(unknown))}")
-    a = traced_or_array(a)
+    a = finite_array(a, options.get("check_finite", True))
     if b is not None:
-        factor = np.linalg.inv(np.linalg.cholesky(traced_or_array(b)))
+        b = finite_array(b, options.get("check_finite", True))
+        factor = np.linalg.inv(np.linalg.cholesky(b))
         a = factor @ a @ np.conj(factor).T
     return np.linalg.eigvalsh(a, "L" if lower else "U")
 
@@ -152,7 +164,8 @@ def eigh(
     if unknown or any(x.ndim != 2 for x in matrices):
         raise refusal_error("linalg.eigh", f"leave out {', '.join(sorted(unknown))}")
     if eigvals_only:
-        return eigvalsh(a, b, lower=lower)
+        return eigvalsh(a, b, lower=lower, **options)
+    matrices = [finite_array(x, options.get("check_finite", True)) for x in matrices]
     dtype = np.result_type(*[x.dtype for x in matrices])
     matrices = [x if x.dtype == dtype else x.astype(dtype) for x in matrices]
     return PRIMITIVES["generalized_eigh"](*matrices, lower=bool(lower))
@@ -161,7 +174,7 @@ def eigh(
 @drop_in("linalg")
 def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The singular values."""
-    return np.linalg.svd(traced_or_array(a), compute_uv=False)
+    return np.linalg.svd(finite_array(a, check_finite), compute_uv=False)
 
 
 @drop_in("linalg")
@@ -176,7 +189,8 @@ def svd(
     """The singular value decomposition (U, s, Vh)."""
     if lapack_driver not in ("gesdd", "gesvd"):
         raise ValueError(f'lapack_driver must be "gesdd" or "gesvd", not "{lapack_driver}"')
-    result: Any = np.linalg.svd(traced_or_array(a), full_matrices, compute_uv)  # type: ignore
+    a = finite_array(a, check_finite)
+    result: Any = np.linalg.svd(a, full_matrices, compute_uv)  # type: ignore
     return tuple(result) if compute_uv else result
 
 
@@ -191,7 +205,7 @@ def norm(
     a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> Any:
     """A norm of a matrix or a vector."""
-    a = traced_or_array(a)
+    a = finite_array(a, check_finite)
     is_by_blas = a.dtype.char in "fdFD" and a.ndim == 1 and ord in (None, 2)
     if is_by_blas and axis is None and not keepdims:
         # BLAS adds up squares of single precision in double precision, and scales large numbers
@@ -210,7 +224,7 @@ def norm(
 @drop_in("linalg")
 def polar(a: Any, side: str = "right") -> tuple:
     """The polar decomposition (U, P)."""
-    a = traced_or_array(a)
+    a = finite_array(a)
     w, s, vh = np.linalg.svd(a, full_matrices=False)
     p = (np.conj(vh).T * s) @ vh if side == "right" else (w * s) @ np.conj(w).T
     return w @ vh, p

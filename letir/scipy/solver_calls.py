@@ -80,7 +80,8 @@ class _RecordedCallback(Callback):
         except Exception as error:  # of letir, or of the function, which SciPy then calls itself
             raise _NotRecorded(str(error)) from None
         self.body, self.lifted = recording.fn, recording.lifted
-        captured = tuple(concrete_values(self.lifted, self.f.__name__))
+        name = getattr(self.f, "__name__", type(self.f).__name__)  # a partial has none
+        captured = tuple(concrete_values(self.lifted, name))
 
         def call(body, values):
             return run_flat(body, list(values))

@@ -1,5 +1,6 @@
 """SciPy's solvers are recorded with the functions that they call."""
 
+import functools
 import math
 import warnings
 
@@ -156,6 +157,14 @@ def test_roots_have_the_derivative_of_the_implicit_function_theorem(f):
     np.testing.assert_allclose(expected, lt.grad(total)(1.5), rtol=1e-5)
     np.testing.assert_allclose(expected, lt.jvp(total, (1.5,), (1.0,))[1], rtol=1e-5)
     np.testing.assert_allclose(expected, lt.jit(lt.grad(total))(1.5), rtol=1e-5)
+
+
+def test_functions_without_a_name_are_recorded():
+    def area(a):
+        return integrate.quad(functools.partial(np.multiply, a), 0.0, 2.0)[0]
+
+    assert area(3.0) == pytest.approx(lt.trace(area, 3.0)(3.0))
+    assert lt.grad(area)(3.0) == pytest.approx(2.0)
 
 
 def test_the_second_derivative_of_a_root():

@@ -1,4 +1,4 @@
-"""Functions of matrices that NumPy lacks: expm, sqrtm, logm, solve_triangular.
+"""Functions of matrices that NumPy lacks: expm, sqrtm, logm, solve_triangular, checked_finite.
 
 The derivative L(A, E) of an analytic function f at A along E is a block of f at a larger matrix:
 f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]] (Mathias, A chain rule for matrix functions, SIAM
@@ -13,11 +13,13 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import never
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import (
     batch_first,
     broadcast_batch,
     emit_op,
     first_mapped,
+    pointwise_rule,
     rank_of,
 )
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
@@ -91,6 +93,34 @@ def _define_analytic(name: str, compute: Callable | None = None, **fields):
 expm = _define_analytic("expm")
 sqrtm = _define_analytic("sqrtm")
 logm = _define_analytic("logm", logarithms, onnx=never("ONNX has no Schur form"))
+
+# ---- the test of SciPy's option check_finite ----
+
+
+def _checked_finite_impl(xp, x):
+    """``x`` itself. Raises ValueError unless all elements are finite, as scipy.linalg does."""
+    if not xp.isfinite(x).all():
+        raise ValueError(
+            "array must not contain infs or NaNs\n"
+            "  functions of scipy.linalg accept them with check_finite=False"
+        )
+    return x
+
+
+checked_finite = define(
+    "checked_finite",
+    _checked_finite_impl,
+    lambda x: x.with_shape(x.shape),
+    vjp=lambda ct, y, x: (ct,),
+    jvp=lambda tangents, y, x: tangents[0],
+    batch=pointwise_rule("checked_finite"),
+    onnx="Identity",
+    source=arrays.operand_itself,
+    memory="may_alias",
+    cost="cheap",
+    raises=True,
+    write_through=lambda parent, new: new,
+)
 
 # ---- triangular systems ----
 

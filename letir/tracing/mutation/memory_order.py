@@ -130,6 +130,56 @@ def _takes_rows(item) -> bool:
     return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))
 
 
+def may_differ_in_order(base: "Tracer", new: "Tracer") -> bool:
+    """Whether ``new``, which replaces the contents of ``base``, may have another memory order."""
+    trace = base.emitter
+    bind = _makers(trace).get(new.arg)
+    is_own = bind is not None and bind.op.elementwise and base.arg in bind.args
+    if is_own and all(arg is base.arg or arg.type.ndim < 2 for arg in bind.locals()):
+        return False  # computed of the base alone, as by x *= 2
+    return not trace.in_c_order or any(_may_have_other_order(trace, x.arg) for x in (base, new))
+
+
+def _may_have_other_order(trace: "Trace", local: Local) -> bool:
+    """Whether a value may have another memory order than C order, if all arguments have C order.
+
+    Unlike for ``_is_in_c_order``, a view that skips elements counts as in C order if the array has
+    it: what is computed of the view has C order.
+    """
+    makers, todo, visited = _makers(trace), [local], set()
+    while todo:
+        current = todo.pop()
+        current = trace.as_another.get(current, current)
+        if current in visited or current in trace.without_other_order:
+            continue
+        visited.add(current)
+        deciding = _values_that_may_reorder(makers.get(current), current)
+        if deciding is None or not trace.with_other_order.isdisjoint(deciding):
+            trace.with_other_order.add(local)
+            return True
+        todo += deciding
+    trace.without_other_order |= visited
+    return False
+
+
+def _values_that_may_reorder(bind, local: Local) -> "list[Local] | None":
+    """The values of which another order than C may give ``local`` another; None if it may have one
+    in any case.
+    """
+    if bind is None or bind.op.order == "C" or local.type.ndim < 2:
+        return []
+    if bind.op.role == "constant":
+        return [] if order_of(bind.attrs["value"]) == "C" else None
+    if bind.op.order == "first":
+        return [bind.args[0]] if bind.attrs.get("order", "C") in ("C", "K") else None
+    if bind.op.elementwise:
+        # NumPy prefers C order where the orders of operands differ
+        same = [arg for arg in bind.locals() if arg.type.shape == local.type.shape]
+        return same[:1] or [*bind.locals()]
+    is_permuted = bind.op.memory == "view" and "axes" in bind.attrs
+    return [*bind.locals()] if bind.op.memory in ("new", "view") and not is_permuted else None
+
+
 def ordered_like(value: Any, like: Any, order: str = "K") -> Any:
     """``value`` with the memory order of NumPy's ``zeros_like``."""
     trace = value.emitter

@@ -18,8 +18,8 @@ class ChangesArguments:
     """The part of ``Trace`` that tracks arguments and writes into them.
 
     ``writes``: whether arguments may be changed; ``arguments``: the memory order of each argument;
-    ``changed``: the traced values of changed arguments; ``orders``, ``fixed``, ``makers`` and
-    ``known_in_c_order``: see ``memory_order``.
+    ``changed``: the traced values of changed arguments; ``orders``, ``fixed``, ``makers``,
+    ``known_in_c_order``, ``without_other_order`` and ``with_other_order``: see ``memory_order``.
     """
 
     make_tracer: Callable[..., Any]
@@ -37,6 +37,8 @@ class ChangesArguments:
         self.fixed: set[Local] = set()
         self.makers: tuple[dict, int, Any] = ({}, 0, None)
         self.known_in_c_order: set[Local] = set()
+        self.without_other_order: set[Local] = set()
+        self.with_other_order: set[Local] = set()
         self.in_c_order = True  # whether all arguments have C order
         self.has_gaps = False  # whether an argument is in neither C nor Fortran order
         self.as_another: dict[Local, Local] = {}  # value -> value with the same memory layout
@@ -94,3 +96,4 @@ class ChangesArguments:
         """Drop all traced values at the end of the trace."""
         self.arguments, self.changed, self.orders = {}, {}, ({}, 0)
         self.makers, self.known_in_c_order = ({}, 0, None), set()
+        self.without_other_order, self.with_other_order = set(), set()

@@ -265,3 +265,73 @@ def test_results_lie_in_memory_as_numpys(program, layout):
         assert [r.strides for r in found] == [r.strides for r in expected]
         shared = [np.shares_memory(r, numpys) for r in expected]
         assert [np.shares_memory(r, argument) for r in found] == shared
+
+
+def product_into_columns(x):
+    y = np.empty(x.shape, order="F")
+    np.multiply(x, 2, out=y)
+    return y
+
+
+def sum_into_columns(x):
+    y = np.zeros(x.shape, order="F")
+    y += x
+    y *= x
+    return y
+
+
+def product_into_a_copy_in_columns(x):
+    y = x.copy("F")
+    y *= x
+    return y
+
+
+def columns_into_rows(x):
+    y = np.zeros(x.shape)
+    np.add(np.asfortranarray(x), 1, out=y)
+    return y
+
+
+def a_transpose_added_to_rows(x):
+    y = x * 2
+    y += x.T
+    return y
+
+
+def part_of_rows_added_to_columns(x):
+    y = np.zeros((2, 4), order="F")
+    y += x[1:3] * x[::2, ::-1]
+    return y
+
+
+@in_one_test
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        product_into_columns,
+        sum_into_columns,
+        product_into_a_copy_in_columns,
+        columns_into_rows,
+        a_transpose_added_to_rows,
+        part_of_rows_added_to_columns,
+    ],
+)
+def test_a_write_keeps_the_memory_order_without_known_values(f, order):
+    """``jit`` records without values: what is computed may have another order than its place."""
+    x = ORDERS[order]
+
+    assert f(x).strides == lt.jit(f)(x).strides == lt.trace(f, x)(x).strides
+
+
+def test_a_write_in_c_order_is_no_further_operation():
+    def f(x):
+        y = np.zeros(x.shape)
+        y += np.roll(x, 1, axis=0) * x[:, ::-1]
+        y *= 2
+        return y
+
+    fast = lt.jit(f, optimize=False)
+    fast(X)
+
+    assert "index_set" not in str(lt.explain(fast, X).program)

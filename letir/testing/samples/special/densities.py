@@ -94,6 +94,13 @@ SAMPLES = {
         program="its source rounds in another way",
     ),
     "sqrtm": exempt(MATRICES, program_derivative="matrices of repeated numbers have none"),
+    "checked_finite": [
+        sample_of(A),
+        sample_of(np.float64(1.5)),
+        sample_of(A[:0]),
+        sample_of(B.astype(FLOAT32)),
+        sample_of(A + 0.5j),
+    ],
     "solve_triangular": [
         sample_of(A, B),
         sample_of(A, B[:, 0], transposed=True, lower=True),
