@@ -40,6 +40,7 @@ from letir.plan.effect_log import is_guard
 # at most so many operations, and numbers computed by elementwise operations
 _DECISIONS, _OPERATIONS_EACH, _NUMBERS_EACH = 200, 8, 64
 _NUMBERS_IN_CALLBACKS = 1 << 12  # elements of all results, at most
+_NUMBERS_EACH_DRAW = 1 << 14  # elements computed for each draw of an own generator, at most
 _NUMBERS_BESIDE_CALLS = 1 << 14  # elements that other operations compute, at most
 
 
@@ -253,6 +254,8 @@ def is_faster_in_python(f: Callable, fn: Lambda) -> bool:
     guards = roles.count("guard")
     if guards >= _DECISIONS and _is_mostly_decisions(fn, guards):
         return True
+    if any(bind.op.random for bind in fn.binds) and _is_mostly_draws(fn):
+        return True
     is_of_scipy = ("solver" in roles and _is_mostly_callbacks(fn)) or (
         "library" in roles and _is_mostly_calls(fn)
     )
@@ -267,6 +270,20 @@ def _is_mostly_decisions(fn: Lambda, guards: int) -> bool:
     if len(fn.binds) > _OPERATIONS_EACH * guards:
         return False
     return elementwise_size(fn.binds) <= _NUMBERS_EACH * guards
+
+
+def _is_mostly_draws(fn: Lambda) -> bool:
+    """Whether a program draws from a generator that the function makes, and does little else.
+
+    The plan makes a generator of the state in the program, and a state of the generator, for each
+    draw. A state among the parameters is a generator, which draws directly.
+    """
+    own, states = 0, {b for bind in fn.binds if bind.op.role == "constant" for b in bind.binders}
+    for bind in fn.binds:
+        if bind.op.random and bind.args[0] in states:
+            own += 1
+            states.update(bind.binders)
+    return own > 0 and elementwise_size(fn.binds) <= _NUMBERS_EACH_DRAW * own
 
 
 def _is_mostly_calls(fn: Lambda) -> bool:

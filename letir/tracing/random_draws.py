@@ -34,19 +34,13 @@ from letir.tracing.checks.own_generators import (
     note_unseeded,
     ownership,
     seed_numbers,
+    states_after_draws,
 )
 from letir.tracing.checks.system_randomness import RANDOM_FILE, is_importing, system_bytes
 from letir.tracing.operands import first_traced
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import is_user_file
-from letir.tracing.trace_state import (
-    ABSENT,
-    ACTIVE,
-    DRAW_AT_ONCE,
-    LIFT_STATES,
-    REFUSE_DRAWS,
-    Trace,
-)
+from letir.tracing.trace_state import ABSENT, ACTIVE, DRAW_AT_ONCE, LIFT_STATES, REFUSE_DRAWS, Trace
 
 # loaded by the first draw that is recorded: they need the operations of generators
 _captured_generators: Any = LateModule("letir.ops.random.captured_generators")
@@ -151,7 +145,8 @@ def _state_property(original: Any) -> property:
 def _refuse_unless_own(active: Trace, bits: Any) -> None:
     """Raise TraceError unless the recorded function has made the bit generator itself."""
     trace, is_own, has_seed = ownership(active, bits, bits.lock)
-    if trace.draws != DRAW_AT_ONCE and not (is_own and has_seed):
+    is_known = is_own and has_seed and bits.lock not in states_after_draws(trace)
+    if trace.draws != DRAW_AT_ONCE and not is_known:
         raise note_refusal(refused_draw_error(bits, "state", is_own))
 
 
@@ -271,9 +266,12 @@ def _run_draw(active: Trace, generator: Any, name: str, original: Callable, args
         raise note_refusal(refused_draw_error(generator, name, is_own))
     if trace.draws == DRAW_AT_ONCE or (is_own and has_seed):
         draw = functools.partial(draw_elsewhere, original, args, kwargs)
-        if first_traced((*args, *kwargs.values())) is not None:
-            method = getattr(_captured_generators.generator_drawing_now(generator), name)
-            draw = functools.partial(method, *args, **kwargs)
+        states = {} if trace.draws == DRAW_AT_ONCE else states_after_draws(trace)
+        if mark in states and name in _STATE and name != "seed":
+            raise note_refusal(refused_draw_error(generator, name, is_own))
+        if mark in states or first_traced((*args, *kwargs.values())) is not None:
+            recorder = _captured_generators.generator_drawing_now(generator, mark, states)
+            draw = functools.partial(getattr(recorder, name), *args, **kwargs)
         return _drawn_at_once(active, draw)
     if trace.draws == LIFT_STATES and not is_own and (name == "seed" or name not in _STATE):
         captured = _captured_generator(trace, generator)

@@ -2,7 +2,7 @@
 although they are not arguments.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -116,18 +116,23 @@ def lift_generator(
     return LiftedGenerator(state)
 
 
-def generator_drawing_now(generator: Any) -> TracedGenerator:
-    """The generator for calls with traced parameters, in a program that runs once.
+def generator_drawing_now(generator: Any, mark: Any, states: MutableMapping) -> TracedGenerator:
+    """The generator for calls with traced parameters. It draws now, and the draw is recorded.
 
-    The generator draws now; only computations with the parameters are recorded.
+    How many random bits a draw takes may depend on the parameters, and so does the state after it:
+    ``states[mark]`` is then (the traced state, its words now). The next draw starts from the traced
+    state, unless the generator has been given another one.
     """
 
     class GeneratorDrawingNow(traced_class(type(generator))):  # type: ignore[misc]
         """A generator that draws while the function is recorded."""
 
         def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
-            traced = next((x for x in operands if isinstance(x, Value)), None)
-            inputs = (np.array(state_of(generator)), *operands)
+            words = np.array(state_of(generator))
+            before, known = states.get(mark, (words, words))
+            before = before if np.array_equal(known, words) else words
+            traced = next((x for x in (*operands, before) if isinstance(x, Value)), None)
+            inputs = (before, *operands)
             if traced is None:
                 result, state = LATE_BOUND["compute"](generator_draw, inputs, attrs)
             else:
@@ -138,11 +143,13 @@ def generator_drawing_now(generator: Any) -> TracedGenerator:
                         "a generator that is not an argument draws with an unknown parameter\n"
                         "  make the generator an argument of the recorded function"
                     )
+                states[mark] = new, np.array(state)
             state_array(generator)[...] = state
             return result
 
         def seed(self, seed: Any = None) -> None:
             """Seed the generator itself; a traced number is guarded."""
+            states.pop(mark, None)
             generator.seed(int(seed) if isinstance(seed, Value) else seed)
 
     return GeneratorDrawingNow(None)

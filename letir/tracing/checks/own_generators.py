@@ -6,6 +6,7 @@ outlives the function is found by its next call, which then draws other numbers.
 
 import gc
 import weakref
+from collections.abc import MutableMapping
 from types import FrameType
 from typing import Any
 
@@ -24,6 +25,14 @@ def note_own_generator(active: Trace, generator: Any) -> None:
     while active.parent is not None:
         active = active.parent
     active.__dict__.setdefault("made_generators", []).append(reference)
+
+
+def states_after_draws(trace: Trace) -> MutableMapping:
+    """The states of the function's own generators that depend on traced parameters of draws.
+
+    The keys are weak references to the locks of the generators, or to generators of ``random``.
+    """
+    return trace.__dict__.setdefault("states_after_draws", weakref.WeakKeyDictionary())
 
 
 def note_seed(trace: Trace, generator: Any, mark: Any) -> None:
