@@ -102,7 +102,7 @@ class Primitive:
     # "barrier", "fused", "subgraph", "index" (x[item]), "index_set" (its write), "roll", "copy",
     # "negation"; in gradient programs "grad_of", "when_defined", "autograd_add", "instantiate";
     # "read_only_copied": NumPy copies read-only operands; "fold_in": a random key of another one;
-    # "sized", see `sizes_in`; "error_region": in an error state; "library", "solver": of SciPy
+    # "sized", see `sizes_in`; "error_region": in an error state; "draw", "library", "solver"
     role: str | None = None
     # stops programs whose values are not as recorded; another plan may complete the call
     guards: bool | Callable = False  # or guards(**attrs)

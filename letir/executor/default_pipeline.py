@@ -254,7 +254,7 @@ def is_faster_in_python(f: Callable, fn: Lambda) -> bool:
     guards = roles.count("guard")
     if guards >= _DECISIONS and _is_mostly_decisions(fn, guards):
         return True
-    if any(bind.op.random for bind in fn.binds) and _is_mostly_draws(fn):
+    if "draw" in roles and _is_mostly_draws(fn):
         return True
     is_of_scipy = ("solver" in roles and _is_mostly_callbacks(fn)) or (
         "library" in roles and _is_mostly_calls(fn)
@@ -280,7 +280,7 @@ def _is_mostly_draws(fn: Lambda) -> bool:
     """
     own, states = 0, {b for bind in fn.binds if bind.op.role == "constant" for b in bind.binders}
     for bind in fn.binds:
-        if bind.op.random and bind.args[0] in states:
+        if bind.op.role == "draw" and bind.args[0] in states:
             own += 1
             states.update(bind.binders)
     return own > 0 and elementwise_size(fn.binds) <= _NUMBERS_EACH_DRAW * own

@@ -111,14 +111,15 @@ def _scalar_stand_in(original: Any) -> Callable:
 
 
 class _ImportWatch:
-    """A finder of modules that finds none itself, but notices imports of modules with stand-ins."""
+    """A finder that finds no module, but notices imports of libraries and by recorded functions."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        """The specification that another finder gives, or None for modules without stand-ins."""
-        is_part = fullname.startswith("scipy.") and "._" not in fullname
-        if not is_part and fullname not in LOADED_LATE:
+        """The specification that another finder gives, or None for other imports."""
+        package = fullname.partition(".")[0]
+        is_late = fullname in LOADED_LATE or (package == "scipy" and "._" not in fullname)
+        if package == "letir" or not (is_late or ACTIVE.get()):
             return None
-        return LATE_BOUND["watched_spec"](fullname, path, target)
+        return LATE_BOUND["watched_spec"](fullname, path, target, is_late)
 
 
 _IMPORT_WATCH: Any = _ImportWatch()
@@ -136,9 +137,8 @@ def watch_process(is_start: bool) -> None:
         if _IMPORT_WATCH not in sys.meta_path:
             sys.meta_path = [_IMPORT_WATCH, *sys.meta_path]
     elif _IMPORT_WATCH in sys.meta_path:
-        finders = list(sys.meta_path)
-        finders.remove(_IMPORT_WATCH)
-        sys.meta_path = finders
+        place = sys.meta_path.index(_IMPORT_WATCH)
+        sys.meta_path = sys.meta_path[:place] + sys.meta_path[place + 1 :]
 
 
 def _recorded_stand_in(original: Any) -> Callable:

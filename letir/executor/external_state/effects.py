@@ -6,6 +6,7 @@ and the executor calls the function as Python.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -15,6 +16,7 @@ from letir.executor.active_recordings import WARN, ActiveRecording, EndOfRecordi
 from letir.executor.external_state.changes import are_restorable, restore_state
 from letir.executor.external_state.iterators import ReadsOwnChanges
 from letir.tracing.callers import is_user_module
+from letir.tracing.checks.system_randomness import is_importing
 from letir.tracing.source_locations import at_user, is_letir_file
 
 _RECORDINGS = 3  # that end at an effect, before all calls with such arguments run the function
@@ -29,8 +31,11 @@ def _end_at(recording: ActiveRecording, effect: str) -> None:
     """Note an effect, and end the recording before it happens.
 
     If what the function has changed so far cannot be undone, the recording goes on: its plan is for
-    this call alone.
+    this call alone. An effect of a module that the function imports happens once in any case, and
+    a module of which the import ends early could not be imported again.
     """
+    if is_importing(sys._getframe(1)):
+        return
     recording.effect = recording.effect or f"it {effect}{at_user()}"
     state = recording.state  # (objects, contents before, whether these are all)
     if state and state[2] and are_restorable(*state[:2]):

@@ -1,9 +1,8 @@
 """A ``numpy.random.Generator`` as an argument of a traced function: its state is a value.
 
 In pytrees of arguments a generator is a node whose leaf is its state, an array. Each method of the
-traced generator draws from the state and writes the next state into it, like code that writes into
-an array. A replay writes the last state back into the caller's generator. So a replay draws NumPy's
-numbers and advances the generator as NumPy would.
+traced generator draws from the state and writes the next one into it, as into an array. A replay
+draws NumPy's numbers, and leaves the caller's generator in the state that NumPy would.
 """
 
 import inspect
@@ -196,6 +195,7 @@ generator_draw = define(
     batch=never("a generator has one sequence of numbers: map over keys of letir.random"),
     results=lambda **attrs: 2,
     random=True,
+    role="draw",
     source=_generator_draw_source,
     onnx=never("ONNX has no generators of NumPy's"),
     raises=True,
