@@ -23,13 +23,14 @@ from letir.ops.linalg.matrix_parts import (
     adjoint,
     below_diagonal,
     conjugate,
-    hermitian_part,
     linalg_dtype,
     lower_half_diagonal,
     matrix_shape,
     named_tuple,
     on_diagonal,
     require_known_types,
+    shared_cotangent,
+    shared_tangent,
     square_aval,
     stacked_rule,
 )
@@ -49,14 +50,15 @@ def _cholesky_vjp(ct, y, x, *, upper):
     inner = lower_half_diagonal(adjoint(factor) @ g)
     inverse = inv(factor)
     by_x = adjoint(inverse) @ inner @ inverse
-    return (unbroadcast(conjugate(hermitian_part(by_x)), x),)
+    return (unbroadcast(conjugate(shared_cotangent(by_x, x, upper)), x),)
 
 
 def _cholesky_jvp(tangents, y, x, *, upper):
     """L times the lower triangle of inv(L) dA inv(L)^H, with half its diagonal."""
     factor = adjoint(y) if upper else y
     inverse = inv(factor)
-    change = factor @ lower_half_diagonal(inverse @ hermitian_part(tangents[0]) @ adjoint(inverse))
+    along = shared_tangent(tangents[0], x, upper)
+    change = factor @ lower_half_diagonal(inverse @ along @ adjoint(inverse))
     return adjoint(change) if upper else change
 
 

@@ -23,7 +23,6 @@ from letir.ops.linalg.matrix_parts import (
     columns_times,
     conjugate,
     diagonal_of,
-    hermitian_part,
     inverse_or_zero,
     known_value,
     linalg_dtype,
@@ -31,6 +30,8 @@ from letir.ops.linalg.matrix_parts import (
     real_dtype,
     require_known_types,
     rows_times,
+    shared_cotangent,
+    shared_tangent,
     square_shape,
     stacked_rule,
 )
@@ -61,13 +62,14 @@ def _eigh_vjp(cts, outs, x, *, UPLO):
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
         terms.append(v @ (inverse_differences(w) * (adjoint(v) @ conjugate(by_v))))
-    return (unbroadcast(conjugate(hermitian_part(add_terms(terms) @ adjoint(v))), x),)
+    by_x = shared_cotangent(add_terms(terms) @ adjoint(v), x, UPLO == "U")
+    return (unbroadcast(conjugate(by_x), x),)
 
 
 def _eigh_jvp(tangents, outs, x, *, UPLO):
     """The real diagonal of V^H dA V; V times F * (V^H dA V)."""
     w, v = outs
-    inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
+    inner = adjoint(v) @ shared_tangent(tangents[0], x, UPLO == "U") @ v
     return real_part(diagonal_of(inner)), v @ (inverse_differences(w) * inner)
 
 
@@ -99,13 +101,15 @@ eigh = define(
 def _eigvalsh_vjp(ct, y, x, *, UPLO):
     """V diag(ct) V^H."""
     _, v = eigh(x, UPLO)
-    return (unbroadcast(conjugate(columns_times(v, ct) @ adjoint(v)), x),)
+    by_x = shared_cotangent(columns_times(v, ct) @ adjoint(v), x, UPLO == "U")
+    return (unbroadcast(conjugate(by_x), x),)
 
 
 def _eigvalsh_jvp(tangents, y, x, *, UPLO):
     """The real diagonal of V^H dA V."""
     _, v = eigh(x, UPLO)
-    return real_part(diagonal_of(adjoint(v) @ hermitian_part(tangents[0]) @ v))
+    along = shared_tangent(tangents[0], x, UPLO == "U")
+    return real_part(diagonal_of(adjoint(v) @ along @ v))
 
 
 eigvalsh = define(

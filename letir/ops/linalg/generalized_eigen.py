@@ -21,11 +21,12 @@ from letir.ops.linalg.matrix_parts import (
     columns_times,
     conjugate,
     diagonal_of,
-    hermitian_part,
     linalg_dtype,
     on_diagonal,
     real_dtype,
     require_known_types,
+    shared_cotangent,
+    shared_tangent,
     square_shape,
 )
 from letir.ops.special.define import by_scipy
@@ -67,7 +68,12 @@ def _eigh_vjp(cts, outs, a, *b, lower) -> tuple:
     if b:
         half = None if inner is None else _diagonal_part(inner) * 0.5
         results.append(-add_terms([columns_times(by_a, w), half]))  # type: ignore[arg-type]
-    return tuple([conjugate(hermitian_part(v @ s @ adjoint(v))) for s in results])
+    return tuple(
+        [
+            conjugate(shared_cotangent(v @ s @ adjoint(v), x, not lower))
+            for s, x in zip(results, (a, *b), strict=True)
+        ]
+    )
 
 
 def _diagonal_matrix(d: Value, v: Value) -> Value:
@@ -79,7 +85,8 @@ def _eigh_jvp(tangents, outs, a, *b, lower) -> tuple:
     """The real diagonal of ``M = V^H (dA V - dB V W)``; ``V (F * M - diag(V^H dB V) / 2)``."""
     w, v = outs
     along_a, along_b = [
-        None if t is None else adjoint(v) @ hermitian_part(t) @ v for t in (*tangents, None)[:2]
+        None if t is None else adjoint(v) @ shared_tangent(t, x, not lower) @ v
+        for t, x in zip((*tangents, None)[:2], (a, *b, None)[:2], strict=True)
     ]
     scaled = None if along_b is None else -columns_times(along_b, w)
     inner: Any = add_terms([along_a, scaled])

@@ -16,9 +16,10 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MatrixError, MissingRule
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.comparisons_and_where import where
-from letir.ops.elementwise.rounding_sign_parts import conj
+from letir.ops.elementwise.rounding_sign_parts import abs_, conj
 from letir.ops.linalg.matmul_einsum import einsum, swap_last_axes
 from letir.ops.reductions.cumulative import number_along
+from letir.ops.reductions.reductions import all_, sum_
 from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- types ----
@@ -131,6 +132,36 @@ def adjoint(x: Value) -> Value:
 def hermitian_part(x: Value) -> Value:
     """The Hermitian part: half of the sum of ``x`` and its conjugate transpose."""
     return (x + adjoint(x)) * 0.5
+
+
+def _read_triangle(x: Value, upper: bool) -> Value:
+    """Twice the triangle of each matrix, and its diagonal once; 0 in the other triangle."""
+    rows, columns = number_along(x, -2), number_along(x, -1)
+    return where(rows == columns, x, where(rows < columns if upper else rows > columns, 2 * x, 0))
+
+
+def _is_hermitian(x: Value) -> Value:
+    """Whether each matrix is Hermitian up to rounding."""
+    bound = sum_(abs_(x), axis=(-2, -1), keepdims=True) * (4 * np.finfo(x.dtype).eps)
+    return all_(abs_(x - adjoint(x)) <= bound, axis=(-2, -1), keepdims=True)
+
+
+def shared_cotangent(ct: Value, x: Value, upper: bool = False) -> Value:
+    """The cotangent of a matrix ``x`` of which LAPACK reads one triangle: the Hermitian part of
+    ``ct``, shared by both triangles, if ``x`` is Hermitian. Otherwise the triangle that is read,
+    the lower one unless ``upper``, has all of it.
+    """
+    shared = hermitian_part(ct)
+    if x.dtype.kind not in "fc":  # a matrix of integers has no cotangent
+        return shared
+    return where(_is_hermitian(x), shared, _read_triangle(shared, upper))
+
+
+def shared_tangent(t: Value, x: Value, upper: bool = False) -> Value:
+    """The change of the Hermitian matrix that LAPACK reads in ``x`` along the tangent ``t``."""
+    if x.dtype.kind not in "fc":
+        return hermitian_part(t)
+    return hermitian_part(where(_is_hermitian(x), t, _read_triangle(t, upper)))
 
 
 def diagonal_of(x: Value) -> Value:

@@ -22,9 +22,10 @@ from letir.ops.linalg.matrix_parts import (
     columns_times,
     conjugate,
     diagonal_of,
-    hermitian_part,
     inverse_or_zero,
     require_known_types,
+    shared_cotangent,
+    shared_tangent,
 )
 from letir.ops.linalg.svd import PINV_RULES
 from letir.ops.reductions.cumulative import number_along
@@ -114,12 +115,13 @@ def _eigh_vjp(cts, outs, x, keywords) -> Value:
     terms = [None if cts[0] is None else columns_times(v, cts[0])]
     if len(cts) > 1 and cts[1] is not None:
         terms.append(every @ (inverse * (adjoint(every) @ conjugate(cts[1]))))
-    return conjugate(hermitian_part(add_terms(terms) @ adjoint(v)))  # type: ignore[operator]
+    by_x = add_terms(terms) @ adjoint(v)  # type: ignore[operator]
+    return conjugate(shared_cotangent(by_x, x, not keywords.get("lower", True)))
 
 
 def _eigh_jvp(tangent, outs, x, keywords) -> tuple:
     every, v, inverse = _chosen(outs, x, keywords)
-    along = hermitian_part(tangent) @ v
+    along = shared_tangent(tangent, x, not keywords.get("lower", True)) @ v
     dw = real_part(diagonal_of(adjoint(v) @ along))
     return (dw, every @ (inverse * (adjoint(every) @ along)))[: len(outs)]
 

@@ -99,12 +99,14 @@ DECOMPOSED = {
     "cholesky": exempt(
         [
             nonsmooth(POSITIVE, upper=False),
+            sample_of(np.tril(POSITIVE), upper=False),
             nonsmooth(np.stack([POSITIVE, POSITIVE + 1]), upper=True),
             nonsmooth(HERMITIAN, upper=False),
             nonsmooth(HERMITIAN, upper=True),
             nonsmooth(POSITIVE.astype(FLOAT32), upper=False),
             nonsmooth(NONE, upper=False),
         ],
+        complex_step="the other triangle is taken to be the conjugate",
         program_difference="its derivative is along Hermitian matrices",
     ),
     "qr": exempt(
