@@ -82,7 +82,7 @@ class MultivariateNormal(VectorDistribution):
         """The logarithm of the density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
             return self._plain("logpdf", x, mean, cov, allow_singular)
-        x, mean, cov = traced_or_array(x), _mean_of(mean), traced_or_array(cov)
+        x, mean, cov = [_in_double_precision(a) for a in (x, _mean_of(mean), cov)]
         cov = _full_covariance(mean, cov)
         if cov.shape[-1] == 1 and (x.ndim < 1 or x.shape[-1] != 1):
             x = x[..., None]
@@ -106,10 +106,16 @@ class MultivariateNormal(VectorDistribution):
         """The entropy, from the rank and the determinant of the covariance."""
         if not is_traced(mean, cov):
             return self._plain("entropy", mean, cov)
-        cov = _full_covariance(_mean_of(mean), traced_or_array(cov))
+        cov = _full_covariance(_mean_of(mean), _in_double_precision(cov))
         values, is_positive = _positive_part(np.linalg.eigvalsh(cov))
         rank = is_positive.sum()
         return 0.5 * (rank * (_LOG_TWO_PI + 1) + np.log(values).sum())
+
+
+def _in_double_precision(x: Any) -> Any:
+    """An argument as an array, as which SciPy computes with it."""
+    x = traced_or_array(x)
+    return x.astype(np.float64) if x.dtype.char in "ef" else x
 
 
 def _mean_of(mean: Any) -> Any:

@@ -287,6 +287,10 @@ ARRAYS_OF_OTHER_TYPES = {
         lambda x: stats.multivariate_normal.pdf(x, np.zeros(3), np.eye(3)),
         (VECTORS[:1, 0],),
     ),
+    "normal of floats": (
+        lambda x, mean, cov: stats.multivariate_normal.logpdf(x, mean, cov),
+        (*VECTORS[:2, 0].astype("f"), np.eye(3, dtype="f")),
+    ),
     "normal of a stack": (
         lambda x: stats.multivariate_normal.logpdf(x, np.zeros(3), np.eye(3)),
         (VECTORS,),
