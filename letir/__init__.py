@@ -268,7 +268,7 @@ _LATE_BOUND = {
         "start_owning",
     ),
     "tracing.mutation.returned_views": ("with_returned_views",),
-    "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "set_shape"),
+    "tracing.mutation.array_layout": ("as_strided", "flags_of", "layout_of", "resize", "set_shape"),
     "executor.symbolic_recordings": ("record_for_sizes",),
     "executor.external_state.changes": (
         *("call_as_python", "refuse_changes", "refuse_changes_of"),

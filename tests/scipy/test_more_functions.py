@@ -288,7 +288,7 @@ ARRAYS_OF_OTHER_TYPES = {
         (VECTORS[:1, 0],),
     ),
     "normal of floats": (
-        lambda x, mean, cov: stats.multivariate_normal.logpdf(x, mean, cov),
+        stats.multivariate_normal.logpdf,
         (*VECTORS[:2, 0].astype("f"), np.eye(3, dtype="f")),
     ),
     "normal of a stack": (

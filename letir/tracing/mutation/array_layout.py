@@ -4,6 +4,8 @@ The results are valid for arguments in this memory order, which a guard fixes (`
 """
 
 import gc
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,9 +134,23 @@ def set_shape(a: Any, shape: Any) -> None:
         memory.add(old)  # will be read again before ``a``
 
 
-def _let_views_refer(a: Any, parent: Any) -> None:
-    """Make ``parent`` the parent of the views of ``a``."""
-    memory = view_base(parent).sharing
+def resize(a: Any, shape: Sequence[int]) -> bool:
+    """Whether an array of one axis without views has been given another number of elements: its
+    first elements, or all of them and zeros.
+    """
+    memory = a.sharing
+    is_own = memory is None or (type(memory) is Memory and memory.reason is None)
+    if not is_own or a.ndim != 1 or a.is_argument() or any(_views_of(a, memory)):
+        return False
+    zeros = np.zeros(max(0, math.prod(shape) - a.size), a.dtype)
+    new = np.concatenate([a[: math.prod(shape)], zeros]).reshape(shape).copy()
+    a.sharing = None
+    a.become(new)
+    return True
+
+
+def _views_of(a: Any, memory: Memory | None) -> Iterator[SharedView]:
+    """What ties the views of ``a`` to it."""
     if type(memory) is not Memory:
         return
     # stale views are in no list; searching all objects is slow, but such programs are rare
@@ -142,7 +158,13 @@ def _let_views_refer(a: Any, parent: Any) -> None:
     for holder in referrers:
         view = holder if type(holder) is SharedView else getattr(holder, "sharing", None)
         if type(view) is SharedView and view.parent is a:
-            view.parent = parent
+            yield view
+
+
+def _let_views_refer(a: Any, parent: Any) -> None:
+    """Make ``parent`` the parent of the views of ``a``."""
+    for view in _views_of(a, view_base(parent).sharing):
+        view.parent = parent
 
 
 def as_strided(
@@ -184,3 +206,4 @@ LATE_BOUND["as_strided"] = as_strided
 LATE_BOUND["layout_of"] = layout_of
 LATE_BOUND["flags_of"] = Flags
 LATE_BOUND["set_shape"] = set_shape
+LATE_BOUND["resize"] = resize

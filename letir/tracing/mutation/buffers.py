@@ -92,6 +92,11 @@ class Buffer(Tracer):
         record_contents(self)  # its views belong to an array of the old shape
         self.shape = new
 
+    def become(self, whole: Any) -> None:
+        """Have the contents of another buffer, which nothing else refers to."""
+        self.held_value = whole.held_value
+        _SLOT.__set__(self, None)
+
     def concrete_value(self) -> np.ndarray:
         """A copy of the contents, which later writes do not change."""
         return self.held_value.copy("K")

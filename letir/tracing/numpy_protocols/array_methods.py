@@ -126,12 +126,16 @@ class ArrayMethods(Value):
         LATE_BOUND["set_shape"](self, new)
 
     def resize(self, *new_shape: Any, refcheck: bool = True) -> None:
-        """NumPy's ``ndarray.resize``, recorded if the number of elements stays the same."""
+        """NumPy's ``ndarray.resize``, recorded if the number of elements stays the same, and with
+        ``refcheck=False`` for arrays of one axis.
+        """
         shape = new_shape[0] if len(new_shape) == 1 else new_shape
         if shape is None or not new_shape:
             return
         shape = shape if isinstance(shape, tuple | list) else (shape,)
         if math.prod(shape) != self.size:
+            if not refcheck and LATE_BOUND["resize"](self, shape):
+                return
             raise LATE_BOUND["note_refusal"](
                 AttributeError(
                     f"ndarray.resize from {self.size} to {math.prod(shape)} elements is not "

@@ -62,9 +62,25 @@ def resized(x):
     return y, z
 
 
+def grown(x):
+    """Arrays of one axis that get other numbers of elements, as NumPy's own arrays do."""
+    y, known = np.zeros(0), np.ones(2)
+    for i in range(4):
+        y.resize(i + 1, refcheck=False)
+        y[i] = x[0, i]
+        y[:i] += y[i]
+    z = x[1] * 2
+    z.resize((2, 3), refcheck=False)
+    z[1] = y[:3]
+    known.resize(4, refcheck=False)
+    short = x[2] + known
+    short.resize(2, refcheck=False)
+    return y, z, short, known
+
+
 # NumPy 2.5 warns of assigned shapes
 on_any_numpy = pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
-SHAPES = [assigned, assigned_view, assigned_with_stale_views, assigned_list, resized]
+SHAPES = [assigned, assigned_view, assigned_with_stale_views, assigned_list, resized, grown]
 
 
 @on_any_numpy
@@ -277,3 +293,28 @@ def test_writes_into_arrays_that_the_function_made_read_only_raise_a_value_error
             run(A[0].copy())
     assert_same(2 * A[1], lt.trace(guarded, A[0])(A[1]))
     assert_same(2 * A[1], lt.jit(guarded)(A[1]))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[0].resize(2, refcheck=False),  # a view
+        lambda x: (x * 2).resize(3, refcheck=False),  # of two axes
+        lambda x: np.cos(x[0]).resize(9),  # NumPy counts the references to it
+    ],
+    ids=["view", "two axes", "counted"],
+)
+def test_another_number_of_elements_is_an_error_where_numpy_may_refuse_it(f):
+    with pytest.raises(AttributeError, match=r"write y = numpy\.resize\(x, shape\)"):
+        lt.trace(f, A)
+
+
+def test_an_array_with_a_view_keeps_its_number_of_elements():
+    def f(x):
+        y = x[0] * 2
+        part = y[:2]
+        y.resize(9, refcheck=False)
+        return y, part
+
+    with pytest.raises(AttributeError, match="is not recorded"):
+        lt.trace(f, A)
