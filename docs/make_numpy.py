@@ -59,7 +59,7 @@ REST = """
 | `np.linalg.qr(mode="raw")` | only LAPACK can use its Householder vectors | `mode="reduced"` |
 | `np.frompyfunc` | it makes arrays of objects | `np.vectorize` |
 | `x.view(dtype)`, `x.dumps()`, `x.data`, `x.ctypes`, `np.frombuffer(x.tobytes())` | the bits of one call would become constants of the program | `x.astype(dtype)`, or call them on the result |
-| `x.shape = ...` of an argument, `x.resize(...)` to another number of elements | the caller's array would change | `x = x.reshape(...)`, `x = np.resize(x, shape)` |
+| `x.shape = ...` of an argument, `x.resize(...)` to another number of elements unless `x` is a new array of one axis and `refcheck=False` | the caller's array, or a view, would change | `x = x.reshape(...)`, `x = np.resize(x, shape)` |
 | `x.flags.writeable = ...` of a view | it would change this view only, not the array | copy the view first |
 | `np.nditer` with buffers, casts, external loops, or not in C order | the iteration depends on the memory layout | `np.ndindex(x.shape)` |
 | `np.load`, `np.save`, `open` on traced values | files would be read or written during recording only | read and write them outside of the function |

@@ -335,3 +335,53 @@ def test_a_write_in_c_order_is_no_further_operation():
     fast(X)
 
     assert "index_set" not in str(lt.explain(fast, X).program)
+
+
+IN_COLUMNS = {
+    "zeros": lambda x: np.zeros(x.shape, order="F"),
+    "copy": lambda x: x.copy("F"),
+    "asfortranarray": np.asfortranarray,
+    "transpose": lambda x: x.T.copy().T,
+    "ones_like": lambda x: np.ones_like(x, order="F"),
+    "root": lambda x: np.sqrt(np.asfortranarray(x) ** 2),
+    "cumsum": lambda x: np.cumsum(np.asfortranarray(x), 0),
+    "delete": lambda x: np.delete(np.asfortranarray(np.vstack([x, x[:1]])), 1, 0),
+    "gradient": lambda x: np.gradient(np.asfortranarray(x))[0],
+    "broadcast": lambda x: x[0] * np.asfortranarray(x),
+}
+
+
+def _times_row(a, y):
+    a *= y[0]
+
+
+def _plus(a, y):
+    a += y
+
+
+WRITES = {
+    "times a row": _times_row,
+    "plus": _plus,
+    "product": lambda a, y: np.multiply(y, 2, out=a),
+    "cumsum": lambda a, y: np.cumsum(y, 0, out=a),
+    "sort": lambda a, y: a.sort(axis=0),
+    "copyto": np.copyto,
+    "clip": lambda a, y: np.clip(y, 0, 1, out=a),
+    "product into a view": lambda a, y: np.dot(y, y, out=np.ascontiguousarray(a)),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("make", IN_COLUMNS)
+@pytest.mark.parametrize("write", WRITES)
+def test_jit_writes_into_columns_as_numpy(make, write):
+    def f(x, y):
+        a = IN_COLUMNS[make](x) * 1
+        WRITES[write](a, y)
+        return a
+
+    x, y = X - 7, X[::-1] - 5
+    expected, found = f(x.copy(), y), lt.jit(f)(x.copy(), y)
+
+    assert_same(expected, found)
+    assert expected.strides == found.strides
