@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.scipy.linear_systems import norm
 from letir.scipy.namespace import drop_in, fallback_getattr, refusal_error
 from letir.tracing.operands import traced_or_array
 
@@ -115,13 +116,15 @@ def _of_vectors(name: str) -> Any:
         if len(args) > 1 or kwargs.get("w") is not None or (args and name != "minkowski"):
             raise refusal_error(name, "leave out the weights")
         first, second = _as_vector(u), _as_vector(v)
+        p = args[0] if args else kwargs.get("p", 2)
+        if name == "euclidean" or (name == "minkowski" and type(p) in (int, float) and p == 2):
+            return norm(first - second)
         if name not in ("cityblock", "chebyshev"):
             first, second = [x if x.dtype.kind == "f" else _as_rows(x) for x in (first, second)]
-        p = args[0] if args else kwargs.get("p")
         if issubclass(type(p), int | float | np.number) and p <= 0:
             raise ValueError("p must be greater than 0")
         result = _METRICS[name](first, second, *args, **kwargs)
-        return result.astype(float) if name in ("euclidean", "minkowski") else result
+        return result.astype(float) if name == "minkowski" else result
 
     distance.__name__ = distance.__qualname__ = name
     distance.__doc__ = f"The {name} distance between two vectors."

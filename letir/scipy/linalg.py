@@ -186,7 +186,7 @@ def block_diag(*arrs: Any) -> Any:
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The Toeplitz matrix with first column ``c`` and first row ``r``, by default conj(c)."""
     c = vector_of("toeplitz", c)
-    r = np.conj(c) if r is None else vector_of("toeplitz", r)
+    r = c.conjugate() if r is None else vector_of("toeplitz", r)
     every = np.concatenate([c[::-1], r[1:]])
     rows, columns = np.arange(c.shape[0])[:, None], np.arange(r.shape[0])
     return every[c.shape[0] - 1 - rows + columns]
@@ -211,9 +211,34 @@ def solve(
     check_finite: bool = True,
     **options: Any,
 ) -> Any:
-    """The solution of a linear system; ``assume_a`` is ignored, as there is one method only."""
+    """The solution of a linear system; ``assume_a`` says which elements of the matrix are read."""
     a, b = finite_array(a, check_finite), finite_array(b, check_finite)
+    a = _assumed_matrix(a, assume_a, lower)
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, b)
+
+
+def _assumed_matrix(a: Any, assumed: str | None, lower: bool) -> Any:
+    """The matrix of which SciPy reads a part, if it is said to have a certain structure."""
+    part = np.tril if lower else np.triu
+    kind = (assumed or "general")[:3]
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:  # an error of the solution
+        return a
+    match kind:
+        case "sym" | "her" | "pos":
+            other = np.swapaxes(part(a, -1 if lower else 1), -1, -2)
+            is_hermitian = kind != "sym" and a.dtype.kind == "c"
+            whole = part(a) + (np.conj(other) if is_hermitian else other)
+            eye = np.eye(a.shape[-1], dtype=bool)
+            return np.where(eye, whole.real, whole) if is_hermitian else whole
+        case "upp":
+            return np.triu(a)
+        case "low":
+            return np.tril(a)
+        case "dia":
+            return np.triu(np.tril(a))
+        case "tri":
+            return np.triu(np.tril(a, 1), -1)
+    return a
 
 
 @drop_in("linalg")

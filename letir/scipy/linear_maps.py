@@ -41,6 +41,9 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         bound.apply_defaults()
         options = {key: value for key, value in bound.arguments.items() if key != signal}
         (axis,) = normalize_axes(options.pop("axis"), x.ndim)
+        if isinstance(x.concrete_value(), np.ndarray) and not np.isfinite(x).all():
+            # in a product with a matrix of zeros, nan would be in all samples
+            raise refusal_error(name, "the signal has infinite samples or nan")
         if x.shape[axis] > _MAX_SAMPLES:
             raise refusal_error(
                 name,

@@ -65,7 +65,7 @@ solve_lyapunov = solve_continuous_lyapunov
 @drop_in("linalg")
 def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
     """The solution X of A X A^H - X + Q = 0; ``method`` is ignored."""
-    a, q = [matrix_of("solve_discrete_lyapunov", x) for x in (a, q)]
+    a, q = [finite_array(matrix_of("solve_discrete_lyapunov", x)) for x in (a, q)]
     system = np.eye(a.shape[0] ** 2) - np.kron(a, np.conj(a))
     return np.linalg.solve(system, q.reshape(-1)).reshape(q.shape)
 

@@ -113,8 +113,10 @@ class MultivariateNormal(VectorDistribution):
 
 
 def _in_double_precision(x: Any) -> Any:
-    """An argument as an array, as which SciPy computes with it."""
+    """An argument as an array of float64. Raises MissingRule if it is complex."""
     x = traced_or_array(x)
+    if x.dtype.kind == "c":
+        raise refusal_error("multivariate_normal", "a parameter is complex; pass its real part")
     return x.astype(np.float64) if x.dtype.char in "ef" else x
 
 

@@ -101,5 +101,5 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
         n < m for n, m in zip(traced_or_array(in1).shape, second.shape, strict=True)
     ):
         raise refusal_error("correlate", "in mode 'valid', the first array must be the larger one")
-    turned = np.conj(second[(slice(None, None, -1),) * second.ndim])
+    turned = second[(slice(None, None, -1),) * second.ndim].conjugate()
     return convolve(in1, turned, mode, method)

@@ -72,8 +72,15 @@ class Distribution:
 
 
 def _as_parameter(x):
-    """A parameter: a Python number, a traced value, or an array."""
-    return x if type(x) in (int, float) else traced_or_array(x)
+    """A parameter: a Python number, a traced value, or an array. Raises MissingRule if it is
+    complex.
+    """
+    if type(x) in (int, float):
+        return x
+    x = traced_or_array(x)
+    if x.dtype.kind == "c":
+        raise refusal_error("a distribution", "a parameter is complex; pass its real part")
+    return x
 
 
 @frozen

@@ -305,7 +305,10 @@ def test_types_and_shapes_are_scipys(name):
     expected = f(*arguments)
 
     for found in (lt.trace(f, *arguments)(*arguments), lt.jit(f)(*arguments)):
-        assert (np.shape(expected), np.asarray(expected).dtype) == (np.shape(found), found.dtype)
+        assert (np.shape(expected), np.asarray(expected).dtype) == (
+            np.shape(found),
+            np.asarray(found).dtype,
+        )
         assert_close(expected, found, rtol=1e-6)
 
 

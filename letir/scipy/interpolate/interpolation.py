@@ -17,6 +17,7 @@ from letir.scipy.interpolate.spline_data import (
     make_hermite_spline,
     make_pchip,
     make_pieces,
+    real_values,
 )
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
@@ -200,7 +201,7 @@ def _make_interp1d(plain: Callable, self, x, y, kind="linear", axis=-1, **option
             "interp1d", "pass an ordinary x that increases, and kind='linear' or kind='nearest'"
         )
     plain(self, x, np.zeros(y.shape), kind, axis, **options)
-    self.y, self._y = y, np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1).astype(float)
+    self.y, self._y = y, np.moveaxis(real_values(y), axis, 0).reshape(y.shape[axis], -1)
 
 
 LATE_BOUND["interpolation_methods"] = interpolation_methods

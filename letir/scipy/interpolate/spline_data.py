@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.scipy.linear_systems import finite_array
 from letir.scipy.namespace import find_in_scipy, is_traced, refusal_error
 from letir.tracing.operands import traced_or_array
 
@@ -21,9 +22,17 @@ def _require_known(name: str, *items: Any) -> None:
         raise refusal_error(name, "only the values may be traced")
 
 
-def _rows(y: Any, axis: int) -> Any:
-    """Values in double precision, with the axis of interpolation first."""
-    return np.moveaxis(traced_or_array(y), axis, 0).astype(float)
+def real_values(y: Any) -> Any:
+    """Values in double precision. Raises MissingRule if they are complex."""
+    y = traced_or_array(y)
+    if y.dtype.kind == "c":
+        raise refusal_error("interpolation", "the values are complex; interpolate both parts")
+    return y.astype(float)
+
+
+def _rows(y: Any, axis: int, check_finite: bool = True) -> Any:
+    """Finite values in double precision, with the axis of interpolation first."""
+    return np.moveaxis(finite_array(real_values(y), check_finite), axis, 0)
 
 
 def _widths(x: Any, like: Any) -> Any:
@@ -183,7 +192,7 @@ def make_interp_spline(
     result = make(x, np.zeros(y.shape), k, t, bc_type, axis)
     of_units = make(x, np.eye(n), k, t, _without_values(bc_type, (n,)))
     place = coefficient_place(result)
-    changes = np.tensordot(of_units.c, _rows(y, axis), axes=(1, 0))
+    changes = np.tensordot(of_units.c, _rows(y, axis, check_finite), axes=(1, 0))
     setattr(*place, getattr(*place) + changes)
     return result
 
@@ -195,7 +204,7 @@ def make_b_spline(
     _require_known("BSpline", t, k)
     c = traced_or_array(c)
     plain(self, t, np.zeros(c.shape), k, extrapolate, axis)
-    setattr(*coefficient_place(self), _rows(c, axis))
+    setattr(*coefficient_place(self), _rows(c, axis, check_finite=False))
 
 
 def make_pieces(
@@ -208,4 +217,4 @@ def make_pieces(
     c = traced_or_array(c)
     plain(self, np.zeros(c.shape), x, extrapolate, axis)
     moved = np.moveaxis(c, (axis, axis + 1), (0, 1)) if axis else c
-    setattr(*coefficient_place(self), moved.astype(float))
+    setattr(*coefficient_place(self), real_values(moved))
