@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from letir.ast import LATE_BOUND
+from letir.ast.symbolic_sizes import has_size
 from letir.errors import ShapeError
-from letir.numpy.array_creation import arange
+from letir.numpy.array_creation import arange, array
 
 
 def _tri(N: Any, M: Any = None, k: int = 0, dtype: Any = float) -> Any:
@@ -68,30 +69,38 @@ def _triu_indices(n: Any, k: int = 0, m: Any = None) -> tuple:
 
 
 def _window_positions(M: Any) -> Any:
-    """``np.arange(1 - M, M, 2)``, the positions at which a window is computed."""
+    """The positions at which a window of ``M`` points is computed, from 1 - M to M - 1."""
     return 2 * arange(M) - (M - 1)
 
 
-def _window_angles(M: Any) -> Any:
-    """The angles from -pi to pi at which the windows of cosines are computed."""
-    return np.pi * _window_positions(M) / (M - 1)
+def _window(values: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """NumPy's function of the window that is ``values(n, M - 1)`` at the positions ``n``."""
+
+    def window(M: Any) -> Any:
+        if has_size(M):
+            return values(_window_positions(M), M - 1)
+        M = array([0.0, M])[1]  # a traced number, perhaps not an integer
+        if M < 1:
+            return np.zeros(0)
+        return np.ones(1) if M == 1 else values(arange(1 - M, M, 2), M - 1)
+
+    return window
 
 
-def _bartlett(M: Any) -> Any:
-    """np.bartlett."""
-    n = _window_positions(M)
-    return np.where(n <= 0, 1 + n / (M - 1), 1 - n / (M - 1))
+def _bartlett_values(n: Any, last: Any) -> Any:
+    """The Bartlett window at the positions ``n``, up to the position ``last``."""
+    return np.where(n <= 0, 1 + n / last, 1 - n / last)
 
 
-def _blackman(M: Any) -> Any:
-    """np.blackman."""
-    angles = _window_angles(M)
+def _blackman_values(n: Any, last: Any) -> Any:
+    """The Blackman window at the positions ``n``, up to the position ``last``."""
+    angles = np.pi * n / last
     return 0.42 + 0.5 * np.cos(angles) + 0.08 * np.cos(2.0 * angles)
 
 
 def _kaiser(M: Any, beta: Any) -> Any:
     """np.kaiser, also of a traced ``beta``."""
-    if type(M) is int and M == 1:
+    if not has_size(M) and M == 1:
         return np.ones(1)
     places = _window_positions(M) / (M - 1)
     return np.i0(beta * np.sqrt(1 - places**2.0)) / np.i0(beta)
@@ -110,11 +119,11 @@ SIZED = {
     "diag_indices": lambda n, ndim=2: (arange(n),) * ndim,
     "indices": _indices,
     "fromfunction": _fromfunction,
-    "bartlett": _bartlett,
-    "blackman": _blackman,
+    "bartlett": _window(_bartlett_values),
+    "blackman": _window(_blackman_values),
     "kaiser": _kaiser,
-    "hamming": lambda M: 0.54 + 0.46 * np.cos(_window_angles(M)),
-    "hanning": lambda M: 0.5 + 0.5 * np.cos(_window_angles(M)),
+    "hamming": _window(lambda n, last: 0.54 + 0.46 * np.cos(np.pi * n / last)),
+    "hanning": _window(lambda n, last: 0.5 + 0.5 * np.cos(np.pi * n / last)),
     "fftfreq": _fftfreq,
     "rfftfreq": lambda n, d=1.0, device=None: arange(n // 2 + 1) * (1.0 / (n * d)),
 }

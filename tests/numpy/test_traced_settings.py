@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.testing import assert_same
+from letir.testing import assert_close, assert_same
 from tests.each_sample import in_one_test
 
 X, M = np.array([1.0, -2.0, 0.0, 3.0]), np.arange(9.0).reshape(3, 3) - 4
@@ -93,3 +93,22 @@ def test_polygamma_of_a_number_is_an_array_as_in_scipy():
     for x in (2.5, X + 3):
         assert_same(f(x), lt.trace(f, x)(x))
         assert_same(f(x), lt.jit(f)(x))
+
+
+NUMBERS_OF_POINTS = [3.0, 1.0, 1, 0, 0.5, 1.1, 2.5, -2.0, 3.7, np.float32(2.5), np.int8(4), True]
+
+
+@pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning", "kaiser"])
+@pytest.mark.parametrize("m", NUMBERS_OF_POINTS, ids=repr)
+def test_windows_of_traced_numbers_of_points_are_numpys(name, m):
+    more = (8.6,) if name == "kaiser" else ()
+
+    def window(m):
+        return getattr(np, name)(m, *more)
+
+    with np.errstate(invalid="ignore"):  # of the root in kaiser(1.1)
+        expected, *others = window(m), lt.jit(window)(m), lt.trace(window, m)(m)
+
+    for found in others:
+        assert found.shape == expected.shape and found.dtype == expected.dtype
+        assert_close(expected, found, rtol=1e-13, atol=1e-15)
