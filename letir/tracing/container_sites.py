@@ -126,6 +126,9 @@ def cached_members(owner: type) -> list[MemberSite]:
     ]
 
 
+_COLLECTIONS: tuple[Any, ...] = (list, tuple, deque, set)
+
+
 def holds_traced(instance: Any) -> bool:
     """Whether a traced value is in an object, or in the objects and containers that it holds; True
     if these are too many to tell.
@@ -137,10 +140,11 @@ def holds_traced(instance: Any) -> bool:
         if id(value) in visited:
             continue
         visited.add(id(value))
+        # by the methods of the base class: those of a subclass may read the property in question
         if isinstance(value, dict):
-            todo += value.values()
-        elif isinstance(value, list | tuple | deque | set):
-            todo += value
+            todo += dict.values(value)
+        elif base := next((base for base in _COLLECTIONS if isinstance(value, base)), None):
+            todo += base.__iter__(value)
         if _is_users_class(type(value)) or type(value) is SimpleNamespace:
             attributes = attributes_of(value)
             if attributes is None:  # its slots are not searched

@@ -913,6 +913,25 @@ def test_cached_properties_of_objects_from_outside_keep_ordinary_arrays(transfor
     assert value == (3.0 if transform is lt.grad else f(1.5))
 
 
+class Reading(tuple):
+    """A tuple whose iteration reads a cached property, as that of ``platform.uname()`` does."""
+
+    @functools.cached_property
+    def scale(self):
+        return 2.0
+
+    def __iter__(self):
+        return (item * self.scale for item in super().__iter__())
+
+
+@pytest.mark.parametrize("transform", [lambda f: lt.trace(f, 1.5), lt.jit, lt.grad])
+def test_iterations_may_read_cached_properties(transform):
+    def f(x):
+        return x * sum(Reading((1.0, 3.0)))
+
+    assert transform(f)(1.5) == (8.0 if transform is lt.grad else 12.0)
+
+
 def test_cached_properties_of_objects_that_hold_traced_values_are_recorded():
     def f(grid, x):
         inner = Grid(x)
