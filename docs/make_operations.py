@@ -42,7 +42,7 @@ Most operations have the name and the meaning of the NumPy function that records
 | `constant` | an array that belongs to the program, such as its copy of a global array |
 | `cast` | `x.astype(dtype)` |
 | `weaken` | marks a result as a Python number, because it was computed from Python numbers alone: its type gets a star, `float64*[]`, and in promotion it counts as a Python number |
-| `python_operator`, `math_function`, `math_reduction` | an operator of Python numbers, or a function of `math`, where Python's result differs from NumPy's |
+| `python_operator`, `math_function`, `math_reduction`, `complex_math_function` | an operator of Python numbers, or a function of `math` or `cmath`, where Python's result differs from NumPy's |
 | `index` | `x[item]`; in the attribute `item`, `@` stands for the next operand |
 | `index_set`, `index_add` | a copy of `x` after `x[item] = new`, or after `new` was added there |
 | `assemble` | zeros with each part added at its index: the sum of several cotangents of parts of one array |

@@ -34,7 +34,7 @@ OPERATIONS = {  # module: the operations that it defines
     "elementwise.fused": "fused",
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
     "elementwise.logaddexp": "logaddexp",
-    "elementwise.math_functions": "math_function math_reduction",
+    "elementwise.math_functions": "complex_math_function math_function math_reduction",
     "elementwise.python_operators": "python_operator",
     "elementwise.rounding": "isclose nan_to_num round",
     "elementwise.rounding_sign_parts": "abs ceil conj floor imag real rint sign trunc",

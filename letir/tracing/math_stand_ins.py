@@ -38,9 +38,10 @@ from letir.tracing.stand_ins import (
 )
 from letir.tracing.trace_state import ACTIVE
 
-# recorded as operations that math computes
+# recorded as operations that math and cmath compute
 _SMOOTH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees erf erfc exp exp2
 expm1 fabs fmod gamma lgamma log10 log1p log2 nextafter pow radians sin sinh sqrt tan tanh"""
+_SMOOTH_COMPLEX = "acos acosh asin asinh atan atanh cos cosh exp log10 sin sinh sqrt tan tanh"
 
 
 def _math_function(*numbers: Any, name: str) -> Any:
@@ -136,9 +137,16 @@ _REAL: dict[str, Callable] = {
 }
 
 
-def _complex_log(z, base=None):
+def _complex_function(*numbers: Any, name: str) -> Any:
+    return PRIMITIVES["complex_math_function"](*numbers, name=name)
+
+
+def _complex_log(z, *base):
     """cmath.log, also with a base."""
-    return np.log(z) if base is None else np.log(z) / np.log(base)
+    record = functools.partial(_complex_function, name="log")
+    numbers = _python_numbers((z, *base), complex)
+    logs = [record(x) if isinstance(x, Value) else cmath.log(x) for x in numbers]
+    return PRIMITIVES["python_operator"](*logs, operator="div", kind="complex") if base else logs[0]
 
 
 def _phase(z):
@@ -147,21 +155,15 @@ def _phase(z):
 
 
 def _rect(r, phi):
-    """cmath.rect, with the bits of math.cos and math.sin."""
-    r, phi = python_number(r, float), python_number(phi, float)
-    cos, sin = (
-        _recording_function(name)(phi) if isinstance(phi, Value) else getattr(math, name)(phi)
-        for name in ("cos", "sin")
-    )
-    return PRIMITIVES["complex_of"](r * cos, r * sin)
+    """cmath.rect."""
+    return _complex_function(python_number(r, float), python_number(phi, float), name="rect")
 
 
 _COMPLEX: dict[str, Callable] = {
-    **{
-        n: getattr(np, n)
-        for n in ["exp", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "log10"]
-    },
+    **{name: functools.partial(_complex_function, name=name) for name in _SMOOTH_COMPLEX.split()},
+    **{"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite},
     **{"log": _complex_log, "phase": _phase, "polar": lambda z: (abs(z), _phase(z)), "rect": _rect},
+    "isclose": _isclose,
 }
 _OF_ANY_NUMBER = ("prod", "sumprod")  # integers stay integers
 _OF_OTHER_NUMBERS = ("ldexp", "rect")  # convert their arguments, not all to the module's kind

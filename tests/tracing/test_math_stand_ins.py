@@ -88,6 +88,43 @@ def test_functions_of_math_at_the_ends_of_the_numbers(name):
         assert _outcome(lt.jit(f), x) == expected
 
 
+_OF_ONE = """acos acosh asin asinh atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh
+phase polar isnan isinf isfinite"""
+COMPLEX = {
+    **{name: lambda z, name=name: getattr(cmath, name)(z) for name in _OF_ONE.split()},
+    "log to a base": lambda z: cmath.log(z, 2) + cmath.log(2, z),
+    "rect": lambda z: cmath.rect(z.real, z.imag),
+    "isclose": lambda z: cmath.isclose(z, 1 + 1j) or cmath.isclose(z, complex(math.inf, 1.0)),
+}
+
+
+@in_one_test
+@pytest.mark.parametrize("name", COMPLEX)
+def test_functions_of_cmath_at_the_ends_of_the_numbers(name):
+    """Values, errors, and the absence of warnings are those of Python, not of NumPy."""
+    f, jitted = COMPLEX[name], lt.jit(COMPLEX[name])
+    parts = (0.0, -0.0, 1.5, -1e308, math.inf, -math.inf, math.nan)
+
+    for z in (1 + 1j, *[complex(re, im) for re in parts for im in parts]):
+        expected = _outcome(f, z)
+        assert _outcome(lambda z: lt.trace(f, z)(z), z) == expected
+        assert _outcome(jitted, z) == expected
+
+
+@in_one_test
+@pytest.mark.parametrize("name", sorted(COMPLEX.keys() - {"isnan", "isinf", "isfinite", "isclose"}))
+def test_derivatives_of_functions_of_cmath(name):
+    f, z = COMPLEX[name], 0.6 + 0.3j
+
+    check_grads(f, (z,))
+    assert_close(lt.vmap(f)(np.full(2, z)), _twice(f(z)))
+
+
+def _twice(result):
+    """Two equal examples of a number, or of each number of a tuple."""
+    return tuple(map(_twice, result)) if type(result) is tuple else np.full(2, result)
+
+
 def test_ldexp_needs_an_integer():
     for call in (lt.jit(math.ldexp), functools.partial(lt.trace, math.ldexp)):
         with pytest.raises(TypeError, match="Expected an int as second argument"):

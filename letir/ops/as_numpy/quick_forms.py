@@ -33,6 +33,7 @@ from letir.ops.as_numpy.quick_numbers import (
     COMPLEX,
     NUMBERS,
     OWNED,
+    complex_math_function_form,
     is_of_fact,
     math_function_form,
     math_reduction_form,
@@ -312,6 +313,7 @@ def _dot(write) -> str | None:
 
 _FORMS: dict[str, Callable] = {
     **METHOD_FORMS,
+    "complex_math_function": complex_math_function_form,
     "math_function": math_function_form,
     "math_reduction": math_reduction_form,
     "python_operator": python_operator_form,

@@ -4,6 +4,7 @@
 form.
 """
 
+import cmath
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -33,6 +34,7 @@ NUMBER_FACTS = {float: FLOAT, int: INT}
 NUMBERS = (FLOAT, INT)
 # Python's numbers that NumPy converts faster than its own, and the dtypes of these
 _DTYPES_OF_FACTS = {FLOAT: _FLOAT, COMPLEX: np.dtype(complex)}
+_GIVE_COMPLEX = ("complex_math_function", "python_operator")
 _GIVE_NUMBERS = ("weaken", "math_function", "math_reduction", "python_operator")
 _ARRAY_MAKERS = ("cast", "clip", "concatenate", "copy", "full", "sort", "stack", "where", "zeros")
 _PLAIN_VIEWS = ("index", "reshape", "transpose")
@@ -57,7 +59,7 @@ def result_fact(write: Any, bind: Bind) -> str | None:
     if aval is None:
         return None
     if aval.weak:
-        if name == "python_operator" and aval.dtype.kind == "c":
+        if name in _GIVE_COMPLEX and aval.dtype.kind == "c":
             return COMPLEX
         return number_fact(aval) if name in _GIVE_NUMBERS else None
     if aval.shape:
@@ -234,10 +236,15 @@ _NUMBER_FORMS: dict[str, Callable] = {
 }
 
 
-def math_function_form(write: Any, *, name: str) -> str:
-    """A call of ``math``'s function of this name."""
+def math_function_form(write: Any, *, name: str, module: Any = math) -> str:
+    """A call of the function of this name in ``math``, or in ``module``."""
     operands = ", ".join(map(write.operand, range(len(write.bind.args))))
-    return f"{write.constant(getattr(math, name))}({operands})"
+    return f"{write.constant(getattr(module, name))}({operands})"
+
+
+def complex_math_function_form(write: Any, *, name: str) -> str:
+    """A call of ``cmath``'s function of this name."""
+    return math_function_form(write, name=name, module=cmath)
 
 
 def math_reduction_form(write: Any, *, name: str) -> str:

@@ -1,12 +1,14 @@
-"""Functions of Python's module ``math``, computed by it.
+"""Functions of Python's modules ``math`` and ``cmath``, computed by them.
 
 ``math_function`` is a function of one or two numbers. It gives Python's bits and raises Python's
 errors (``math.sqrt(-1.0)``), where NumPy gives nan. Derivatives and batches are NumPy's.
+``complex_math_function`` is the same for ``cmath``.
 
 ``math_reduction`` is a function of any number of numbers that rounds once: ``fsum`` of 1e16, 1.0
 and -1e16 is 1.0, where additions give 0.0, and ``hypot`` of numbers near 1e200 does not overflow.
 """
 
+import cmath
 import functools
 import math
 import operator
@@ -15,7 +17,7 @@ from typing import Any
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.record_fields import is_final
 from letir.ast.types import WEAK
-from letir.ops.define.records import define
+from letir.ops.define.records import define, unbroadcast
 
 # the record with the derivative, where math and letir name it differently
 _RECORDS = {
@@ -25,8 +27,8 @@ _RECORDS = {
 }
 
 
-def _numpy_record_of(name: str) -> Any:
-    """The record of NumPy's function that computes the same as ``math.name``."""
+def numpy_record_of(name: str) -> Any:
+    """The record of NumPy's function that computes the same as ``math``'s or ``cmath``'s."""
     return PRIMITIVES[_RECORDS.get(name, name)]
 
 
@@ -35,18 +37,18 @@ def _math_function_impl(xp, *numbers, name):
 
 
 def _math_function_vjp(ct, out, *numbers, name):
-    rule = _numpy_record_of(name).vjp
+    rule = numpy_record_of(name).vjp
     return (None,) * len(numbers) if is_final(rule) else rule(ct, out, *numbers)
 
 
 def _math_function_jvp(tangents, out, *numbers, name):
-    rule = _numpy_record_of(name).jvp
+    rule = numpy_record_of(name).jvp
     return None if is_final(rule) else rule(tangents, out, *numbers)
 
 
 def _math_function_batch(args, axes, *, name):
     """NumPy's function: a batch of Python numbers is an array."""
-    return _numpy_record_of(name).batch(args, axes)
+    return numpy_record_of(name).batch(args, axes)
 
 
 def _math_function_source(write, *numbers, name):
@@ -65,6 +67,60 @@ math_function = define(
     scalar=lambda name: _RECORDS.get(name, name),
     python_errors=True,
     rule_reads_numbers=True,
+    for_scripts=False,
+)
+
+
+# ---- functions of complex numbers ----
+
+
+def _complex_function_impl(xp, *numbers, name):
+    return getattr(cmath, name)(*numbers)
+
+
+def _rotation(phi):
+    """The complex number of modulus 1 at the angle ``phi``."""
+    return PRIMITIVES["complex_of"](PRIMITIVES["cos"](phi), PRIMITIVES["sin"](phi))
+
+
+def _complex_function_vjp(ct, out, *numbers, name):
+    if name != "rect":
+        return numpy_record_of(name).vjp(ct, out, *numbers)
+    r, phi = numbers
+    return unbroadcast(ct * _rotation(phi), r), unbroadcast(ct * (1j * out), phi)
+
+
+def _complex_function_jvp(tangents, out, *numbers, name):
+    if name != "rect":
+        return numpy_record_of(name).jvp(tangents, out, *numbers)
+    along_r, along_phi = tangents
+    parts = [] if along_r is None else [along_r * _rotation(numbers[1])]
+    parts += [] if along_phi is None else [along_phi * (1j * out)]
+    return functools.reduce(operator.add, parts)
+
+
+def _complex_function_batch(args, axes, *, name):
+    """NumPy's function: a batch of Python numbers is an array."""
+    if name != "rect":
+        return numpy_record_of(name).batch(args, axes)
+    r, phi = args
+    return PRIMITIVES["complex_of"](r * PRIMITIVES["cos"](phi), r * PRIMITIVES["sin"](phi)), 0
+
+
+def _complex_function_source(write, *numbers, name):
+    return f"{write.imported(getattr(cmath, name))}({', '.join(numbers)})"
+
+
+complex_math_function = define(
+    "complex_math_function",
+    _complex_function_impl,
+    lambda *numbers, name: WEAK[complex],
+    vjp=_complex_function_vjp,
+    jvp=_complex_function_jvp,
+    batch=_complex_function_batch,
+    source=_complex_function_source,
+    linear_in=(),
+    python_errors=True,
     for_scripts=False,
 )
 

@@ -1,5 +1,6 @@
 """Complex numbers as pairs of real ones."""
 
+import cmath
 import warnings
 
 import numpy as np
@@ -50,6 +51,16 @@ def test_an_operation_on_complex_numbers_and_its_gradient_agree(name):
             if gradient is not None:
                 assert_agrees(exported(gradient), gradient, args)
     assert count
+
+
+def test_functions_of_cmath_and_their_gradients_agree():
+    def f(x, phi):
+        z = cmath.exp(1j * x) * cmath.rect(x, phi) + cmath.sqrt(x + 2j)
+        return cmath.log(z).real + cmath.tanh(z).imag
+
+    program = lt.trace(f, 0.7, 0.3)
+    for p in (program, lt.grad(program, argnums=(0, 1))):
+        assert_agrees(exported(p), p, [1.7, 0.4])
 
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])

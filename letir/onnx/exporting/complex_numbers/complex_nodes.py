@@ -25,6 +25,7 @@ from letir.onnx.exporting.node_graph import (
     result_types,
     rule_for,
 )
+from letir.ops.elementwise.math_functions import numpy_record_of
 from letir.ops.indexing.index_expressions import group_parts, split_sizes
 from letir.tracing.entry import trace
 
@@ -259,6 +260,15 @@ def _python_product(g: Graph, bind: Bind) -> Any:
     return _multilinear(g, bind.replace(op=PRIMITIVES["mul"], attrs=Attrs()))
 
 
+def _python_function(g: Graph, bind: Bind) -> Any:
+    """A function of Python's ``cmath``."""
+    name = bind.attrs["name"]
+    if name == "rect":
+        return _by_program(g, bind, lambda r, phi, name: Pair(r * np.cos(phi), r * np.sin(phi)))
+    op = numpy_record_of(name)
+    return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
+
+
 refuses_operations(COMPLEX, "wofz")
 exports_op("complex_of")(_complex_of)
 _for_complex(_complex_of, "complex_of")
@@ -272,6 +282,7 @@ _for_complex(_shape_only, "size", "length")
 _for_complex(_where, "where")
 _for_complex(_multilinear, "dot", "einsum", "matmul", "mul")
 _for_complex(_python_product, "python_operator")
+_for_complex(_python_function, "complex_math_function")
 _for_complex(_multilinear, "conv", "conv_transpose", "conv_weight", "convolve")
 _for_complex(_of_truths, "all", "any", "count_nonzero", "logical_and", "logical_not")
 _for_complex(_of_truths, "logical_or", "logical_xor")

@@ -6,7 +6,16 @@ _OF_ONE = """asin atan atanh cos cosh degrees erf erfc exp expm1 fabs gamma lgam
 log2 radians sin sinh sqrt tan tanh acos asinh"""
 _OF_TWO = "atan2 copysign fmod hypot pow"
 
+_OF_COMPLEX = """acos acosh asin asinh atan atanh cos cosh exp log log10 sin sinh sqrt tan tanh"""
+
 SAMPLES = {
+    "complex_math_function": exempt(
+        [
+            *(sample_of(0.7 + 0.4j, name=name) for name in _OF_COMPLEX.split()),
+            sample_of(1.5, 0.7, name="rect"),
+        ],
+        named_rows="its operands are numbers",
+    ),
     "math_function": exempt(
         [
             *(sample_of(0.7, name=name) for name in _OF_ONE.split()),
