@@ -136,14 +136,17 @@ def warn_of_compiles(executor: Any, reason: str, why_not: str, is_python: bool) 
     )
 
 
-def _retry_once_as_python(executor: Any, holders: list, before: list, error: Exception) -> None:
+def _retry_once_as_python(
+    executor: Any, marked: tuple, holders: list, before: list, error: Exception
+) -> None:
     """Make ``executor`` call its function, after the recording has raised ``error``.
 
     If the function raises no error, a library cannot compute with traced values, and
     ``run_python_function`` makes the executor call the function from now on. If the function's own
-    module raised the error, it is called only if the error holds traced values, or if it has
-    changed objects before, which may hold some. To end the recording, ReadsOwnChanges is raised.
-    Does nothing if the changes that the function has made so far cannot be undone.
+    module raised the error, it is called only if the error holds traced values, if it has changed
+    objects before, which may hold some, or if there are lists or dicts among the arguments, which
+    it may have changed. To end the recording, ReadsOwnChanges is raised. Does nothing if the
+    changes that the function has made so far cannot be undone.
     """
     link = error.__traceback__
     while link is not None and link.tb_next is not None:
@@ -157,6 +160,7 @@ def _retry_once_as_python(executor: Any, holders: list, before: list, error: Exc
         return
     if is_own:
         is_changed = not all(map(is_unchanged, holders, before)) or _holds_traced(error)
+        is_changed |= _has_list_or_dict((*marked[0], *marked[1].values()))
         if is_changed and are_restorable(holders, before):
             restore_state(holders, before, generators=True)
             raise ReadsOwnChanges
@@ -166,6 +170,16 @@ def _retry_once_as_python(executor: Any, holders: list, before: list, error: Exc
         restore_state(holders, before, generators=True)
         executor.raised_recording = f"{type(error).__name__}: {error}"
         raise ReadsOwnChanges
+
+
+def _has_list_or_dict(value: Any) -> bool:
+    """Whether a value is a list or dict, or a tuple that holds one at any depth."""
+    todo = [value]
+    for part in todo:
+        if isinstance(part, list | dict):
+            return True
+        todo += part if isinstance(part, tuple) else ()
+    return False
 
 
 def _holds_traced(error: Exception) -> bool:
@@ -209,7 +223,7 @@ def retry_raising(executor: Any, request: Any, searched: tuple, error: Exception
     if executor.watches_state and not hasattr(error, "letir_runs_python"):
         state = _state_or_search(searched, search_roots(executor, request))
         if state[0]:
-            _retry_once_as_python(executor, state[1], state[2], error)
+            _retry_once_as_python(executor, request.marked, state[1], state[2], error)
 
 
 def _state_or_search(searched: tuple, roots: list) -> tuple:

@@ -5,7 +5,7 @@ import struct
 import sys
 import threading
 import types
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from ctypes import c_int
 
 import numpy as np
@@ -244,6 +244,32 @@ def test_an_error_in_a_thread_is_that_of_the_recording(monkeypatch):
         lt.trace(f, X)
     with pytest.warns(RuntimeWarning, match="as Python, without a plan"):
         assert_same(2 * X, lt.jit(f)(X))
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        (list, lambda box, n: box.append(n)),
+        (dict, lambda box, n: box.update(n=n)),
+        (lambda: ([1.0], ({},)), lambda box, n: box[1][0].update(n=n)),
+        (lambda: np.ones(2), lambda box, n: box.put(0, n)),
+    ],
+    ids=["list", "dict", "inner dict", "array"],
+)
+def test_what_a_function_writes_into_arguments_before_it_raises_stays_written(make, change):
+    def step(box, n):
+        change(box, n)
+        if n > 2:
+            raise ValueError(n)
+        return n * 2.0
+
+    jitted = lt.jit(step)
+    for n in (5, 5, 1, 5, 1):
+        expected, found = make(), make()
+        for function, box in ((step, expected), (jitted, found)):
+            with suppress(ValueError):
+                function(box, n)
+        assert_same(expected, found)
 
 
 def test_the_error_of_the_function_is_raised_after_several_recordings():
