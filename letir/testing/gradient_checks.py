@@ -13,7 +13,7 @@ from attrs import frozen
 
 from letir.ad.differentiation import differentiate
 from letir.ad.forward import jvp_program
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda
@@ -130,6 +130,7 @@ def check_grads(
 
 def _point_of(f: Callable, args: Any) -> _Point:
     """``f`` as a function of a flat list of its floating arguments."""
+    f = f if isinstance(f, Lambda) else LATE_BOUND["recorded_function"](f)
     leaves, spec = flatten(args)
     paths = optree.tree_accessors(args, namespace=NAMESPACE)
     places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
@@ -151,6 +152,8 @@ def _point_of(f: Callable, args: Any) -> _Point:
         outs = flatten(_at_types_of(f, filled)(*spec.unflatten(filled)))[0]
         return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
 
+    # recordings search f for functions to record, such as SciPy's
+    flat.letir_reaches = lambda: (f, None)  # type: ignore[attr-defined]
     chosen = [leaves[i] if isinstance(f, Lambda) else _widen_leaf(leaves[i]) for i in places]
     names = [f"argument {paths[i][0].entry}{paths[i][1:].codify('')}" for i in places]
     return _Point(flat, tuple(chosen), tuple(names))

@@ -1,9 +1,14 @@
 """``check_grads`` accepts right derivatives and finds wrong ones."""
 
+import cmath
+import functools
+import math
 import re
 
 import numpy as np
 import pytest
+import scipy.signal
+import scipy.special
 from attrs import evolve
 
 from letir import custom_vjp, stop_gradient, trace
@@ -121,6 +126,26 @@ def test_a_missing_rule_is_an_error_that_says_which():
     f.defvjp(lambda x: (np.exp(x), x), lambda x, ct: (np.clip(ct, -1, 1) * np.exp(x),))
     with pytest.raises(MissingRule, match=r"custom_vjp defines the reverse mode(.|\n)*clip"):
         check_grads(f, (X,), modes=("fwd",))
+
+
+def of_one(function, *others):
+    """A function of an array that calls ``function``, which it holds."""
+    return lambda x: function(x, *others)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        scipy.special.logsumexp,
+        of_one(scipy.special.logsumexp),
+        of_one(scipy.signal.convolve, np.ones(2)),
+        of_one(lambda x: [cmath.exp, math.cos][1](x[0]) * x),
+        functools.partial(scipy.special.logsumexp, keepdims=True),
+        np.linalg.norm,
+    ],
+)
+def test_functions_of_scipy_and_math_that_a_function_holds_are_recorded(function):
+    check_grads(function, (X,))
 
 
 def test_arguments_without_anything_to_check_are_an_error():
