@@ -171,6 +171,11 @@ def number_dtype(dtype: Any) -> np.dtype:
     """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
     if isinstance(dtype, _DTYPE) and dtype in _NATIVE:
         return _NATIVE[dtype]
+    if hasattr(type(dtype), "shape") and _is_array_or_number(dtype):
+        raise DTypeError(
+            f"an array or a number is no dtype, found {dtype!r}\n"
+            "  write x.dtype for the dtype of x; a shape of two sizes is a tuple: np.zeros((n, m))"
+        )
     # longdouble is refused: its bits differ from machine to machine
     try:
         is_class = isinstance(dtype, type(np.dtype))  # such as np.dtypes.Int32DType
@@ -187,6 +192,15 @@ def number_dtype(dtype: Any) -> np.dtype:
         )
         raise notify_watchers(mark_unrecorded_code(error))
     return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def _is_array_or_number(dtype: Any) -> bool:
+    """Whether a value with a ``shape`` is an array or a traced Python number.
+
+    ``np.dtype`` refuses arrays and numbers, but takes the attribute ``dtype`` of a traced value.
+    """
+    is_weak = getattr(getattr(dtype, "type", None), "weak", False)
+    return not isinstance(dtype, _DTYPE) and bool(dtype.shape or is_weak)
 
 
 def requested_dtype(dtype: Any) -> np.dtype:

@@ -152,9 +152,9 @@ def identity(n: Any, dtype: Any = float, *, like: Any = None) -> Any:
 
 
 def arange(
-    start: Any,
+    start: Any = 0,
     stop: Any = None,
-    step: Any = 1,
+    step: Any = None,
     dtype: Any = None,
     *,
     device: Any = None,
@@ -163,12 +163,11 @@ def arange(
     """numpy.arange; traced in a trace. The length is guarded if a bound is traced; the result is
     differentiable in traced floating bounds.
     """
-    bounds = [start, stop, step]
+    bounds = [start, stop, 1 if step is None else step]
     if any(isinstance(b, Value) and b.dtype.kind not in "iub" for b in bounds):
         first, last = (0, start) if stop is None else (start, stop)
-        return _floating_range(
-            first, last, step, requested_dtype(float if dtype is None else dtype)
-        )
+        kind = requested_dtype(float if dtype is None else dtype)
+        return _floating_range(first, last, bounds[-1], kind)
     return _make_array("arange", np.arange, *map(_range_bound, bounds), dtype=dtype)
 
 
@@ -273,6 +272,8 @@ def array(
         _refuse_deeper(object, dtype, ndmin, ndmax)
     if isinstance(object, Sequence) and not isinstance(object, str | bytes | range | Value):
         object = list(object)  # also a deque
+    if isinstance(dtype, Value):
+        requested_dtype(dtype)  # refuses an array
     if dtype is not None and trace is not None and "float_texts" in vars(trace):
         LATE_BOUND["refuse_texts"](object, dtype)
     if trace is not None and not isinstance(object, Value) and not has_traced(object):

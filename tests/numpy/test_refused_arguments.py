@@ -1,5 +1,7 @@
 """Arguments that NumPy refuses, or takes with a warning: traced arrays do as NumPy does."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,12 @@ REFUSED = {
     "bool shape": (lambda x: np.zeros((2, True)) + x[0], TypeError),
     "copy as text": (lambda x: np.array(x, copy="always"), ValueError),
     "no copy of another dtype": (lambda x: np.array(x, np.float32, copy=False), ValueError),
+    "a size as dtype": (lambda x: np.zeros(x.size, int(x[0])), TypeError),
+    "an array as dtype": (lambda x: np.sum(np.ones(3), 0, x), TypeError),
+    "an array as dtype of a ufunc": (lambda x: np.add(x, 1.0, dtype=x), TypeError),
+    "an array as dtype of an array": (lambda x: np.array([1.0], x) + x[0], TypeError),
+    "an array as dtype of a joined array": (lambda x: np.concatenate([x], dtype=x), TypeError),
+    "clip of None": (lambda x: np.clip(None, 0.0, x), TypeError),
     "no copy of a list": (lambda x: np.asarray([x[0], 1.0], copy=False), ValueError),
 }
 
@@ -31,7 +39,17 @@ def test_arguments_are_refused_as_by_numpy(f, error):
         lt.jit(f)(X)
 
 
+@pytest.mark.parametrize("make", [np.zeros, np.ones, np.empty, lambda n, m: np.full(n, 1.0, m)])
+def test_the_second_of_two_sizes_is_no_dtype(make):
+    for call in (make, functools.partial(lt.trace, make), lt.jit(make)):
+        with pytest.raises(TypeError, match=r"dtype|data type"):
+            call(3, 4)
+
+
 TAKEN = {
+    "a step of None": (lambda x: np.arange(1, x.astype(int).sum(), None), X),
+    "a step of None from floats": (lambda x: np.arange(x[0], x[3], step=None), X),
+    "a range by its end alone": (lambda x: np.arange(stop=x[3]), X),
     "insert at no place": (lambda x: np.insert(x, [], 1.0), X),
     "bincount of uint64": (np.bincount, np.array([1, 2, 1], np.uint64)),
     "weights of uint64": (lambda x: np.bincount(np.array([0, 2], np.uint64), x[:2]), X),

@@ -9,7 +9,7 @@ import numpy as np
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive
-from letir.ast.types import ArrayType
+from letir.ast.types import ArrayType, number_dtype
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis_rule, emit_op
 from letir.ops.define.records import cast_cotangent, define, unbroadcast
@@ -50,7 +50,7 @@ cumsum: Primitive = define(
         (a,),
         {
             "axis": None if axis is None else as_size(axis),
-            "dtype": None if dtype is None else np.dtype(dtype),
+            "dtype": None if dtype is None else number_dtype(dtype),
         },
     ),
     numpy=(np.cumsum,),

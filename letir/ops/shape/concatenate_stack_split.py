@@ -12,7 +12,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import has_sizes, is_static_shape
-from letir.ast.types import ArrayType
+from letir.ast.types import ArrayType, number_dtype
 from letir.errors import AxisBoundsError, DTypeError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import axes_rule, joining_rule
@@ -117,7 +117,7 @@ def _concatenate_prepare(arrays, axis=0, out=None, *, dtype=None, casting="same_
     """np.concatenate, which checks the casts to ``dtype`` here."""
     parts = tuple(map(LATE_BOUND["stack_traced"], arrays))
     if dtype is not None:
-        dtype = np.dtype(dtype)
+        dtype = number_dtype(dtype)
         _check_casts(parts, dtype, casting)
     return parts, {"axis": int_or_tuple(axis), "dtype": dtype}
 

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.sizes.size import Size
-from letir.ast.types import ArrayType, broadcast_shapes
+from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import (
@@ -72,7 +72,7 @@ def _spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, ax
     return (start, stop, *further), {
         "num": as_size(num),
         "endpoint": bool(endpoint),
-        "dtype": None if dtype is None else np.dtype(dtype),
+        "dtype": None if dtype is None else number_dtype(dtype),
         "axis": as_size(axis),
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 from letir.ast.attrs import Attrs, freeze
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import Arg, Bind, Const, Local
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Local
 from letir.ops.elementwise.comparisons_and_where import (
     bitwise_and,
     bitwise_or,
@@ -120,7 +120,8 @@ def _compare_with_itself(bind: Bind, facts: ValueFacts) -> Bind | None:
 def _single_bound(bind: Bind, facts: ValueFacts) -> Bind | None:
     """``clip`` with one bound as ``maximum`` or ``minimum``, which ``np.clip`` calls itself."""
     x, low, high = bind.args
-    if x.type is None or x.type.dtype.kind != "f":  # Python integers out of an integer's range
+    # Python integers may be out of an integer's range; for None NumPy raises an error
+    if x.type in (None, NO_TYPE) or x.type.dtype.kind != "f":
         return None
     absent = [type(arg) is Const and arg.value is None for arg in (low, high)]
     if absent == [False, True]:

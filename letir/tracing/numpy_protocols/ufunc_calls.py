@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.types import broadcast_shapes
+from letir.ast.types import broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
@@ -149,7 +149,7 @@ def _convert_operands(
 def _asked_dtypes(ufunc, dtype, signature) -> tuple:
     """The requested dtypes of operands and results, None for those left open."""
     if signature is None:
-        result_dtype = None if dtype is None else np.dtype(dtype)
+        result_dtype = None if dtype is None else number_dtype(dtype)
         return (*[None] * ufunc.nin, *[result_dtype] * ufunc.nout)
     if isinstance(signature, str):
         signature = tuple(signature.replace("->", ""))
