@@ -214,3 +214,12 @@ def test_new_arrays_have_the_memory_order_that_is_asked_for(name):
         for expected, found in zip(program(x), run(x), strict=True):
             assert_same(expected[0], found[0])
             assert expected.strides == found.strides
+
+
+def test_the_rank_of_a_vector_is_a_number_of_python():
+    f = np.linalg.matrix_rank
+
+    for x in (np.zeros(3), np.arange(3.0), np.zeros((0,)), np.eye(2)):
+        for call in (lt.trace(lambda a: f(a), x), lt.jit(lambda a: f(a))):  # noqa: PLW0108
+            assert_same(f(x), call(x))
+    assert_same(np.array([0, 1]), lt.vmap(lambda a: f(a))(np.array([[0.0, 0.0], [0.0, 2.0]])))  # noqa: PLW0108

@@ -13,8 +13,9 @@ import functools
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import smaller_size
-from letir.ast.types import ArrayType, broadcast_shapes
+from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
@@ -351,9 +352,9 @@ def _matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
 
 
 def _matrix_rank_aval(x, *cutoff, hermitian, relative):
-    """One integer for each matrix; a vector has rank 0 or 1."""
+    """One integer for each matrix; a vector has rank 0 or 1, a Python number."""
     if x.ndim < 2:
-        return ArrayType(np.intp)
+        return WEAK[int]
     linalg_dtype("matrix_rank", x)
     return ArrayType(np.intp, broadcast_shapes(x.shape[:-2], *[c.shape for c in cutoff]))
 
@@ -363,13 +364,13 @@ def _matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
     flags = {"hermitian": True} if hermitian else {}
     named = {"rtol" if relative else "tol": cutoff[0]} if cutoff else {}
     result = xp.linalg.matrix_rank(x, **named, **flags)
-    return xp.asarray(result)[()] if xp.ndim(x) < 2 else result
+    return int(result) if xp.ndim(x) < 2 else result
 
 
 def _matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
     """The number of singular values above the cutoff."""
     if x.ndim < 2:
-        return any_(x != 0).astype(np.intp)
+        return PRIMITIVES["weaken"](any_(x != 0).astype(int))
     (s,) = svd(x, compute_uv=False, hermitian=hermitian)
     limit = expand_dims(cutoff[0] * ones_like(s[..., 0]), -1) if cutoff else None
     if limit is None or relative:
