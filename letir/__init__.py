@@ -157,7 +157,7 @@ _LATE_BOUND = {
     "eval.array_modules": ("scipy",),
     "eval.evaluator": ("call", "compute", "evaluator"),
     "eval.failures": ("caught_failure", "forget_values", "add_location_note"),
-    "eval.float_warnings": ("in_warning_state", "run_error_region"),
+    "eval.float_warnings": ("in_warning_state", "run_error_region", "run_hiding_warnings"),
     "eval.device_functions": ("device_functions",),
     "eval.device_linalg": ("apply_to_stacks",),
     "eval.nan_checks": ("nan_observer",),

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from types import CodeType
 from typing import Any
@@ -202,6 +203,19 @@ def _run_region(modes: tuple[Any, ...], f: Callable, *args: Any) -> Any:
     return in_state(states, f, *args)
 
 
+# patterns of the texts of warnings of NumPy's that a program hides, see ``errstate``
+HIDDEN_TEXTS: ContextVar[tuple[str, ...]] = ContextVar("letir_hidden_texts", default=())
+
+
+def _run_hiding(patterns: tuple[str, ...], f: Callable, *args: Any) -> Any:
+    """``f(*args)``, in which RuntimeWarnings with these texts are not shown."""
+    token = HIDDEN_TEXTS.set((*HIDDEN_TEXTS.get(), *patterns))
+    try:
+        return f(*args)
+    finally:
+        HIDDEN_TEXTS.reset(token)
+
+
 def restore_abandoned_state() -> None:
     """Restore NumPy's error state and other state that interrupted calls have left changed."""
     restore_abandoned()
@@ -258,3 +272,4 @@ def is_float_error(error: Exception) -> bool:
 
 
 LATE_BOUND.update(in_warning_state=partial(in_state, LOUD), run_error_region=_run_region)
+LATE_BOUND.update(run_hiding_warnings=_run_hiding)

@@ -2,8 +2,11 @@
 
 The attributes are the handling of floating-point errors and a body, which runs with it, as do the
 derivatives. Only operations whose handling differs from the default are recorded this way.
+``hidden``: patterns of the texts of further warnings of NumPy's that are not shown, those that
+filters of ``warnings.catch_warnings`` ignore.
 """
 
+import warnings
 from collections.abc import Callable
 
 from letir.ast import LATE_BOUND
@@ -16,18 +19,20 @@ from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
 from letir.ops.define.records import define
 
 
-def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
+def _errstate_impl(xp, *args, call, body, divide, over, under, invalid, hidden=()):
     """Run the body with this error handling; CuPy has none, and ignores it."""
-    return _errstate_consume(
-        xp, list(args), call=call, body=body, divide=divide, over=over, under=under, invalid=invalid
-    )
+    modes = {"divide": divide, "over": over, "under": under, "invalid": invalid}
+    return _errstate_consume(xp, list(args), call=call, body=body, hidden=hidden, **modes)
 
 
-def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid):
+def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid, hidden):
     """``_errstate_impl`` on a list of operands, which the body empties."""
     if not hasattr(xp, "errstate"):
         return call(body, operands)
-    return LATE_BOUND["run_error_region"]((divide, over, under, invalid), call, body, operands)
+    run, modes = LATE_BOUND["run_error_region"], (divide, over, under, invalid)
+    if hidden:
+        return LATE_BOUND["run_hiding_warnings"](hidden, run, modes, call, body, operands)
+    return run(modes, call, body, operands)
 
 
 def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
@@ -79,11 +84,16 @@ def _batched_errstate(args, mapped, *, body, transform, **state):
     return emit_op("errstate", args, body=body, **state)
 
 
-def _errstate_source(write, *args, body, **state):
+def _errstate_source(write, *args, body, hidden, **state):
     """The body in a ``with`` statement."""
     words = ", ".join(f"{name}={value!r}" for name, value in state.items())
-    names = write.results()
-    with write.block(f"with np.errstate({words}):"):
+    names, catch = write.results(), ""
+    if hidden:
+        catch = f"{write.imported(warnings.catch_warnings)}(), "
+    with write.block(f"with {catch}np.errstate({words}):"):
+        for pattern in hidden:
+            ignore = write.imported(warnings.filterwarnings)
+            write.line(f"{ignore}('ignore', {pattern!r}, RuntimeWarning)")
         write.body(body, args, names)
 
 

@@ -5,9 +5,11 @@ the running bind. Python shows each warning once for each line, and records that
 ``refuse_warnings_as_errors`` refuses functions that turn warnings into errors.
 """
 
+import contextlib
+import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
@@ -19,7 +21,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.source import Source, source_line
 from letir.errors import TraceError
 from letir.eval.evaluator import Evaluator
-from letir.eval.float_warnings import NO_REGISTRY, PLACES, warnings_shown_by
+from letir.eval.float_warnings import HIDDEN_TEXTS, NO_REGISTRY, PLACES, warnings_shown_by
 from letir.tracing.refusals import mark_outside_state, note_refusal
 from letir.tracing.source_locations import is_user_file
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -31,6 +33,9 @@ _names: dict[str, dict] = BoundedCache(_MAX_FILES)  # globals by file
 
 def warn_at_user(text: str, kind: type[Warning] = RuntimeWarning) -> None:
     """Issue a warning with this text, which NumPy issues for the user's call."""
+    patterns = HIDDEN_TEXTS.get() if issubclass(kind, RuntimeWarning) else ()
+    if any(re.match(pattern, text, re.IGNORECASE) for pattern in patterns):
+        return
     place = _user_place(sys._getframe(1))
     if place is None:
         warnings.warn(text, kind, stacklevel=2)
@@ -47,6 +52,14 @@ def call_at_user(f: Callable, *args: Any, **kwargs: Any) -> Any:
     For functions of NumPy that call ``warnings.warn``, such as ``np.nanmean``. They must have no
     effects: one that warns is called again from the user's line, which takes long to find.
     """
+    if HIDDEN_TEXTS.get():
+        with _hidden_texts():
+            return _call_or_warn(f, args, kwargs)
+    return _call_or_warn(f, args, kwargs)
+
+
+def _call_or_warn(f: Callable, args: tuple, kwargs: dict) -> Any:
+    """``call_at_user`` without regard to hidden warnings."""
     try:
         return f(*args, **kwargs)
     except TypeError as error:
@@ -76,6 +89,15 @@ def _call_from_user(f: Callable, args: tuple, kwargs: dict) -> Any:
     except Exception as error:  # without the frame, which is not the user's
         frames = error.__traceback__
         raise error.with_traceback(frames and frames.tb_next and frames.tb_next.tb_next) from None
+
+
+@contextlib.contextmanager
+def _hidden_texts() -> Iterator[None]:
+    """A context in which the warnings that the program hides are ignored."""
+    with warnings.catch_warnings():
+        for pattern in HIDDEN_TEXTS.get():
+            warnings.filterwarnings("ignore", pattern, RuntimeWarning)
+        yield
 
 
 # not a dict: ``warnings.warn`` raises this TypeError for the line that calls ``f``

@@ -2,7 +2,9 @@
 
 NumPy keeps the state in a context variable, which is the same object unless the state was changed:
 comparing it is faster than reading the state. Where ``warnings.catch_warnings`` surrounds the code
-and its filters ignore a floating-point warning, the stored state ignores the error.
+and its filters ignore a floating-point warning, the stored state ignores the error. Warnings that
+NumPy's functions issue themselves, such as ``nanmean`` of nan alone, are stored as patterns of
+their texts.
 """
 
 import warnings
@@ -29,6 +31,11 @@ _MESSAGES = {
     "under": "underflow encountered in ",
     "invalid": "invalid value encountered in ",
 }
+# the warnings that NumPy's functions issue in a class of their own, and how their texts begin
+_CLASSES: dict[Any, str] = {
+    np.exceptions.RankWarning: "Polyfit may be poorly conditioned",
+    np.exceptions.ComplexWarning: "Casting complex values to real",
+}
 _KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # other handlings call user functions
 
 
@@ -40,9 +47,12 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
     state: dict[str, Any] = {**np.geterr()}
     if np.geterrcall() is HANDLER:  # recorded while an operation is computed
         state = {name: "warn" if mode == "log" else mode for name, mode in state.items()}
+    patterns: tuple[str, ...] = ()
     if warnings.filters is not trace.filters:  # catch_warnings has replaced the list
         hidden = [name for name in state if state[name] == "warn" and _is_hidden(name, op)]
-        if not hidden and current_state() is trace.error_state:
+        if hidden or not op.elementwise:  # ufuncs issue no other warnings
+            patterns = _hidden_patterns()
+        if not (hidden or patterns) and current_state() is trace.error_state:
             return NOT_COMPUTED
         state.update(dict.fromkeys(hidden, "ignore"))
     if not _KNOWN.issuperset(state.values()):
@@ -60,7 +70,9 @@ def record_errstate(trace: "Trace", op: Primitive, operands: Iterable[Any], attr
         else:
             args.append(builder.enter(operand))
     body = builder.build(builder.emit(op, tuple(args), attrs))
-    results = trace.apply(PRIMITIVES["errstate"], sources, Attrs(body=body, **state))
+    region = PRIMITIVES["errstate"]
+    settings = region.complete({"body": body, **state, "hidden": patterns})
+    results = trace.apply(region, sources, settings)
     return unwrap_results(op, results)
 
 
@@ -77,6 +89,21 @@ def _is_hidden(name: str, op: Primitive) -> bool:
         if text is None or (text.match(message) if hasattr(text, "match") else text == message):
             return action == "ignore"
     return False
+
+
+def _hidden_patterns() -> tuple[str, ...]:
+    """Patterns of the texts of warnings of NumPy's that the filters ignore; "" fits every text."""
+    result = []
+    for action, text, category, module, line in warnings.filters:
+        is_general = issubclass(RuntimeWarning, category)
+        if module is not None or line != 0 or not (is_general or category in _CLASSES):
+            continue
+        pattern = getattr(text, "pattern", None) or _CLASSES.get(category, "")
+        if action == "ignore":
+            result.append(pattern)
+        if not pattern:  # later filters decide nothing
+            break
+    return tuple(result)
 
 
 LATE_BOUND.update(record_errstate=record_errstate)

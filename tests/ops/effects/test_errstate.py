@@ -1,5 +1,7 @@
 """``with np.errstate(...)`` in a traced function applies to the operations in its block."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,60 @@ def test_a_replay_warns_no_more_than_the_function():
     assert_same(np.zeros(3), program(X))
     assert_same(np.zeros(3), lt.parse(lt.dumps(program))(X))
     assert ["errstate", "greater", "where"] == [bind.op.name for bind in program.binds]
+
+
+def hiding(function, *filters, **options):
+    """A function that calls ``function`` while these filters of warnings are set."""
+
+    def f(x):
+        with warnings.catch_warnings():
+            for text in filters:
+                warnings.filterwarnings("ignore", text, **options)
+            return function(x)
+
+    return f
+
+
+NAN = np.full((2, 3), np.nan)
+HIDDEN = {
+    "nanmean": hiding(lambda x: np.nanmean(x, axis=1), "", category=RuntimeWarning),
+    "nanmedian": hiding(np.nanmedian, ""),
+    "nanmax by its text": hiding(lambda x: np.nanmax(x, axis=0), "Mean", "all-nan slice"),
+    "nanvar": hiding(lambda x: np.nanvar(x, ddof=1), "Degrees of freedom"),
+    "logarithms, too": hiding(lambda x: np.nanmin(x) + np.log(x - x - 1), ""),
+    "a polynomial": hiding(
+        lambda x: np.polyfit(np.nan_to_num(x[0], nan=1.0), np.ones(3), 2),
+        "",
+        category=np.exceptions.RankWarning,
+    ),
+}
+
+
+@pytest.mark.parametrize("f", HIDDEN.values(), ids=HIDDEN)
+def test_warnings_of_numpy_that_filters_ignore_are_not_shown(f):
+    expected, program, jitted = f(NAN), lt.trace(f, NAN), lt.jit(f)
+
+    with warnings.catch_warnings(action="error"):
+        for run in (program, lt.parse(lt.dumps(program)), jitted, jitted, jitted):
+            assert_same(expected, run(NAN))
+
+
+def test_warnings_of_numpy_that_no_filter_ignores_are_shown():
+    f = hiding(lambda x: np.nanmean(x, axis=1), "All-NaN slice")
+
+    for run in (lambda x: lt.trace(f, x)(x), lt.jit(f)):
+        with pytest.warns(RuntimeWarning, match="Mean of empty slice") as caught:
+            run(NAN)
+        assert {__file__} == {warning.filename for warning in caught}
+
+
+def test_the_source_of_a_program_contains_its_filters():
+    program = lt.trace(HIDDEN["nanmean"], NAN)
+    scope = {}
+    exec(lt.to_source(program), scope)
+
+    with warnings.catch_warnings(action="error"):
+        assert_same(np.full(2, np.nan), scope["f"](NAN))
 
 
 def test_derivatives_of_a_silent_block_are_silent():

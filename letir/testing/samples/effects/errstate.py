@@ -12,6 +12,7 @@ SAMPLES = {
         [
             sample_of(X[0], Y[0], body=WAVE, **QUIET),
             sample_of(X[0], body=GROWTH, **WARNING),
+            sample_of(X[0], body=GROWTH, **WARNING, hidden=("Mean of empty slice", "")),
             sample_of(INTEGERS[0], X[0], body=QUOTIENT, **QUIET),
             *narrowed(sample_of(X[0], body=GROWTH, **QUIET)),
         ],
