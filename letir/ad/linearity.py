@@ -85,7 +85,7 @@ class Linearity:
         rule = _reverse_rule(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
         if bind.op.linear_in is not None and not places.issubset(bind.op.linear_in):
-            return "adds a term that does not depend on it"
+            return "adds a term that does not depend on the arguments"
         if not places.issubset(rule.results) or _reads_values(bind, rule, {*chosen, *bind.binders}):
             return "is not linear"
         if bind.attrs.get(bind.op.added):
@@ -99,7 +99,7 @@ class Linearity:
                 and rule.results
                 and not _reads_values(probe, rule, {*chosen, *bind.binders})
             ):
-                return "adds a term that does not depend on it"
+                return "adds a term that does not depend on the arguments"
         return self.obstacle_inside(bind, chosen)
 
     def obstacle_inside(self, bind: Bind, chosen: set[Local]) -> str | None:

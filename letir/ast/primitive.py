@@ -317,15 +317,15 @@ class Primitive:
         for name in self.flags:
             if type(full[name]) is not bool:
                 LATE_BOUND["refuse_flag"](self.name, name, full[name])
+        if not full.keys() >= attrs.keys():
+            unknown, known = next(iter(attrs.keys() - full.keys())), ", ".join(full) or "none"
+            message = f"there is no attribute {unknown!r}, its attributes are ({known})"
+            raise DTypeError(f"{self.name}: {message}\n  leave it out")
         required = [name for name, value in full.items() if value is Required]
-        if required or not full.keys() >= attrs.keys():  # the latter: an unknown name
-            expected = ", ".join(self.attrs) or "none"
-            named = ", ".join(f"{name}=..." for name in required)
-            remedy = f"write {self.name}(..., {named})" if required else "leave the others out"
-            raise DTypeError(
-                f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}\n"
-                f"  pass each of them by its name: {remedy}"
-            )
+        if required:
+            remedy = f"write {self.name}(..., {', '.join(f'{name}=...' for name in required)})"
+            message = f"{', '.join(required)} must be given by name"
+            raise DTypeError(f"{self.name}: {message}\n  {remedy}")
         return Attrs(full)
 
     def rule(self, kind: str) -> Callable:
@@ -396,5 +396,5 @@ def primitive_named(name: str) -> Primitive:
         return PRIMITIVES[name]
     except KeyError:
         package = name.rpartition(".")[0]
-        remedy = f"import {package} first" if package else "its file may come from a newer letir"
-        raise LetirError(f"there is no operation {name!r} here: {remedy}") from None
+        remedy = f"import {package} first" if package else "a newer letir may have it"
+        raise LetirError(f"there is no operation {name!r}: {remedy}") from None

@@ -134,13 +134,15 @@ def error_in_let(error: LetirError, line: str, source: Source | None) -> LetirEr
 def name_operation(error: LetirError, name: str) -> None:
     """Name the operation in whose decomposition ``error`` was raised.
 
-    A let line of the decomposition is removed: its locals do not occur in the user's program.
+    The name of the operation inside of it, and a let line of the decomposition, are removed: they
+    do not occur in the user's program.
     """
     message = str(error.args[0]) if error.args else ""
     before, line, after = message.partition(_LET_LINE)
     message = before + after[after.find("\n") :] if line and "\n" in after else before
-    if name and name not in message.partition("\n")[0]:
-        message = f"{name}: {message}"
+    if name and name not in message.partition("\n")[0].replace(":", " ").split():
+        inner, colon, rest = message.partition(": ")
+        message = f"{name}: {rest if colon and inner.isidentifier() else message}"
     error.args = (message, *error.args[1:])
 
 

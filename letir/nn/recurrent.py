@@ -65,6 +65,7 @@ def lstm_cell(
     >>> h.round(2)
     array([[0.7, 0.7]])
     """
+    _check_gates("lstm_cell", 4, h, w_ih, w_hh)
     gates = linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh)
     enter, keep, new, leave = split(gates, 4, -1)
     c = sigmoid(keep) * c + sigmoid(enter) * tanh(new)
@@ -83,18 +84,23 @@ def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any =
     >>> nn.gru_cell(x, h, np.ones((6, 3)), np.ones((6, 2))).round(2)
     array([[0.05, 0.05]])
     """
-    rows = 3 * np.shape(h)[-1]
-    if np.shape(w_ih)[0] != rows or np.shape(w_hh)[0] != rows:
-        raise ShapeError(
-            f"gru_cell: for h of shape {np.shape(h)} the weights must have {rows} rows, "
-            f"found shapes {np.shape(w_ih)} and {np.shape(w_hh)}\n"
-            "  stack the weights of the three gates"
-        )
+    _check_gates("gru_cell", 3, h, w_ih, w_hh)
     x_reset, x_update, x_new = split(linear(x, w_ih, b_ih), 3, -1)
     h_reset, h_update, h_new = split(linear(h, w_hh, b_hh), 3, -1)
     update = sigmoid(x_update + h_update)
     new = tanh(x_new + sigmoid(x_reset + h_reset) * h_new)
     return new + update * (h - new)
+
+
+def _check_gates(name: str, gates: int, h: Any, w_ih: Any, w_hh: Any) -> None:
+    """Raise ShapeError unless both weights have a row for each gate and each element of a state."""
+    rows = gates * np.shape(h)[-1]
+    if np.shape(w_ih)[0] != rows or np.shape(w_hh)[0] != rows:
+        raise ShapeError(
+            f"{name}: for h of shape {np.shape(h)} the weights must have {rows} rows, "
+            f"found shapes {np.shape(w_ih)} and {np.shape(w_hh)}\n"
+            f"  stack the weights of the {gates} gates"
+        )
 
 
 # ---- sequences ----

@@ -216,6 +216,11 @@ def _apply_transposed(
 ) -> Any:
     """The transpose of a convolution along the last ``axes`` axes."""
     _check_rank(name, x, axes)
+    if np.ndim(weight) != axes + 2 or weight.shape[0] != x.shape[1]:
+        raise ShapeError(
+            f"{name}: x of shape {x.shape} and a weight of shape {np.shape(weight)} do not fit\n"
+            "  shapes are (N, channels, *sizes) and (channels, outputs / groups, *kernel)"
+        )
     stride = _ints_per_axis(stride, axes, "stride")
     dilation = _ints_per_axis(dilation, axes, "dilation")
     if padding == "same":

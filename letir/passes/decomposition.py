@@ -7,7 +7,7 @@ from attrs import define, field
 
 from letir.ast import entry_point
 from letir.ast.bodies import bodies_of
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.process_state import paused_gc
 from letir.ast.symbolic_sizes import has_static_shape, is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, substitute_args
@@ -34,8 +34,9 @@ def decompose(
     results and derivatives keep their bits. ``keep_rules=False``, for programs that will not be
     differentiated, includes composites with a rule, and large outer products, whose multiplication
     can then be fused with other operations. ``exact=False`` includes composites computed by NumPy's
-    own function, which rounds in another order. ``ops``: exactly the composites of these names. A
-    composite of unknown types or sizes stays in the program.
+    own function, which rounds in another order. ``ops``: exactly the composites of these names;
+    raises LetirError if there is no such operation. A composite of unknown types or sizes stays in
+    the program.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
@@ -47,6 +48,8 @@ def decompose(
     return %3
     """
     if ops is not None:
+        for name in ops:
+            primitive_named(name)  # raises LetirError for a misspelled name
         return without_composites(fn, lambda op: op.name in ops)
 
     def is_wanted(op: Primitive) -> bool:

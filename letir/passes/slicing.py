@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import define
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.terms import Arg, Lambda, Local, Ret
 from letir.ast.text.printer import Printer
-from letir.errors import ScopeError
+from letir.errors import DTypeError, ScopeError
 from letir.ops.shape.shape_and_creation import as_size
 from letir.passes.dead_code_elimination import dead_code
 from letir.visitors.usedef import use_counts, uses
@@ -76,6 +76,12 @@ class _Values:
                     "  take it from program.binds or program.params"
                 )
             return selector
+        if not hasattr(selector, "__index__"):
+            raise DTypeError(
+                "slice: a value is given by the position of a result, a name or a Local, found "
+                f"{LATE_BOUND['describe_value'](selector)}\n"
+                "  write slice(program, 'h') or slice(program, 0)"
+            )
         if not -len(results) <= as_size(selector) < len(results):
             raise ScopeError(
                 f"slice: there is no result {selector}: the program has {len(results)}\n"

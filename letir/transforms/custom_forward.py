@@ -178,7 +178,8 @@ class custom_jvp(CustomFunction[P, R]):
         """The tangents that the rule returned, one for each floating result."""
         if not isinstance(result, tuple) or len(result) != 2:
             raise ShapeError(
-                f"{self}: its rule must return (result, tangent), found {result!r}\n"
+                f"{self}: its rule must return (result, tangent), found "
+                f"{LATE_BOUND['describe_value'](result)}\n"
                 "  the result as the function computes it, and its change along the tangents"
             )
         out, tangent = result  # ``out`` is only checked; the result is computed by the function
@@ -188,7 +189,8 @@ class custom_jvp(CustomFunction[P, R]):
         if leaves is None:
             raise ShapeError(
                 f"{self}: the tangent that its rule returns must nest like the result, "
-                f"{tree}, found {tangent!r}\n  return one tangent for each result"
+                f"{tree}, found {LATE_BOUND['describe_value'](tangent)}\n"
+                "  return one tangent for each result"
             )
         pairs = zip(leaves, outs, strict=True)
         return [self.typed_tangent(t, out) for t, out in pairs if carries_derivative(out)]

@@ -152,7 +152,8 @@ class custom_vjp(CustomFunction[P, R]):
             _inside_forward.reset(outer)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ShapeError(
-                f"{self}: forward must return (result, residuals), found {result!r}\n"
+                f"{self}: forward must return (result, residuals), "
+                f"found {describe_value(result)}\n"
                 "  return (result, None) if backward needs no residuals"
             )
         out, residuals = result
@@ -184,7 +185,8 @@ class custom_vjp(CustomFunction[P, R]):
             if not isinstance(cotangents, tuple) or len(cotangents) != len(dynamic):
                 raise ShapeError(
                     f"{caller} must return a tuple with one cotangent for each of {len(dynamic)} "
-                    f"arguments, found {cotangents!r}\n  write (ct,) for one, None for a zero"
+                    f"arguments, found {describe_value(cotangents)}\n"
+                    "  write (ct,) for one, None for a zero"
                 )
             return [
                 self._cotangent(i, ct, leaf)

@@ -1,6 +1,7 @@
 """decompose and decompose_addmm: composites replaced by their definitions."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 import letir as lt
@@ -167,3 +168,8 @@ def test_a_large_outer_product_of_matrices_has_numpys_bits():
         x = (np.arange(600).reshape(30, 20) % 7 - 3).astype(kind)
         program = lt.trace(lambda x: np.outer(x, x.T[:3]), x)
         assert_same(np.outer(x, x.T[:3]), deeply(program)(x))
+
+
+def test_decomposing_an_operation_that_does_not_exist_is_an_error():
+    with pytest.raises(lt.LetirError, match="there is no operation 'no_such_operation'"):
+        decompose(lt.trace(np.exp, np.ones(2)), ops=("no_such_operation",))

@@ -103,7 +103,7 @@ def test_slicing_by_an_unknown_value_is_an_error(recorded, results, message):
 
 
 def test_slicing_by_an_object_of_another_type_is_an_error(recorded):
-    with pytest.raises(lt.DTypeError, match=r"is an integer, found 0\.5"):
+    with pytest.raises(lt.DTypeError, match=r"a Local, found 0\.5"):
         lt.slice(recorded, 0.5)
     assert lt.slice(recorded, np.int64(1)) == lt.slice(recorded, 1)
 

@@ -94,7 +94,7 @@ def test_a_real_function_of_complex_numbers_is_transposed_as_gradients_are():
 
 NOT_LINEAR = {
     "a square": (lambda x: x * x, "mul is not linear"),
-    "a sum": (lambda x: x + 1, "add adds a term that does not depend on it"),
+    "a sum": (lambda x: x + 1, "add adds a term that does not depend on the arguments"),
     "integers added": (lambda x: x + np.arange(5), "add adds"),
     "joined with numbers": (lambda x: np.concatenate([x, np.arange(3)]), "concatenate adds"),
     "padded": (lambda x: np.pad(x, 1, constant_values=2), "pad adds a number"),

@@ -133,7 +133,8 @@ def _read_model(model: Any) -> tuple[Any, str, str | None]:
     try:
         return onnx.ModelProto.FromString(data), file, folder
     except Exception as error:
-        raise ParseError(f"{file} is not an ONNX model: {error}") from None
+        subject = file if folder is not None else "the content"
+        raise ParseError(f"{subject} is not an ONNX model: {error}") from None
 
 
 @frozen

@@ -56,8 +56,8 @@ def primitive(
     unknown = fields.keys() - {field.name for field in attrs.fields(Primitive) if field.init}
     if unknown:
         raise DTypeError(
-            f"{name}: an operation has no field {sorted(unknown)[0]!r}, found "
-            f"{', '.join(sorted(fields))}\n  its fields are those of letir.Primitive"
+            f"{name}: an operation has no field {sorted(unknown)[0]!r}\n"
+            "  its fields are those of letir.Primitive"
         )
     fields.setdefault("attributes", impl)
     rule = _type_rule(name, aval, bool(fields.get("results")))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from letir.ast import LATE_BOUND
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
@@ -51,7 +52,7 @@ def _entry_with_places(entry, arrays: list) -> Any:
     if result is None or result.dtype.kind not in "biu":
         error: Any = BoundsError(
             "an index is made of integers, slices, None, ... and integer or boolean arrays, "
-            f"found {entry!r}\n"
+            f"found {LATE_BOUND['describe_value'](entry)}\n"
             "  cast it with .astype(int) if its values are integers"
         )
         error.letir_numpys = IndexError(

@@ -166,7 +166,8 @@ def _cross_entropy_decompose(
     axis = _class_axis(x)
     logs, share = log_softmax(x, axis=axis), label_smoothing / x.shape[axis]
     if target.dtype.kind == "f":
-        check_same_shape("cross_entropy", x, target)
+        remedy = "pass probabilities of the shape of x, or classes as integers: target.astype(int)"
+        check_same_shape("cross_entropy", x, target, remedy=remedy)
         expected = target * (1 - label_smoothing) + share if label_smoothing else target
         terms = safe_product(expected, logs)
         terms = terms if weight is None else terms * _along_classes(weight, x)

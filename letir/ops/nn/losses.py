@@ -36,13 +36,15 @@ def reduce_losses(losses: Any, reduction: str) -> Any:
     return mean(losses) if reduction == "mean" else sum_(losses)
 
 
-def check_same_shape(name: str, *operands: Any) -> None:
+def check_same_shape(
+    name: str, *operands: Any, remedy: str = "reshape the target: target.reshape(x.shape)"
+) -> None:
     """Raise ShapeError unless all operands have one shape: losses do not broadcast."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
         raise ShapeError(
-            f"{name}: its operands must have the same shape, found {shapes}\n"
-            "  reshape the target: target.reshape(x.shape)"
+            f"{name}: its operands must have the same shape, found {', '.join(map(str, shapes))}\n"
+            f"  {remedy}"
         )
 
 

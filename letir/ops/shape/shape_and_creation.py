@@ -106,7 +106,8 @@ def as_size(n: Any) -> Any:
         return operator.index(n)  # records the guard of a traced integer
     except TypeError:
         raise DTypeError(
-            f"a size, an axis or an index is an integer, found {n!r}\n"
+            "a size, an axis or an index is an integer, found "
+            f"{LATE_BOUND['describe_value'](n)}\n"
             "  pass an int, or round it: int(n), x.astype(int)"
         ) from None
 

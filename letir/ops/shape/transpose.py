@@ -30,7 +30,9 @@ def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
             )
     result = tuple(a % ndim for a in axes)
     if len(set(result)) < len(result):
-        raise ShapeError(f"axis {axis} names an axis of {ndim} twice\n  name each axis once")
+        raise ShapeError(
+            f"axes {axes} name an axis twice, of an array with {ndim} axes\n  name each axis once"
+        )
     return result
 
 

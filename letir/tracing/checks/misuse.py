@@ -36,6 +36,7 @@ _KINDS: dict[Any, tuple[str, str]] = {
 _PLURALS = {int: "ints", str: "strings", bool: "flags", float: "numbers", Callable: "functions"}
 _LIKENESS = 0.8  # of a wrong keyword to the one that was probably meant
 _MAX_ITEMS = 40  # of a container that a message shows
+_CONTAINERS = (tuple, list, dict, set)
 _OF_ARGUMENTS = (TypeError, AttributeError, ValueError, KeyError, IndexError)
 _OF_VALUES = (np.linalg.LinAlgError, LetirError)  # the arguments may be right
 
@@ -251,8 +252,11 @@ def describe_value(value: Any) -> str:
     except Exception:  # of the user's class
         text = ""
     is_short = text and len(text) <= 40 and "\n" not in text and " at 0x" not in text
+    kind = type(value).__name__
+    if type(value) in _CONTAINERS and (not is_short or any(isinstance(x, Value) for x in value)):
+        return f"a {kind} of length {len(value)}"
     text = text if is_short else "an object"
-    return f"{text} of type {type(value).__name__}"
+    return f"{text} of type {kind}"
 
 
 def _signature_remedy(reason: TypeError, signature: inspect.Signature) -> str:

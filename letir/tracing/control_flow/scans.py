@@ -11,7 +11,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast import entry_point
+from letir.ast import LATE_BOUND, entry_point
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.pytrees import NAMESPACE, Tree, flatten
 from letir.ast.signatures import C
@@ -123,7 +123,7 @@ def step_count(rows: Sequence, length: Any, caller: str, name: str = "xs") -> Si
             raise ShapeError(
                 f"{caller}: {array_words(name, i, len(rows))} is {aval}, which has no axis to loop "
                 f"over{at_user()}\n"
-                "  what is the same in every step is not an argument: let the function read it"
+                "  leave out what is the same in every step: the function can use it directly"
             )
         sizes.append(aval.shape[0])
     if length is not None:
@@ -273,7 +273,8 @@ class _Returned:
         out = self.f(carry, self.x_spec.unflatten(leaves[count:]))
         if not isinstance(out, tuple | list) or len(out) != 2:
             raise TraceError(
-                f"{self.caller}: f must return (carry, y), found {out!r}{at_user()}\n"
+                f"{self.caller}: f must return (carry, y), found "
+                f"{LATE_BOUND['describe_value'](out)}{at_user()}\n"
                 "  return (carry, None) where a step adds nothing to the stacked results"
             )
         handed_on, spec = flatten(out[0])

@@ -256,7 +256,7 @@ def error(text: str) -> str:
         ),
         ("lambda %0 { %1 = exp(%0, axis=1); return %1 }", "its attributes: none"),
         ("lambda %0 { %1 = sum(%0, axis=1, axis=1); return %1 }", "axis appears twice"),
-        ("lambda %0 { %1 = cast(%0); return %1 }", "its attributes are (dtype)"),
+        ("lambda %0 { %1 = cast(%0); return %1 }", "cast: dtype must be given by name"),
         ("lambda %0 { %1 = sum(axis=1, %0); return %1 }", "operands come first"),
         ("lambda %0 { %1 = add(%0 %0); return %1 }", "expected ',' or ')', found '%'"),
         ("lambda %0 { %1 = add(mul(%0, %0), 1); return %1 }", "bind its result to a local first"),

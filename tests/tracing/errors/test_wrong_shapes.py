@@ -169,14 +169,14 @@ axis 2 is out of bounds for array of dimension 2
     "an axis twice": (
         ShapeError,
         """\
-axis (0, 0) names an axis of 2 twice
+axes (0, 0) name an axis twice, of an array with 2 axes
   name each axis once
   in sum(%0, axis=(0, 0))""",
     ),
     "axes twice": (
         ShapeError,
         """\
-axis (0, 0) names an axis of 2 twice
+axes (0, 0) name an axis twice, of an array with 2 axes
   name each axis once
   in transpose(%0, axes=(0, 0))""",
     ),
