@@ -62,7 +62,7 @@ def _composite_call(write: BindWriter, operands: list[str]) -> str:
     if any(types[i] is None for i in present):
         raise ExportError(
             f"to_source: {bind.op.name} of operands of unknown types cannot be written\n"
-            "  give the types first: letir.retype(f, ...)"
+            "  give the program types: letir.retype"
         )
     fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
     settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())

@@ -137,7 +137,10 @@ def _ggn_product_program(call: ProgramCall, positions: list[int], g: Callable) -
     """The program of ``ggnvp`` with a tangent for each floating argument."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
     if None in types:
-        raise ShapeError("ggnvp: the types of the parameters must be known\n  see letir.retype")
+        raise ShapeError(
+            "ggnvp: the types of the parameters must be known\n"
+            "  give the program types: letir.retype"
+        )
     examples = [ShapeDtype(t.shape, t.dtype, t.weak) for t in types]
     directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in positions]
 

@@ -226,7 +226,7 @@ def _check_stored(container: NotedParts, place: Place, value: Any, stored: Colle
     raise TraceError(
         f"jit_model: forward changes {place}, which a replay would not repeat\n"
         "  keep arrays in attributes that exist from the start: arrays that forward assigns are "
-        "handed back"
+        "stored in the model"
     )
 
 
@@ -250,7 +250,7 @@ def _check_attributes(old: AttributeValue, new: AttributeValue) -> None:
             f"jit_model: forward changes {new.path} from {was} to {new.value!r}, "
             "which a replay would not repeat\n"
             "  keep it in an array, numpy.array(...), from the start: "
-            "arrays that forward assigns are handed back"
+            "a replay stores the arrays that forward assigns"
         )
 
 

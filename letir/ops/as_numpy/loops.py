@@ -46,7 +46,10 @@ def _stack_target(write, name: str | None, aval: ArrayType | None, args: tuple) 
     if name is None:
         return None
     if aval is None:
-        raise ExportError("to_source: the type of a result of scan is not known\n  retype it first")
+        raise ExportError(
+            "to_source: the type of a result of scan is not known\n"
+            "  give the program types: letir.retype"
+        )
     sizes = [str(n) if type(n) is int else _named_size(write, n, args) for n in aval.shape]
     shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
     write.line(f"{name} = np.empty({shape}, {write.literal(aval.dtype)})")
@@ -165,7 +168,8 @@ def _empty_stack(write, aval, args: Sequence[str]) -> str:
     """The text of an empty stacked result, for a loop without iterations."""
     if aval is None:
         raise ExportError(
-            "to_source: the type of a result of a loop is not known\n  retype the program first"
+            "to_source: the type of a result of a loop is not known\n"
+            "  give the program types: letir.retype"
         )
     sizes = ["0", *[str(n) if type(n) is int else _named_size(write, n, args) for n in aval.shape]]
     comma = "," if len(sizes) == 1 else ""

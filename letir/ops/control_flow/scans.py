@@ -136,7 +136,7 @@ def zero_trip_results(xp: Any, args: Sequence, body: Lambda, n_carry: int, n_xs:
     ):
         raise ShapeError(
             "scan: the trip count is 0, and the shape of a result is not known without a step\n"
-            "  trace with concrete arguments, or retype the program"
+            "  trace with concrete arguments, or give the program types: letir.retype"
         )
     shapes = [
         tuple(n.evaluate(sizes) if type(n) is Size else n for n in aval.shape) for aval in avals

@@ -85,7 +85,7 @@ def rank_of(arg: Any, is_mapped: bool = False) -> int:
     if arg.type is None:
         raise MissingRule(
             "batching needs the rank of every operand, and the rank of a result is unknown\n"
-            "  trace with concrete arguments, or retype the program first"
+            "  trace with concrete arguments, or give the program types: letir.retype"
         )
     return arg.ndim - is_mapped
 

@@ -39,7 +39,8 @@ def require_known_ranks(name: str, *args: Any) -> None:
     """
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
         raise MissingRule(
-            f"{name}: its derivative needs the ranks of its operands; retype the program first"
+            f"{name}: its derivative needs the ranks of its operands\n"
+            "  give the program types: letir.retype"
         )
 
 

@@ -88,7 +88,8 @@ def require_known_types(name: str, *args: Any) -> None:
     """Raise MissingRule if the type of an operand is unknown: rules need ranks and dtypes."""
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
         raise MissingRule(
-            f"{name}: its derivative needs the type of its operand; retype the program first"
+            f"{name}: its derivative needs the type of its operand\n"
+            "  give the program types: letir.retype"
         )
 
 

@@ -199,7 +199,10 @@ def _conv_weight_aval(x, y, *, kernel, groups, **where):
 def _known_sizes(x, name: str) -> tuple:
     """The sizes of the spatial axes of ``x``. Raises MissingRule if they are not static."""
     if x.type is None or not is_static_shape(x.shape[2:]):
-        raise MissingRule(f"{name}: its derivative needs static sizes; retype the program")
+        raise MissingRule(
+            f"{name}: its derivative needs known sizes\n"
+            "  give the program types with known sizes: letir.retype"
+        )
     return x.shape[2:]
 
 

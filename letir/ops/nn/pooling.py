@@ -106,7 +106,10 @@ def _unfold_vjp(ct, y, x, *, window, value, **spacing):
     """``fold`` of the cotangent."""
     sizes = () if x.type is None else x.shape[x.ndim - len(window) :]
     if not sizes or not is_static_shape(sizes):
-        raise MissingRule("unfold: its derivative needs static sizes; retype the program")
+        raise MissingRule(
+            "unfold: its derivative needs known sizes\n"
+            "  give the program types with known sizes: letir.retype"
+        )
     return (unbroadcast(fold(ct, sizes=sizes, **spacing), x),)
 
 

@@ -30,8 +30,8 @@ def parameter_type(x: Any) -> ArrayType:
     if isinstance(x, Value):
         if x.type is None:
             raise ShapeError(
-                "random: the type of a parameter is unknown; retype the program\n"
-                "  letir.retype(program, types) gives all types"
+                "random: the type of a parameter is not known\n"
+                "  give the program types: letir.retype"
             )
         return x.type
     if type(x) in (int, float):

@@ -110,7 +110,8 @@ def _axis_last(x: Value, axis) -> Value:
     """
     if x.type is None:
         raise MissingRule(
-            "cumprod: its derivative needs the size of the axis; retype the program first"
+            "cumprod: its derivative needs the size of the axis\n"
+            "  give the program types with known sizes: letir.retype"
         )
     flat = axis is None or not x.shape
     return reshape(x, -1) if flat else move_axes(x, (axis,), (-1,))

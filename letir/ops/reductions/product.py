@@ -36,7 +36,8 @@ def _products_of_others(x: Value, mask: tuple, axis, initial) -> tuple[Value, Va
     """
     if x.type is None:
         raise MissingRule(
-            "prod: its derivative needs the shape of its operand; retype the program first"
+            "prod: its derivative needs the shape of its operand\n"
+            "  give the program types: letir.retype"
         )
     x = where(mask[0], x, 1) if mask else x  # masked elements are not factors
     axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)

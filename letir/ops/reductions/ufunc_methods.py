@@ -154,7 +154,7 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
     if axes is None or not is_static_shape([aval.shape[a] for a in axes]):
         raise MissingRule(
             f"{ufunc}: the derivative of a fold needs the length of the axis as a number\n"
-            "  trace with concrete arrays, or retype the program first"
+            "  trace with concrete arrays, or give the program types: letir.retype"
         )
 
 

@@ -50,7 +50,10 @@ def _concatenate_aval(*parts, axis, dtype):
 def _concatenate_vjp(ct, y, *parts, axis, dtype):
     """The cotangent split into one slice for each part."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
-        raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
+        raise MissingRule(
+            "concatenate: its derivative needs the sizes of its parts\n"
+            "  give the program types with known sizes: letir.retype"
+        )
     extents = [_part_size(part, axis) for part in parts]
     sections = _sections_of(extents)
     if sections is None:
@@ -69,7 +72,10 @@ def _slices_of(ct: Value, extents: list, axis: int, parts: tuple) -> list[Value]
     """``ct`` cut into parts of these sizes, which are read from the axes of ``parts``."""
     if any(type(n) is Size and n.is_internal for n in extents):
         named = ", ".join(map(str, extents))
-        raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
+        raise MissingRule(
+            f"concatenate: its derivative needs sizes among {named}\n"
+            "  give the program types with known sizes: letir.retype"
+        )
     result, front, index = [], (slice(None),) * axis, PRIMITIVES["index"]
     for a, b in itertools.pairwise([0, *itertools.accumulate(extents)]):
         attrs = index.complete({"item": (*front, slice(a, b))})

@@ -71,7 +71,8 @@ def _element_count(x) -> Size | int:
         return 1
     if x.type is None:
         raise MissingRule(
-            "convolve: its derivative needs the sizes of its operands; retype the program first"
+            "convolve: its derivative needs the sizes of its operands\n"
+            "  give the program types with known sizes: letir.retype"
         )
     return x.size
 
