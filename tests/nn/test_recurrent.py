@@ -33,5 +33,5 @@ def test_a_symbolic_number_of_steps_is_a_loop_with_the_same_numbers_and_gradient
 def test_weights_without_a_row_for_each_gate_are_an_error():
     x, h, w = np.ones((1, 3)), np.zeros((1, 2)), np.ones((6, 3))
 
-    with pytest.raises(lt.ShapeError, match="lstm_cell: for h of shape .* must have 8 rows"):
+    with pytest.raises(lt.ShapeError, match=r"lstm_cell: for h of shape .* must have 8 rows"):
         nn.lstm_cell(x, h, h, w, w[:, :2])

@@ -238,7 +238,7 @@ def test_types_that_follow_from_the_parameters_may_be_missing():
 def test_a_program_without_parameter_types_is_an_error():
     fn = parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
 
-    with pytest.raises(lt.MissingRule, match="give the program types: letir.retype"):
+    with pytest.raises(lt.MissingRule, match=r"give the program types: letir.retype"):
         lt.vmap(fn, axis_size=3)
 
 
