@@ -127,7 +127,7 @@ def weaken_result(out: Any) -> Any:
     return out
 
 
-def _on_python(op: Primitive, operands: tuple):
+def _apply_python_operator(op: Primitive, operands: tuple):
     """An operator on Python numbers."""
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
     python = op.python
@@ -140,7 +140,7 @@ def _on_python(op: Primitive, operands: tuple):
     return weaken_result(emitter.apply(op, operands))
 
 
-def _for_python_complex(op: Primitive, operands: tuple) -> tuple:
+def _convert_for_python_complex(op: Primitive, operands: tuple) -> tuple:
     """The operands, the second one as a Python float if Python's complex number takes it as one.
 
     ``np.float64`` is a subclass of ``float``: ``1j * np.float64(2)`` is a Python number.
@@ -190,11 +190,11 @@ def binary_operator(name: str, reflected: bool = False) -> Callable[[Any, Any], 
         # the shape first: arrays, the usual case, are not Python numbers
         if own is not None and own.shape == ():
             if _is_python(self) and _is_python(other):
-                return _on_python(PRIMITIVES[name], operands)
+                return _apply_python_operator(PRIMITIVES[name], operands)
             if (kind is complex and reflected) or (own.weak and own.dtype.kind == "c"):
-                operands = _for_python_complex(PRIMITIVES[name], operands)
+                operands = _convert_for_python_complex(PRIMITIVES[name], operands)
                 if all(map(_is_python, operands)):
-                    return _on_python(PRIMITIVES[name], operands)
+                    return _apply_python_operator(PRIMITIVES[name], operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
 
     return operate
@@ -210,7 +210,7 @@ def unary_operator(name: str) -> Callable[[Any], Any]:
 
     def operate(self):
         if _is_python(self):
-            return _on_python(PRIMITIVES[name], (self,))
+            return _apply_python_operator(PRIMITIVES[name], (self,))
         return self.emitter.apply(PRIMITIVES[name], (self,))
 
     return operate

@@ -31,15 +31,15 @@ _EXTRAS = {
 def machine_report() -> dict[str, Any]:
     """All facts, by section. A section that cannot be read has an ``error``."""
     return {
-        "letir": _unless_it_fails(_letir_facts),
-        "python": _unless_it_fails(_python_facts),
-        "processor": _unless_it_fails(_processor_facts),
-        "blas": _unless_it_fails(blas_report),
-        "compiler": _unless_it_fails(compiler_report),
-        "cache": _unless_it_fails(_cache_facts),
-        "costs": _unless_it_fails(_cost_facts),
-        "device": _unless_it_fails(device_report),
-        "extras": _unless_it_fails(_extra_versions),
+        "letir": _facts_or_error(_letir_facts),
+        "python": _facts_or_error(_python_facts),
+        "processor": _facts_or_error(_processor_facts),
+        "blas": _facts_or_error(blas_report),
+        "compiler": _facts_or_error(compiler_report),
+        "cache": _facts_or_error(_cache_facts),
+        "costs": _facts_or_error(_cost_facts),
+        "device": _facts_or_error(device_report),
+        "extras": _facts_or_error(_extra_versions),
     }
 
 
@@ -62,7 +62,7 @@ def _fact_text(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def _unless_it_fails(facts: Callable[[], dict]) -> dict:
+def _facts_or_error(facts: Callable[[], dict]) -> dict:
     """The facts of a section, or its error if another package is damaged."""
     try:
         return facts()

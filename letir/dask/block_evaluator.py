@@ -30,12 +30,12 @@ from letir.dask.blocks import (
     elementwise_by_block,
     has_one_block,
     in_one_block,
-    in_one_task,
+    run_in_one_task,
     same_rows,
     without_empty_blocks,
 )
 from letir.dask.picked_rows import counts_rows, for_rows
-from letir.dask.row_partition import MIXED, in_row_groups
+from letir.dask.row_partition import MIXED, group_row_binds
 from letir.dask.row_tasks import rows_by_task
 from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import type_of
@@ -97,12 +97,12 @@ class DaskEvaluator(Evaluator):
                 BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), avals
             )
         if all(map(has_one_block, operands)):
-            return in_one_task(
+            return run_in_one_task(
                 BlockProgram(_program_of_bind(bind)), _array_operands(bind, operands), avals
             )
         if counts_rows(bind, operands):
             return self._picked_rows(bind, operands)
-        return self._by_dask(bind, operands, avals)
+        return self._compute_by_dask(bind, operands, avals)
 
     def _group_results(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
         """The results of a group of elementwise binds."""
@@ -111,7 +111,7 @@ class DaskEvaluator(Evaluator):
             return elementwise_by_block(BlockProgram(fn), operands, avals)
         return Evaluator.call(self, fn, operands)  # a group that ends by joining its results
 
-    def _by_dask(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
+    def _compute_by_dask(self, bind: Bind, operands: list, avals: list[ArrayType]) -> tuple:
         """The results, computed by Dask's own functions. Raises LetirError if Dask has none."""
         op = bind.op
         if op.role == "index":  # the number of places is known of masks that are NumPy arrays only
@@ -147,7 +147,9 @@ class DaskEvaluator(Evaluator):
         for k in reversed(places) if attrs["reverse"] else places:
             block = [*carry, *[row.blocks[k] for row in rows], *captured]
             step = _with_operands(bind, tuple(map(type_of, block)))
-            results = in_one_task(BlockProgram(step), block, [arg.type for arg in step.ret.args])
+            results = run_in_one_task(
+                BlockProgram(step), block, [arg.type for arg in step.ret.args]
+            )
             carry = list(results[:n_carry])
             stacks.append(list(results[n_carry:]))
         ordered = stacks[::-1] if attrs["reverse"] else stacks
@@ -164,7 +166,7 @@ class DaskEvaluator(Evaluator):
             first, *others = [row.blocks[k] for row in rows]
             block = [first, np.arange(count), *others]
             fn = retype(_program_of_bind(for_rows(bind, count)), *map(type_of, block))
-            parts += in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
+            parts += run_in_one_task(BlockProgram(fn), block, [arg.type for arg in fn.ret.args])
         return (da.concatenate(parts),)
 
     def _as_typed(self, bind: Bind, operands: list, result: Any, aval: ArrayType) -> Any:
@@ -204,7 +206,7 @@ def _grouped_program(fn: Lambda, types: Sequence, axes: tuple[int | None, ...]) 
         fn = retype(fn, *types)
     fn = fn.memo(_without_composites)
     if any(axis is not None and axis != MIXED for axis in axes):
-        fn = in_row_groups(without_groups(fn), axes)
+        fn = group_row_binds(without_groups(fn), axes)
     return passes.fuse(fn)
 
 

@@ -92,7 +92,7 @@ def elementwise_by_block(
     )
 
 
-def in_one_task(program: BlockProgram, operands: Sequence, avals: Sequence[ArrayType]) -> tuple:
+def run_in_one_task(program: BlockProgram, operands: Sequence, avals: Sequence[ArrayType]) -> tuple:
     """The results of a program whose operands have one block each."""
     parts = [x.to_delayed().item() if isinstance(x, da.Array) else x for x in operands]
     name = f"{program.label}-{uuid.uuid4().hex}"

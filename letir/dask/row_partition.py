@@ -1,4 +1,4 @@
-"""``in_row_groups``: groups the binds that act row by row; a group is one task for each block.
+"""``group_row_binds``: groups the binds that act row by row; a group is one task for each block.
 
 Binds are sorted into phases. Phase 0 needs only the arguments; phase 1 also needs reductions over
 all rows that phase 0 computes, and so on. In each phase the binds that act on rows (``row_rules``)
@@ -92,7 +92,7 @@ class RowSplit:
         return self.axis is not None and not self.repeats
 
 
-def in_row_groups(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
+def group_row_binds(fn: Lambda, axes: Sequence[int | None]) -> Lambda:
     """``fn`` with its binds in groups, for arguments of which these axes are split.
 
     Linear in the number of binds. Binds that draw, print or have bodies stay outside of groups.

@@ -131,7 +131,7 @@ def _mean_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     return _reduction_rule(bind, split, Partial("add", count) if is_sum else None)
 
 
-def _along_axes_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
+def _other_axes_rule(bind: Bind, split: SplitOperands) -> RowRule | None:
     """An operation along other axes than the rows, such as a sort."""
     axis = split.axes[0]
     same = all(a == axis for a in split.axes)
@@ -278,10 +278,10 @@ _RULES: dict[str, Callable] = {
     **_rules_for_names("all", _reduction_rule, combine=Partial("logical_and")),
     **_rules_for_names("argmax argmin nanargmax nanargmin", _reduction_rule),
     **_rules_for_names(
-        "sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _along_axes_rule
+        "sort argsort partition argpartition cumsum cumprod flip unwrap lexsort", _other_axes_rule
     ),
     **_rules_for_names(
-        "ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _along_axes_rule
+        "ufunc_accumulate fftn ifftn rfftn irfftn split packbits unpackbits", _other_axes_rule
     ),
     **_rules_for_names("concatenate", _concatenate_rule),
     **_rules_for_names("stack", _stack_rule),

@@ -27,7 +27,7 @@ def rows_by_task(group: RowProgram, operands: Sequence, avals: Sequence[ArrayTyp
     """The results of a group as Dask arrays; an array of a partial result has one block."""
     split = [x for x, axis in zip(operands, group.params, strict=False) if axis is not None]
     axes = [axis for axis in group.params[: len(split)] if axis is not None]
-    arrays = _in_blocks(split, axes)
+    arrays = _split_alike(split, axes)
     whole = dask.delayed(_pack_whole_operands, pure=False)(
         group, *map(_in_graph, operands[len(split) :])
     )
@@ -88,7 +88,7 @@ def _in_graph(operand: Any) -> Any:
     return operand
 
 
-def _in_blocks(operands: list, axes: list[int]) -> list:
+def _split_alike(operands: list, axes: list[int]) -> list:
     """The operands, all of them split into the same blocks along their axes of rows."""
     pairs = list(zip(operands, axes, strict=True))
     rows = next(x.chunks[a] for x, a in pairs if isinstance(x, da.Array) and x.numblocks[a] > 1)

@@ -43,7 +43,7 @@ class ArgumentContainers:
     owners: list  # the container that is changed, for each place
 
     @classmethod
-    def of_call(cls, places: Sequence[Place], args: tuple, kwargs: dict) -> "ArgumentContainers":
+    def from_call(cls, places: Sequence[Place], args: tuple, kwargs: dict) -> "ArgumentContainers":
         """The containers at these places of a call, found before the program runs.
 
         Raises DTypeError if a place is missing, or if a container that changes is there twice.
@@ -121,7 +121,7 @@ def _not_one_container(place: Place, owner: Any, count: int) -> str:
 
 def containers_of_call(fn: Lambda, args: tuple, kwargs: dict) -> ArgumentContainers:
     """The containers of a call in which ``fn`` stores results."""
-    return ArgumentContainers.of_call(fn.memo(_parsed_places), args, kwargs)
+    return ArgumentContainers.from_call(fn.memo(_parsed_places), args, kwargs)
 
 
 def _parsed_places(fn: Lambda) -> tuple[Place, ...]:

@@ -224,13 +224,13 @@ class DeviceFunctions:
 
     def convolve(self, x: Any, y: Any, mode: str = "full") -> Any:
         """``np.convolve`` in the dtype of the result."""
-        return self.module.convolve(*self._of_one_dtype(x, y), mode)
+        return self.module.convolve(*self._promote_to_one_dtype(x, y), mode)
 
     def correlate(self, x: Any, y: Any, mode: str = "valid") -> Any:
         """``np.correlate`` in the dtype of the result."""
-        return self.module.correlate(*self._of_one_dtype(x, y), mode)
+        return self.module.correlate(*self._promote_to_one_dtype(x, y), mode)
 
-    def _of_one_dtype(self, *arrays: Any) -> list:
+    def _promote_to_one_dtype(self, *arrays: Any) -> list:
         """Arrays in the dtype that holds the numbers of all."""
         aval = np.result_type(*[x.dtype for x in arrays])
         return [x.astype(aval, copy=False) for x in arrays]

@@ -166,7 +166,7 @@ class Explanation:
     def __str__(self):
         lines = [*self.summary, *map(str, self.gradients)]
         for title, heads, rows in () if self.why_python else self.tables():
-            lines += ["", f"{title}:", *_in_columns([heads, *rows])]
+            lines += ["", f"{title}:", *_align_columns([heads, *rows])]
         return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
 
     __repr__ = __str__
@@ -175,7 +175,7 @@ class Explanation:
         return LATE_BOUND["explanation_html"](self)
 
 
-def _in_columns(rows: list[tuple]) -> list[str]:
+def _align_columns(rows: list[tuple]) -> list[str]:
     """Rows of cells as lines of text with aligned columns."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))]

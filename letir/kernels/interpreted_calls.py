@@ -50,11 +50,11 @@ class InterpretedCall:
             arrays.append(full.reshape(math.prod(outer), *x.shape[n:]))
         computed = self.compute_results(arrays, [None if y is None else y[None] for y in out])
         results = [
-            _in_shape(y, outer + y.shape[1:]) if given is None else given
+            _reshape_array(y, outer + y.shape[1:]) if given is None else given
             for y, given in zip(computed, out or [None] * len(computed), strict=True)
         ]
         if self.signature is None and not out and len(outer) > 1:
-            results = [_in_order_of(y, converted) for y in results]
+            results = [_copy_in_order_of(y, converted) for y in results]
         shaped = [y if y.shape else y[()] for y in results]
         return shaped[0] if len(shaped) == 1 else tuple(shaped)
 
@@ -85,13 +85,13 @@ class InterpretedCall:
             raise FloatingPointError(f"{raised[0]} encountered in {self.kernel.name}")
 
 
-def _in_shape(result: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reshape_array(result: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The same array in another shape: it owns its memory, as results of ufuncs do."""
     result.resize(shape, refcheck=False)
     return result
 
 
-def _in_order_of(result: np.ndarray, operands: list) -> np.ndarray:
+def _copy_in_order_of(result: np.ndarray, operands: list) -> np.ndarray:
     """A copy of a result in the memory order in which a ufunc of these operands makes it."""
     [copy] = empty_like_ufunc(operands, [result.dtype], result.shape)
     copy[...] = result

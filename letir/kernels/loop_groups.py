@@ -165,8 +165,8 @@ class _LoopLowering(Unrolling):
         has_rows = len(loop.body.ret.args) > len(loop.carry)
         most = self.n_rows if has_rows else b.number(MAX_STEPS, _INDEX)
         with b.repeat(zero, *first) as step:
-            goes_on = self.loop_condition(loop, step.carried[1:])
-            step.holds(b.let("and", goes_on, b.let("lt", step.carried[0], most)))
+            continues = self.loop_condition(loop, step.carried[1:])
+            step.holds(b.let("and", continues, b.let("lt", step.carried[0], most)))
             self.capture(loop, loop.body)
             values = self.step_results(loop, step.carried[1:], None)
             self.store_rows(loop, values, step.carried[0], None)

@@ -13,7 +13,7 @@ from letir.ast.terms import Arg, Bind, Const
 from letir.kernels.loop_language import Array, Operand
 from letir.kernels.reduction_forms import Parts, flatten_parts, split_like
 from letir.kernels.row_groups import Input, RowLowering
-from letir.kernels.row_passes import Reduction, RowPasses, is_dear
+from letir.kernels.row_passes import Reduction, RowPasses, is_costly
 
 BLOCK_ROWS = 8  # rows of a block: a vector of float64, or a few
 _MAX_COLUMNS = 1 << 10  # of longer rows, the functions of rows are a small part of the work
@@ -45,7 +45,7 @@ def sections_of(passes: RowPasses) -> list[Section] | None:
     result = [Section()]
     for stage in range(max([*passes.stages.values(), *stages.values()]) + 1):
         binds = [bind for bind, own in stages.items() if own == stage]
-        if any(map(is_dear, binds)):
+        if any(map(is_costly, binds)):
             result.append(Section(binds, [stage]))
         else:
             result[-1].stages.append(stage)
@@ -78,7 +78,7 @@ def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
         if is_full or bind.binders[0] in needed:
             needed.update(map(passes.source, bind.args))
             early += [bind] * (not is_full)
-    together = max([stages[bind] for bind in early if is_dear(bind)], default=-1)
+    together = max([stages[bind] for bind in early if is_costly(bind)], default=-1)
     return {
         bind: stage if bind in early else together if stage <= together else end
         for bind, stage in stages.items()
@@ -127,7 +127,9 @@ class RowBlocks(RowLowering):
     def read_together(self, section: Section) -> dict[Arg | Input, None]:
         """The values and operands of rows that are read where a section computes vectors."""
         binds = section.together
-        return self.of_rows([(arg, b.binders[0].type.shape) for b in binds for arg in b.args])
+        return self.select_row_values(
+            [(arg, b.binders[0].type.shape) for b in binds for arg in b.args]
+        )
 
     def read_by_rows(self, section: Section) -> dict[Arg | Input, None]:
         """The values and operands of rows that the passes of a section read or store."""
@@ -139,9 +141,11 @@ class RowBlocks(RowLowering):
         read = [(arg, b.binders[0].type.shape) for b in binds for arg in b.args]
         sources = [r.source for r in passes.reductions if self.is_in(r, section)]
         stored = [value for value in _results_of(section.together) if value in self.stores]
-        return self.of_rows(read + [(value, value.type.shape) for value in (*sources, *stored)])
+        return self.select_row_values(
+            read + [(value, value.type.shape) for value in (*sources, *stored)]
+        )
 
-    def of_rows(self, read: list[tuple[Arg, tuple[int, ...]]]) -> dict[Arg | Input, None]:
+    def select_row_values(self, read: list[tuple[Arg, tuple[int, ...]]]) -> dict[Arg | Input, None]:
         """Those of values and operands that have one element per row.
 
         ``read``: each with the shape of the result that it is read for.
@@ -290,5 +294,7 @@ class RowBlocks(RowLowering):
     def value(self, arg: Arg) -> Operand:
         value = self.passes.source(arg)
         key = None if value in self.passes.kinds else self.input_of(value, self.result)
-        assert key is None or key[1] not in _OF_ROWS or key in self.loaded, "see ``of_rows``"
+        assert key is None or key[1] not in _OF_ROWS or key in self.loaded, (
+            "see ``select_row_values``"
+        )
         return super().value(arg)

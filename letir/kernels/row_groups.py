@@ -371,7 +371,7 @@ class RowLowering(ScalarLowering):
             def start(load: Callable, first: Operand = first) -> Operand:
                 return first
 
-            self.for_each_total(reduction, start)
+            self.update_each_total(reduction, start)
 
     def update_total(self, reduction: Reduction, element: Operand) -> None:
         # in the order of rows, as NumPy adds them
@@ -383,9 +383,9 @@ class RowLowering(ScalarLowering):
         """Divide the totals of means of ``count`` elements."""
         b = self.builder
         if reduction.form.is_divided:
-            self.for_each_total(reduction, lambda load: reduction.form.divided(b, load(), count))
+            self.update_each_total(reduction, lambda load: reduction.form.divided(b, load(), count))
 
-    def for_each_total(self, reduction: Reduction, new: Callable[[Callable], Operand]) -> None:
+    def update_each_total(self, reduction: Reduction, new: Callable[[Callable], Operand]) -> None:
         """Write a loop that sets each element of a reduction's result to ``new(load)``."""
         b, array = self.builder, self.total_of(reduction)
         start = self.place["single" if reduction.kind == "column" else "shared single"]

@@ -25,7 +25,7 @@ _MIN_ROW, _MAX_ROW = 65, 1 << 13  # elements of a row for which another one is r
 _CHEAP = 6  # instructions that take less time together than a store and a load
 
 
-def is_dear(bind: Bind) -> bool:
+def is_costly(bind: Bind) -> bool:
     """Whether a bind takes many instructions for an element."""
     return bind.op.cost not in ("free", "cheap")
 
@@ -281,7 +281,7 @@ class RowPasses:
         if not is_long or math.prod(space.shape) < _MANY or space.rows < 2 or len(loops) < 2:
             return -1
         binds = [b for b in self.elementwise if loops[1] in self.computed.get(b.binders[0], ())]
-        is_free = any(map(is_dear, binds)) or results.isdisjoint([b.binders[0] for b in binds])
+        is_free = any(map(is_costly, binds)) or results.isdisjoint([b.binders[0] for b in binds])
         return loops[1] if is_free else -1
 
     def costs(self) -> dict[Arg, int]:

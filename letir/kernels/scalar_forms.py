@@ -86,7 +86,7 @@ def _invert(b: Builder, x: Operand) -> Operand:
     return b.let("xor", x, b.number(ones, x.dtype))
 
 
-def _of_numbers(name: str, of_booleans: str | None = None) -> Form:
+def _arithmetic_form(name: str, of_booleans: str | None = None) -> Form:
     """The form of an arithmetic operation; on booleans NumPy computes ``of_booleans`` instead."""
 
     def form(b: Builder, *operands: Operand) -> Operand:
@@ -242,8 +242,8 @@ _FORMS: dict[str, Form] = {
         for name in INSTRUCTIONS
         if INSTRUCTIONS[name].result == "same"
     },
-    "add": _of_numbers("add", "or"),
-    "mul": _of_numbers("mul", "and"),
+    "add": _arithmetic_form("add", "or"),
+    "mul": _arithmetic_form("mul", "and"),
     "div": _instruction_form("div"),
     "neg": _negative,
     "positive": lambda b, x: x,
@@ -267,7 +267,7 @@ _FORMS: dict[str, Form] = {
     "invert": _invert,
     "abs": _abs,
     "fabs": _abs,
-    "square": lambda b, x: _of_numbers("mul", "and")(b, x, x),
+    "square": lambda b, x: _arithmetic_form("mul", "and")(b, x, x),
     "reciprocal": _reciprocal,
     "safe_divide": _safe_divide,
     "fmod": _fmod,

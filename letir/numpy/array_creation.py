@@ -26,8 +26,8 @@ from letir.tracing.mutation.buffers import (
     new_buffer,
     unwrap_buffers,
 )
-from letir.tracing.mutation.memory_order import in_memory_order
-from letir.tracing.mutation.views import Memory, in_one_memory, mark_as_array
+from letir.tracing.mutation.memory_order import ensure_memory_order
+from letir.tracing.mutation.views import Memory, is_in_same_memory, mark_as_array
 from letir.tracing.operands import (
     array_of_object,
     converted_list,
@@ -278,7 +278,7 @@ def array(
         LATE_BOUND["refuse_texts"](object, dtype)
     if trace is not None and not isinstance(object, Value) and not has_traced(object):
         result = np.array(unwrap_buffers(object), dtype, copy=copy, order=order, ndmin=ndmin)
-        if not (isinstance(object, np.ndarray) and in_one_memory(result, object)):
+        if not (isinstance(object, np.ndarray) and is_in_same_memory(result, object)):
             return as_buffer(trace, result)
     if trace is not None:
         if type(dtype) in (list, np.dtype) and np.dtype(dtype).names:
@@ -325,7 +325,7 @@ def asarray(
         return value
     if order in ("C", "F") and isinstance(value, Value) and value.ndim:
         # whether a row is contiguous is decided when the program runs
-        value = in_memory_order(value, order) if value.ndim > 1 else value.ravel()
+        value = ensure_memory_order(value, order) if value.ndim > 1 else value.ravel()
     is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
     if is_ordinary and a.dtype == value.dtype and not copy:
         value.sharing = Memory(value.arg, reason=(f"{value.type} of an ordinary array", _ORDINARY))

@@ -127,7 +127,7 @@ def generated_call(
     saved = [(text, value) for n, text, value in drawing if not _starts_with_seed(plan, binds, n)]
     if saved:
         body = _restoring_states(body, saved, names)
-    lines += _in_strict_state(body) if text.is_loud or text.plain else body
+    lines += _wrap_in_strict_state(body) if text.is_loud or text.plain else body
     names = {**names, **text.names, "STATES": KERNEL_STATES, "SHARED": np.may_share_memory}
     names |= {"STRICT": STRICT, "ERROR_STATE": ERROR_STATE, "current_state": current_state}
     names |= {"MISSING": Miss, "shorten": LATE_BOUND["shorten_traceback"]}
@@ -234,7 +234,7 @@ def tests_of_writes(written: Sequence[int], leaves: Sequence[tuple[str, bool]]) 
     return tests
 
 
-def _in_strict_state(body: list[str]) -> list[str]:
+def _wrap_in_strict_state(body: list[str]) -> list[str]:
     """The lines in a state of NumPy that raises where the caller's warns."""
     return [
         " state = STRICT[current_state()]",

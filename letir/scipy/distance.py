@@ -109,7 +109,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:
     return x[places + places.T] * (1 - np.eye(n, dtype=x.dtype))
 
 
-def _of_vectors(name: str) -> Any:
+def _vector_distance(name: str) -> Any:
     """The function of this name, a distance between two vectors."""
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
@@ -131,10 +131,10 @@ def _of_vectors(name: str) -> Any:
     return drop_in(_PART)(distance)
 
 
-euclidean, sqeuclidean = _of_vectors("euclidean"), _of_vectors("sqeuclidean")
-cityblock, chebyshev = _of_vectors("cityblock"), _of_vectors("chebyshev")
-cosine, correlation = _of_vectors("cosine"), _of_vectors("correlation")
-minkowski = _of_vectors("minkowski")
+euclidean, sqeuclidean = _vector_distance("euclidean"), _vector_distance("sqeuclidean")
+cityblock, chebyshev = _vector_distance("cityblock"), _vector_distance("chebyshev")
+cosine, correlation = _vector_distance("cosine"), _vector_distance("correlation")
+minkowski = _vector_distance("minkowski")
 
 
 @drop_in(_PART)

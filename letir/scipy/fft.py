@@ -12,7 +12,7 @@ from letir.tracing.operands import traced_or_array
 __getattr__ = fallback_getattr("fft")
 
 
-def _of_numpy(name: str) -> Any:
+def _numpy_transform(name: str) -> Any:
     """The transform with this name, computed by NumPy's; SciPy's options for speed are ignored."""
     last = "axis" if name.endswith("fft") else "axes"
 
@@ -31,9 +31,13 @@ def _of_numpy(name: str) -> Any:
     return drop_in("fft")(transform)
 
 
-fft, ifft, rfft, irfft = [_of_numpy(name) for name in ("fft", "ifft", "rfft", "irfft")]
-fft2, ifft2, rfft2, irfft2 = [_of_numpy(name) for name in ("fft2", "ifft2", "rfft2", "irfft2")]
-fftn, ifftn, rfftn, irfftn = [_of_numpy(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")]
+fft, ifft, rfft, irfft = [_numpy_transform(name) for name in ("fft", "ifft", "rfft", "irfft")]
+fft2, ifft2, rfft2, irfft2 = [
+    _numpy_transform(name) for name in ("fft2", "ifft2", "rfft2", "irfft2")
+]
+fftn, ifftn, rfftn, irfftn = [
+    _numpy_transform(name) for name in ("fftn", "ifftn", "rfftn", "irfftn")
+]
 dct, idct = linear_map("fft", "dct"), linear_map("fft", "idct")
 dst, idst = linear_map("fft", "dst"), linear_map("fft", "idst")
 

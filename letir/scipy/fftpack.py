@@ -10,7 +10,7 @@ _PART = "fftpack"
 __getattr__ = fallback_getattr(_PART)
 
 
-def _of_one_axis(name: str) -> Any:
+def _one_axis_transform(name: str) -> Any:
     """The transform along one axis with this name."""
 
     def transform(x: Any, n: Any = None, axis: int = -1, overwrite_x: bool = False) -> Any:
@@ -21,7 +21,7 @@ def _of_one_axis(name: str) -> Any:
     return drop_in(_PART)(transform)
 
 
-def _of_several_axes(name: str, default: tuple[int, ...] | None) -> Any:
+def _several_axes_transform(name: str, default: tuple[int, ...] | None) -> Any:
     """The transform along several axes with this name."""
 
     def transform(x: Any, shape: Any = None, axes: Any = default, overwrite_x: bool = False) -> Any:
@@ -32,9 +32,9 @@ def _of_several_axes(name: str, default: tuple[int, ...] | None) -> Any:
     return drop_in(_PART)(transform)
 
 
-fft, ifft = _of_one_axis("fft"), _of_one_axis("ifft")
-fft2, ifft2 = _of_several_axes("fft2", (-2, -1)), _of_several_axes("ifft2", (-2, -1))
-fftn, ifftn = _of_several_axes("fftn", None), _of_several_axes("ifftn", None)
+fft, ifft = _one_axis_transform("fft"), _one_axis_transform("ifft")
+fft2, ifft2 = _several_axes_transform("fft2", (-2, -1)), _several_axes_transform("ifft2", (-2, -1))
+fftn, ifftn = _several_axes_transform("fftn", None), _several_axes_transform("ifftn", None)
 rfft, irfft = linear_map(_PART, "rfft"), linear_map(_PART, "irfft")  # of real numbers alone
 dct, idct = linear_map(_PART, "dct"), linear_map(_PART, "idct")
 dst, idst = linear_map(_PART, "dst"), linear_map(_PART, "idst")

@@ -7,9 +7,9 @@ import numpy as np
 
 from letir.scipy.formulas.images import interpolated
 from letir.scipy.image_windows import (
+    cast_to_double,
     extend_borders,
     filtered_axes,
-    in_double,
     one_per_axis,
     refuse_rounding,
     shape_along,
@@ -125,7 +125,7 @@ def map_coordinates(
         )
     x = traced_or_array(input)
     refuse_rounding("interpolation", x, output)
-    places = [in_double(traced_or_array(c)) for c in coordinates]
+    places = [cast_to_double(traced_or_array(c)) for c in coordinates]
     if len(places) != x.ndim:
         raise RuntimeError("invalid shape for coordinate array")
     return store_result(interpolated(x, places, order, mode, cval), x, output)

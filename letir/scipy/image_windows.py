@@ -97,6 +97,6 @@ def shape_along(sizes: list, axes: list[int], ndim: int, other: int) -> tuple:
     return tuple([at.get(a, other) for a in range(ndim)])
 
 
-def in_double(x: Any) -> Any:
+def cast_to_double(x: Any) -> Any:
     """``x`` in the precision in which SciPy sums."""
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)

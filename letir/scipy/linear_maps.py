@@ -13,8 +13,8 @@ import numpy as np
 
 from letir.ops.shape.transpose import normalize_axes
 from letir.scipy.namespace import (
+    copy_in_order_of_scipy,
     find_in_scipy,
-    in_order_of_scipy,
     is_traced,
     refusal_error,
 )
@@ -53,7 +53,7 @@ def linear_map(part: str, name: str, signal: str = "x") -> Callable:
         result = _apply_as_matrix(
             lambda signals: original(**{signal: signals}, axis=0, **options), x, axis
         )
-        return in_order_of_scipy(part, name, result)
+        return copy_in_order_of_scipy(part, name, result)
 
     recorded.__name__ = recorded.__qualname__ = name
     recorded.__doc__ = f"``scipy.{part}.{name}`` of a signal of at most {_MAX_SAMPLES} samples."

@@ -40,15 +40,15 @@ def drop_in(part: str) -> Callable:
         @functools.wraps(function)
         def called(*args, **kwargs):
             if not is_traced(*args, **kwargs):
-                return _of_scipy(part, function.__name__)(*args, **kwargs)
+                return _function_of_scipy(part, function.__name__)(*args, **kwargs)
             try:
-                return in_order_of_scipy(part, function.__name__, recorded(*args, **kwargs))
+                return copy_in_order_of_scipy(part, function.__name__, recorded(*args, **kwargs))
             except MissingRule as error:
                 is_called = function.__name__ in FUNCTIONS.get(part, ())
                 if not is_called or not hasattr(error, "letir_unrecorded"):
                     raise
                 refused = error
-            original = _of_scipy(part, function.__name__)
+            original = _function_of_scipy(part, function.__name__)
             try:
                 return LATE_BOUND["scipy_call"](part, original, args, kwargs, refused)
             except LetirError:
@@ -71,19 +71,19 @@ _IN_ORDER_OF_OPERANDS = frozenset(
 )
 
 
-def in_order_of_scipy(part: str, name: str, result: Any) -> Any:
+def copy_in_order_of_scipy(part: str, name: str, result: Any) -> Any:
     """The result of a recorded function with the arrays in the memory order of SciPy's function."""
     if part not in _IN_C_ORDER or name in _IN_ORDER_OF_OPERANDS:
         return result
     if type(result) is tuple:
-        return tuple([in_order_of_scipy(part, name, item) for item in result])
+        return tuple([copy_in_order_of_scipy(part, name, item) for item in result])
     if not isinstance(result, Value):
         return result
     return copy_to_order(result, "F" if name in _IN_FORTRAN_ORDER else "C")
 
 
 @functools.cache
-def _of_scipy(part: str, name: str) -> Callable:
+def _function_of_scipy(part: str, name: str) -> Callable:
     """SciPy's function, whose errors about arguments also show what was found."""
     return entry_point(find_in_scipy(part, name))
 

@@ -27,9 +27,9 @@ from letir.scipy.image_order_statistics import (
     shift as shift,
 )
 from letir.scipy.image_windows import (
+    cast_to_double,
     dtype_of_output,
     filtered_axes,
-    in_double,
     one_per_axis,
     refuse_rounding,
     shape_along,
@@ -58,8 +58,10 @@ def _correlate_weights(input, weights, output, mode, cval, origin, axes, convolv
         at = dict(zip(sorted(chosen), w.shape, strict=True))
         origins = [-o - (at[a] % 2 == 0) for a, o in zip(chosen, origins, strict=True)]
     shape = shape_along(list(w.shape), sorted(chosen), x.ndim, 1)  # SciPy sorts the axes of weights
-    windows = windows_of(in_double(x), shape, shape_along(origins, chosen, x.ndim, 0), mode, cval)
-    result = np.tensordot(windows, in_double(w).reshape(shape), x.ndim)
+    windows = windows_of(
+        cast_to_double(x), shape, shape_along(origins, chosen, x.ndim, 0), mode, cval
+    )
+    result = np.tensordot(windows, cast_to_double(w).reshape(shape), x.ndim)
     return store_result(result, x, output)
 
 

@@ -55,11 +55,11 @@ def odeint(
         )
     if options:
         raise refusal_error("odeint", f"leave out {', '.join(options)}")
-    tolerances = {"rtol": _for_each_part(rtol), "atol": _for_each_part(atol)}
+    tolerances = {"rtol": _tolerance_array(rtol), "atol": _tolerance_array(atol)}
     return PRIMITIVES["odeint"](y0, t, *operands, body=right_side, **tolerances)
 
 
-def _for_each_part(tolerance: Any) -> Any:
+def _tolerance_array(tolerance: Any) -> Any:
     """A list of tolerances as an array; a number unchanged."""
     return np.asarray(tolerance, float) if isinstance(tolerance, list | tuple) else tolerance
 

@@ -149,7 +149,7 @@ def _point_of(f: Callable, args: Any) -> _Point:
         for i, arg in zip(places, arrays, strict=True):
             filled[i] = arg
         filled = _copy_arrays(filled)
-        outs = flatten(_at_types_of(f, filled)(*spec.unflatten(filled)))[0]
+        outs = flatten(_retype_for(f, filled)(*spec.unflatten(filled)))[0]
         return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
 
     # recordings search f for functions to record, such as SciPy's
@@ -164,7 +164,7 @@ def _copy_arrays(leaves: list) -> list:
     return [leaf.copy() if hasattr(leaf, "dtype") else leaf for leaf in leaves]
 
 
-def _at_types_of(f: Callable, leaves: list) -> Callable:
+def _retype_for(f: Callable, leaves: list) -> Callable:
     """``f``; a real Lambda retyped if an argument is complex."""
     if not isinstance(f, Lambda) or _are_traced(leaves):
         return f

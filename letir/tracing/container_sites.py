@@ -119,7 +119,7 @@ def cached_members(owner: type) -> list[MemberSite]:
     members = [(n, m, _function_in(m)) for n, m in list(vars(owner).items())]
     return [
         MemberSite(
-            owner, name, member, _like_member(member, LATE_BOUND["cached_function"](function))
+            owner, name, member, _wrap_like_member(member, LATE_BOUND["cached_function"](function))
         )
         for name, member, function in members
         if type(function) is _CACHED
@@ -162,7 +162,7 @@ def _function_in(member: Any) -> Any:
     return getattr(member, name) if name else member
 
 
-def _like_member(member: Any, new: Any) -> Any:
+def _wrap_like_member(member: Any, new: Any) -> Any:
     """``new`` as the member of a class that ``member`` is."""
     kind = type(member)
     if kind is property:
@@ -263,7 +263,11 @@ def _members(owner: type) -> Iterator[tuple[Callable, Any]]:
             yield ItemSite, function
         else:
             yield (
-                (lambda h, new, n=name, m=member: MemberSite(owner, n, m, _like_member(m, new))),
+                (
+                    lambda h, new, n=name, m=member: MemberSite(
+                        owner, n, m, _wrap_like_member(m, new)
+                    )
+                ),
                 function,
             )
 

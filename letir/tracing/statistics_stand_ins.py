@@ -35,7 +35,7 @@ def _as_float(x: Any) -> Any:
     return python_number(x, float) if isinstance(x, Value) else float(x)
 
 
-def _of_class(x: Any, values: Sequence) -> Any:
+def _convert_to_class(x: Any, values: Sequence) -> Any:
     """A Python float in the class of the sum of the values."""
     scalars = [v for v in values if _is_numpy_scalar(v)]
     if not scalars:
@@ -49,7 +49,7 @@ def _is_numpy_scalar(x: Any) -> bool:
 
 
 def _mean(values: Sequence) -> Any:
-    return _of_class(_total(values) / len(values), values)
+    return _convert_to_class(_total(values) / len(values), values)
 
 
 def _sum_of_squares(values: Sequence, center: Any) -> Any:
@@ -60,11 +60,11 @@ def _sum_of_squares(values: Sequence, center: Any) -> Any:
 
 
 def _variance(values: Sequence, xbar: Any = None) -> Any:
-    return _of_class(_sum_of_squares(values, xbar) / (len(values) - 1), values)
+    return _convert_to_class(_sum_of_squares(values, xbar) / (len(values) - 1), values)
 
 
 def _population_variance(values: Sequence, mu: Any = None) -> Any:
-    return _of_class(_sum_of_squares(values, mu) / len(values), values)
+    return _convert_to_class(_sum_of_squares(values, mu) / len(values), values)
 
 
 def _root(x: Any) -> Any:
@@ -96,7 +96,7 @@ def _harmonic_mean(values: Sequence, weights: Sequence | None = None) -> Any:
     if any(x == 0 for x in values if not _is_numpy_scalar(x)):
         return 0
     total = _total([w / x for w, x in zip(weights, values, strict=True)])
-    return _of_class(sum(weights) / total, values)
+    return _convert_to_class(sum(weights) / total, values)
 
 
 def _geometric_mean(values: Sequence) -> Any:

@@ -24,7 +24,7 @@ from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
 from letir.tracing.callers import calls_method
-from letir.tracing.mutation.memory_order import in_order_of_written, may_differ_in_order
+from letir.tracing.mutation.memory_order import keep_order_of_written, may_differ_in_order
 from letir.tracing.mutation.views import Memory, view_base
 from letir.tracing.mutation.writes import (
     forget_views,
@@ -267,7 +267,7 @@ class Tracer(PythonProtocols):
         base, whole = write_into_view(self, new)
         trace, is_known = base.emitter, base.held_value is not ABSENT is not whole.held_value
         if base.ndim and (is_known or trace.has_gaps):
-            whole = in_order_of_written(base, whole)
+            whole = keep_order_of_written(base, whole)
         elif base.ndim > 1 and may_differ_in_order(base, whole):
             whole = base.at[...].set(whole)  # keeps the memory order of the base
         trace.note_change(base)

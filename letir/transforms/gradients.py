@@ -168,7 +168,7 @@ def _gradient_transform(
         return program(ProgramCall(f, tree_of_arguments(f), []))
 
     def transform(call: ProgramCall) -> Transformed:
-        return Transformed.of_program(program(call))
+        return Transformed.from_program(program(call))
 
     options = None  # a user's policy may decide differently about the same bind next time
     if not callable(policy):

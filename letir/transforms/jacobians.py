@@ -209,7 +209,7 @@ def _jacobian_transform(f: Callable, request: _JacobianOptions, blocks_of: Calla
     options = option_token(astuple(request, recurse=False))
 
     def transform(call: ProgramCall) -> Transformed:
-        return Transformed.of_program(_jacobian_program(call, request, blocks_of))
+        return Transformed.from_program(_jacobian_program(call, request, blocks_of))
 
     @entry_point
     @functools.wraps(f)
@@ -344,7 +344,7 @@ def _unit_block(builder: LetBuilder, aval: ArrayType, offset: Any, total: Any) -
     # 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": aval.size, "k": -offset, "dtype": aval.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
-    return _in_shape(Value(builder, matrix), (total, *aval.shape)).arg
+    return _reshape_if_needed(Value(builder, matrix), (total, *aval.shape)).arg
 
 
 def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
@@ -353,7 +353,7 @@ def _jacobian_rows(builder, ct: Value | None, start: int | None, row, column) ->
     if ct is None or start is None:
         return _zeros_of(builder, shape, column.dtype)
     whole = ct.size == row.size * column.size  # the only result, to which all rows belong
-    return _in_shape(ct if whole else ct[start : start + row.size], shape)
+    return _reshape_if_needed(ct if whole else ct[start : start + row.size], shape)
 
 
 def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
@@ -364,10 +364,10 @@ def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Valu
     if tangent.shape != row.shape:  # more than one direction, see ``_derivatives_along_units``
         whole = tangent.shape[0] == column.size
         tangent = move_from_front(tangent if whole else tangent[start : start + column.size], -1)
-    return _in_shape(tangent, shape)
+    return _reshape_if_needed(tangent, shape)
 
 
-def _in_shape(x: Value, shape: tuple[int, ...]) -> Value:
+def _reshape_if_needed(x: Value, shape: tuple[int, ...]) -> Value:
     """``x`` reshaped, if it has another shape."""
     return x if x.shape == shape else reshape(x, shape)
 

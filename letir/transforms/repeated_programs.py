@@ -66,7 +66,7 @@ class Transformed:
     is_for_one_call: bool = False
 
     @classmethod
-    def of_program(cls, program: Lambda) -> "Transformed":
+    def from_program(cls, program: Lambda) -> "Transformed":
         """A program whose results nest as its ``out_tree``."""
         tree = program.out_tree or tree_of_results(len(program.ret.args))
         return cls(program, nest=tree.spec.unflatten)

@@ -206,13 +206,13 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     names: dict[Local, Arg] = {}
     for bind in fn.binds:
         if bind.op.role == "subgraph" and len(bind.attrs["f"]) < fewest:
-            binds += _in_place(bind, names)
+            binds += _inlined_graph(bind, names)
         else:
             binds.append(bind)
     return substitute(fn.with_binds(binds), names)
 
 
-def _in_place(bind: Bind, names: dict) -> list[Bind]:
+def _inlined_graph(bind: Bind, names: dict) -> list[Bind]:
     """The binds of one graph; its results are entered into ``names``."""
     f = bind.attrs["f"]
     inner: dict = dict(zip(f.params, bind.args, strict=True))

@@ -53,18 +53,18 @@ class RowCut:
 
         Blocks depend on sizes alone, not on how many operations the kernel has.
         """
-        result = cls._of_sizes(lowered)
+        result = cls._from_sizes(lowered)
         is_small = math.prod(lowered.space.shape) < least_size(body)
         if result is None or not is_small:
             return result
         return evolve(result, max_threads=1) if result.blocks else None
 
     @classmethod
-    def _of_sizes(cls, lowered: RowKernel) -> "RowCut | None":
+    def _from_sizes(cls, lowered: RowKernel) -> "RowCut | None":
         space, size = lowered.space, math.prod(lowered.space.shape)
         most = min(_MAX_BLOCKS, size // _BLOCK)
         if space.is_stacked:
-            return cls._of_stack(lowered, min(most, space.stack // _BLOCK_ROWS))
+            return cls._from_stack(lowered, min(most, space.stack // _BLOCK_ROWS))
         lengths = [*space.outer, 1 if any(lowered.combines) else space.rows]
         axis = max(range(len(lengths)), key=lengths.__getitem__)
         if lengths[axis] > 1:
@@ -82,7 +82,7 @@ class RowCut:
         return result if result.blocks > 1 else None
 
     @classmethod
-    def _of_stack(cls, lowered: RowKernel, blocks: int) -> "RowCut | None":
+    def _from_stack(cls, lowered: RowKernel, blocks: int) -> "RowCut | None":
         """The cut along the stack, or, if it has few matrices, along their rows."""
         space = lowered.space
         if blocks > 1:

@@ -261,13 +261,13 @@ class _BatchLowering(Unrolling):
         elif kind == "scatter":
             self.scatter(bind)
         elif kind == "item":
-            super().add(self.for_item(bind))
+            super().add(self.bind_for_item(bind))
             for binder, local in zip(bind.binders, self.binders, strict=True):
                 self.places[binder] = self.places.pop(local)
         else:
             raise NoKernel
 
-    def for_item(self, bind: Bind) -> Bind:
+    def bind_for_item(self, bind: Bind) -> Bind:
         """The bind for one item; its results are ``binders``."""
         attrs, kinds = resize_bind(bind, self.n, 1)
         self.binders = tuple([Local(aval) for aval in kinds])

@@ -48,7 +48,7 @@ class StackCall:
         for x, (_, kind, shape) in zip(values, lowered.operands, strict=True):
             arguments.append(self.argument(in_shape(x, shape), kind))
         arguments += [
-            _of_part(xp.empty((parts, space.columns), dtype)) for dtype in lowered.scratch
+            _part_argument(xp.empty((parts, space.columns), dtype)) for dtype in lowered.scratch
         ]
         results = []
         for array, kind, name in zip(
@@ -56,7 +56,9 @@ class StackCall:
         ):
             shape = lowered.shape_of(kind)
             results.append(xp.empty((parts, *shape) if name else shape, array.dtype))
-            arguments.append(_of_part(results[-1]) if name else self.argument(results[-1], kind))
+            arguments.append(
+                _part_argument(results[-1]) if name else self.argument(results[-1], kind)
+            )
         self.launcher.launch(xp, (parts,), arguments, {**space.sizes, "l": self.part})
         result = []
         for x, name, shape in zip(results, lowered.combines, self.shapes, strict=True):
@@ -72,6 +74,6 @@ class StackCall:
         return Argument(x, (x.strides[0] * self.part if is_stack else 0,), x.strides)
 
 
-def _of_part(x: Any) -> Argument:
+def _part_argument(x: Any) -> Argument:
     """The argument for an array with an entry for each part."""
     return Argument(x, x.strides[:1], x.strides[1:])

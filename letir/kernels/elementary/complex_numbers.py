@@ -63,7 +63,7 @@ def number_pair(b: Builder, value: object, dtype: np.dtype) -> Pair:
     return Pair(b.number(number.real, part), b.number(number.imag, part))
 
 
-def _by_part(name: str) -> Form:
+def _form_by_part(name: str) -> Form:
     """An instruction on the real parts, and on the imaginary parts."""
 
     def form(b: Builder, *operands: Pair) -> Pair:
@@ -146,9 +146,9 @@ def _test_of_parts(combine: str, comparison: str) -> Form:
 
 _INEXACT = frozenset(["abs"])
 _FORMS: dict[str, Form] = {
-    "add": _by_part("add"),
-    "sub": _by_part("sub"),
-    "neg": _by_part("neg"),
+    "add": _form_by_part("add"),
+    "sub": _form_by_part("sub"),
+    "neg": _form_by_part("neg"),
     "mul": _mul,
     "square": lambda b, x: _mul(b, x, x),
     "div": _div,

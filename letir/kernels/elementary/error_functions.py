@@ -26,7 +26,7 @@ _ROOT_HALF = Fraction("0.7071067811865475244008443621048490392848359376884740365
 
 def erf(x: Expression) -> Expression:
     """The error function."""
-    size = _up_to_bound(abs(x))
+    size = _clamp_to_bound(abs(x))
     inner = size.times_plus(polynomial(size * size, ERF), size)
     outer = 1.0 - _upper_tail(size, x.number(0.0), *two_product(size, size))
     return select(x.is_below(0.5), inner, outer).with_sign_of(x)
@@ -34,7 +34,7 @@ def erf(x: Expression) -> Expression:
 
 def erfc(x: Expression) -> Expression:
     """1 - erf(x), also precise for large x."""
-    size = _up_to_bound(abs(x))
+    size = _clamp_to_bound(abs(x))
     return _complement(x, size, x.number(0.0), two_product(size, size), 1.0)
 
 
@@ -48,7 +48,7 @@ def ndtr(x: Expression) -> Expression:
     return _complement(-x, scaled, size.times_plus(low, error), (half, lost), 0.5)
 
 
-def _up_to_bound(size: Expression) -> Expression:
+def _clamp_to_bound(size: Expression) -> Expression:
     bound = _BOUNDS[size.dtype.char]
     return select(size.is_below(bound), size, select(size.is_nan(), size, bound))
 

@@ -78,10 +78,10 @@ def nearest_integer(x: Expression, factor: float = 1.0) -> tuple[Expression, Exp
 
 def power_of_two(exponent: Expression) -> Expression:
     """2**exponent as a float, for an integer within the exponents of normal numbers."""
-    return _by_biased(exponent + _format_of_bits(exponent).bias)
+    return _power_of_biased(exponent + _format_of_bits(exponent).bias)
 
 
-def _by_biased(exponent: Expression) -> Expression:
+def _power_of_biased(exponent: Expression) -> Expression:
     return (exponent << _format_of_bits(exponent).mantissa).bits()
 
 
@@ -96,4 +96,4 @@ def times_power_of_two(x: Expression, exponent: Expression) -> Expression:
     """
     biased = exponent + 2 * x.format.bias
     half = biased >> 1
-    return x * _by_biased(half) * _by_biased(biased - half)
+    return x * _power_of_biased(half) * _power_of_biased(biased - half)

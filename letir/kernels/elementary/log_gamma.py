@@ -76,7 +76,7 @@ def _log_gamma_of_positive(y: Expression, is_reflected: Expression) -> Pair:
     near = factor * polynomial(first - 0.5, LOG_GAMMA)
     argument = select(is_large, y, select(is_low, select(is_reflected, 1.0, small), product))
     high, low = log_pair(argument, select(is_large | is_low, 0.0, error))
-    stirling = _by_stirling(select(is_large, y, 8.0), high, low)
+    stirling = _stirling_formula(select(is_large, y, 8.0), high, low)
     high, low = select(is_low, -high, high), select(is_low, -low, low)
     total, lost = fast_two_sum(*_sort_by_size(high, near))
     high = select(is_large, stirling[0], total)
@@ -94,7 +94,7 @@ def _product_down(y: Expression) -> tuple[Expression, Expression, Expression]:
     return product, error, r
 
 
-def _by_stirling(y: Expression, high: Expression, low: Expression) -> Pair:
+def _stirling_formula(y: Expression, high: Expression, low: Expression) -> Pair:
     """(y - 1/2) (log(y) - 1) + log(2 pi) / 2 - 1/2 + s(1 / y**2) / y, from the pair of log(y)."""
     inverse = 1.0 / y
     rest = inverse * polynomial(inverse * inverse, STIRLING)

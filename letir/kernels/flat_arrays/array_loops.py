@@ -291,7 +291,7 @@ class _ArrayLowering(Memory):
             raise NoKernel
         target = self.new(aval)
         for run in moved_runs(bind, [place.shape for place in places]):
-            source = self.in_c_order(places[run.operand])
+            source = self.copy_to_c_order(places[run.operand])
             self.copy(
                 self.run_of(source, run),
                 self.run_of(target, MovedRun(0, run.target, 1, 0, run.count)),
@@ -303,7 +303,7 @@ class _ArrayLowering(Memory):
         start = b.add(place.start, b.number(run.start, _INDEX))
         return FlatPlace(place.array, start, (run.count,), (run.step,))
 
-    def in_c_order(self, place: FlatPlace) -> FlatPlace:
+    def copy_to_c_order(self, place: FlatPlace) -> FlatPlace:
         """A value in C order, copied if it is in another order."""
         if place.is_flat:
             return place
@@ -353,7 +353,7 @@ class _ArrayLowering(Memory):
 
     def as_column_and_row(self, x: FlatPlace, y: FlatPlace) -> tuple[FlatPlace, FlatPlace]:
         """Two vectors as a column and a row, whose matrix product is their outer product."""
-        x, y = self.in_c_order(x), self.in_c_order(y)
+        x, y = self.copy_to_c_order(x), self.copy_to_c_order(y)
         return (
             FlatPlace(x.array, x.start, (x.size, 1), (1, 1)),
             FlatPlace(y.array, y.start, (1, y.size), (y.size, 1)),

@@ -42,15 +42,15 @@ class Matrix:
 def emit_product(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
     """``target = x @ y``, with the innermost loop along elements that lie side by side."""
     if y.shape[1] == 1 and (x.shape[0] > 1 and x.strides[0] == 1):
-        _by_terms(b, target.transposed, y.transposed, x.transposed)
+        _emit_terms(b, target.transposed, y.transposed, x.transposed)
     elif y.shape[1] > 1 and y.strides[1] == 1:
-        _by_terms(b, target, x, y)
+        _emit_terms(b, target, x, y)
     elif y.shape[1] > 1 and x.shape[0] > 1 and x.strides[0] == 1 and x.strides[1] != 1:
-        _by_terms(b, target.transposed, y.transposed, x.transposed)
+        _emit_terms(b, target.transposed, y.transposed, x.transposed)
     elif x.shape[0] == 1:
-        _by_sums(b, target.transposed, y.transposed, x.transposed)
+        _emit_sums(b, target.transposed, y.transposed, x.transposed)
     else:
-        _by_sums(b, target, x, y)
+        _emit_sums(b, target, x, y)
 
 
 def groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
@@ -60,7 +60,7 @@ def groups_of_rows(length: int, each: int) -> list[tuple[int, int, int]]:
     return [*groups, *([(many * each, 1, rest)] if rest else [])]
 
 
-def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
+def _emit_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
     """Compute each element as a sum; one loop computes the sums of several rows of ``x``."""
     with b.loop(b.number(y.shape[1], _INDEX)) as j:
         for first, number, size in groups_of_rows(x.shape[0], _SUMS_TOGETHER):
@@ -80,7 +80,7 @@ def _by_sums(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
                     target.put(b, row, j, total)
 
 
-def _by_terms(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
+def _emit_terms(b: Builder, target: Matrix, x: Matrix, y: Matrix) -> None:
     """Add rows of ``y``, multiplied by elements of ``x``, to each row of the target.
 
     Two rows of the target share the loads of a row of ``y``. Each sum is in the order of its terms.

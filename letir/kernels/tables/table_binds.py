@@ -67,7 +67,7 @@ def is_added(bind: Bind) -> bool:
     return bind.op.adds_parts == "operand"
 
 
-def outliving_parts(body: Lambda) -> set[Local]:
+def parts_read_after_writes(body: Lambda) -> set[Local]:
     """The results of indexing that are read after a part of their array is overwritten.
 
     Such an element of an array is copied; in its place the whole array would be.

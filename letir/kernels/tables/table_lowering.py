@@ -18,7 +18,7 @@ from letir.kernels.tables.table_binds import (
     is_sum_of_parts,
     is_write,
     multiplies_arrays,
-    outliving_parts,
+    parts_read_after_writes,
 )
 from letir.kernels.tables.table_kernel import ENTRY, table_operations
 from letir.kernels.tables.table_memory import (
@@ -111,7 +111,7 @@ class _Lowering(TableRows):
 
     def table(self) -> Table:
         body, results, end = self.body, [], 0
-        self.results, self.outliving = frozenset(body.ret.args), outliving_parts(body)
+        self.results, self.outliving = frozenset(body.ret.args), parts_read_after_writes(body)
         for arg in body.ret.args:
             if type(arg) is not Local:
                 raise NoKernel

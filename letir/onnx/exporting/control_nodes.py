@@ -10,9 +10,9 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.onnx.exporting.complex_numbers.complex_values import (
+    emit_on_parts,
     flat_kinds,
     flat_values,
-    on_parts,
     paired_values,
 )
 from letir.onnx.exporting.elementwise_nodes import as_truth
@@ -254,13 +254,13 @@ def _scan(g: Graph, bind: Bind) -> Sequence[str]:
 
 
 def _reverse_rows(g: Graph, name: str, aval: ArrayType) -> str:
-    return on_parts(g, name, aval, lambda part: flip_axes(g, part, [0]))
+    return emit_on_parts(g, name, aval, lambda part: flip_axes(g, part, [0]))
 
 
 def _rows_at(g: Graph, names: Sequence[str], args: Sequence[Arg], number: str) -> list[str]:
     """One row of each array."""
     return [
-        on_parts(g, x, arg.type, lambda part: g("Gather", part, number, axis=0))
+        emit_on_parts(g, x, arg.type, lambda part: g("Gather", part, number, axis=0))
         for x, arg in zip(names, args, strict=True)
     ]
 

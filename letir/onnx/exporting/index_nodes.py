@@ -108,13 +108,13 @@ def _read_item(g: Graph, name: str, aval: ArrayType, item: Any, arrays: Sequence
     if len(axes) == 1:
         read = g("Gather", name, place.axes[axes[0]][0], axis=axes[0])
         order = [*whole[: axes[0]], "block", *whole[axes[0] :]]
-        return _in_result_order(g, read, order, place)
+        return _transpose_to_result_order(g, read, order, place)
     moved = g.transpose(name, [*axes, *whole])
     grid = _index_grid(g, place, axes, place.block)
-    return _in_result_order(g, g("GatherND", moved, grid), ["block", *whole], place)
+    return _transpose_to_result_order(g, g("GatherND", moved, grid), ["block", *whole], place)
 
 
-def _in_result_order(g: Graph, name: str, order: list, place: IndexLayout) -> str:
+def _transpose_to_result_order(g: Graph, name: str, order: list, place: IndexLayout) -> str:
     """The elements read, with their axes in the order of the result, and new axes of length 1."""
     count = len(place.block)
     starts, start = {}, 0
@@ -252,7 +252,7 @@ def _write_item(
     if new_type.ndim > len(part):
         new = g.squeeze(new, list(range(new_type.ndim - len(part))))
     new = g("Expand", new, g.ints(part))
-    new = _in_canonical_order(g, new, place)
+    new = _transpose_to_canonical_order(g, new, place)
     axes = [i for i, entry in enumerate(place.axes) if entry != slice(None)]
     whole = [i for i, entry in enumerate(place.axes) if entry == slice(None)]
     if not axes:
@@ -314,7 +314,7 @@ def _slice_indices(g: Graph, name: str, axis: int, part: slice) -> str:
     return _slice_axes(g, every, {0: part})
 
 
-def _in_canonical_order(g: Graph, new: str, place: IndexLayout) -> str:
+def _transpose_to_canonical_order(g: Graph, new: str, place: IndexLayout) -> str:
     """``new`` with its axes in canonical order, and without the new axes of the index."""
     count, starts, dropped, at = len(place.block), {}, [], 0
     for label in place.labels:

@@ -20,7 +20,7 @@ from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.ops.indexing.basic import index_add
 
 
-def _by_parts(g: Graph, bind: Bind) -> Any:
+def _export_decomposition(g: Graph, bind: Bind) -> Any:
     """The nodes of the operation's decomposition."""
     return g.emitter.parts(g, bind)
 
@@ -49,7 +49,7 @@ def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> 
             is_exact = all(float(np.float32(a)) == a for a in attrs.values() if type(a) is float)
             attrs = attrs if double and is_exact else None
         if attrs is None and bind.op.decompose is not None:
-            return _by_parts(g, bind)
+            return _export_decomposition(g, bind)
         # without a decomposition it is a ufunc, which casts its operands
         dtype = bind.binders[0].type.dtype
         return g(kind, *g.operands(bind, dtype), **(attrs or {}))
@@ -57,14 +57,14 @@ def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> 
     return rule
 
 
-def _along_axis(bind: Bind) -> dict | None:
+def _only_axis(bind: Bind) -> dict | None:
     """The axis of a softmax, if it is one axis."""
     axis = bind.attrs["axis"]
     return {"axis": axis % bind.args[0].type.ndim} if type(axis) is int else None
 
 
-exports_op("softmax")(_rule("Softmax", _along_axis))
-exports_op("log_softmax")(_rule("LogSoftmax", _along_axis))
+exports_op("softmax")(_rule("Softmax", _only_axis))
+exports_op("log_softmax")(_rule("LogSoftmax", _only_axis))
 exports_op("relu")(_rule("Relu"))
 exports_op("sigmoid", "expit")(_rule("Sigmoid"))
 exports_op("selu")(_rule("Selu", double=False))
@@ -77,7 +77,7 @@ exports_op("softplus")(_rule("Softplus", lambda bind: {} if bind.attrs["beta"] =
 exports_op("leaky_relu")(
     _rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
-exports_op("one_hot", "logsumexp")(_by_parts)  # nodes of these names cover fewer cases
+exports_op("one_hot", "logsumexp")(_export_decomposition)  # nodes of these names cover fewer cases
 exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
@@ -85,7 +85,7 @@ exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "be
 def _gelu(g: Graph, bind: Bind) -> Any:
     is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
     if g.opset < 20 or not _is_floating(bind) or is_double:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
 
 
@@ -93,7 +93,7 @@ def _gelu(g: Graph, bind: Bind) -> Any:
 def _prelu(g: Graph, bind: Bind) -> Any:
     x, weight = (arg.type for arg in bind.args)
     if not _is_floating(bind):
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     name, slope = g.operands(bind)
     if weight.ndim == 1 and x.ndim > 1:
         slope = g.unsqueeze(slope, list(range(1, x.ndim - 1)))
@@ -106,7 +106,7 @@ def _prelu(g: Graph, bind: Bind) -> Any:
 @exports_op("linear")
 def _linear(g: Graph, bind: Bind) -> Any:
     if not _is_floating(bind) or [arg.type.ndim for arg in bind.args[:2]] != [2, 2]:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     return g("Gemm", *g.operands(bind), transB=1)
 
 
@@ -117,7 +117,11 @@ def _layer_norm(g: Graph, bind: Bind) -> Any:
 
 @exports_op("rms_norm")
 def _rms_norm(g: Graph, bind: Bind) -> Any:
-    return _by_parts(g, bind) if g.opset < 23 else _last_axes_node(g, bind, "RMSNormalization")
+    return (
+        _export_decomposition(g, bind)
+        if g.opset < 23
+        else _last_axes_node(g, bind, "RMSNormalization")
+    )
 
 
 def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
@@ -125,14 +129,14 @@ def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
     x, axes = bind.args[0], _last_axes(bind)
     has_weight = len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
     if not _is_floating(bind) or axes is None or not has_weight or x.type.dtype == np.float16:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     first = x.type.ndim - axes
     shape = x.type.shape[first:]
     if any(arg.type.shape != shape for arg in _present(bind)[1:]):
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     attrs: dict[str, Any] = {"axis": first, "epsilon": float(bind.attrs["eps"])}
     if x.type.dtype == np.float64 and float(np.float32(attrs["epsilon"])) != attrs["epsilon"]:
-        return _by_parts(g, bind)  # the attribute has single precision
+        return _export_decomposition(g, bind)  # the attribute has single precision
     return g(kind, *[g.operand(arg) for arg in _present(bind)], **attrs)
 
 
@@ -148,7 +152,7 @@ def _group_norm(g: Graph, bind: Bind) -> Any:
     x, epsilon = bind.args[0].type, float(bind.attrs["eps"])
     is_whole = len(_present(bind)) == 3 and _is_floating(bind) and x.dtype == np.float32
     if not is_whole or g.opset < 21 or x.ndim < 3 or type(x.shape[1]) is Size:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     attrs = {"num_groups": bind.attrs["groups"], "epsilon": epsilon}
     return g("GroupNormalization", *g.operands(bind), **attrs)
 
@@ -158,7 +162,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
     x = bind.args[0].type
     is_whole = len(_present(bind)) == 5 and _is_floating(bind) and x.dtype == np.float32
     if bind.attrs["train"] or not is_whole or len(bind.binders) != 3:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     name, mean, variance, weight, bias = g.operands(bind)
     epsilon = float(bind.attrs["eps"])
     result = g("BatchNormalization", name, weight, bias, mean, variance, epsilon=epsilon)
@@ -168,7 +172,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
 @exports_op("attention")
 def _attention(g: Graph, bind: Bind) -> Any:
     if g.opset < 23 or not _is_attention_node(bind):
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     names = [g.operand(arg) for arg in _present(bind)]
     has_heads = bind.args[0].type.ndim == 4
     if not has_heads:  # the node has an axis of heads
@@ -198,7 +202,7 @@ def _is_attention_node(bind: Bind) -> bool:
 @exports_op("embedding")
 def _embedding(g: Graph, bind: Bind) -> Any:
     if bind.attrs["max_norm"] is not None or bind.args[1].type.dtype.kind not in "iu":
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     weight, indices = bind.args
     return g("Gather", g.operand(weight), g.operand(indices, np.dtype(np.int64)), axis=0)
 
@@ -288,7 +292,7 @@ def _fold(y, *, sizes, stride, padding, dilation):
     return out[(..., *inner)] * 1
 
 
-def _by_group(x, groups: int):
+def _split_channels(x, groups: int):
     """(N, channels, ...) as (N, groups, channels of a group, ...)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
@@ -297,11 +301,11 @@ def _by_group(x, groups: int):
 def _conv_weight(x, y, *, kernel, stride, padding, dilation, groups=1):
     if any(low or high for low, high in padding):
         x = np.pad(x, ((0, 0), (0, 0), *padding))
-    y = _by_group(y, groups)
+    y = _split_channels(y, groups)
     y = y.reshape(*y.shape[:3], math.prod(y.shape[3:]))
     columns = []
     for at in np.ndindex(*kernel):
-        part = _by_group(
+        part = _split_channels(
             x[(..., *_window_slices(at, _spatial(x, kernel, stride, dilation), stride, dilation))],
             groups,
         )
@@ -326,7 +330,7 @@ def _conv_by_windows(
     kernel = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     total: Any = 0
     for at in np.ndindex(*w.shape[2:]):
-        window = _by_group(x[(..., *_window_slices(at, places, stride, dilation))], groups)
+        window = _split_channels(x[(..., *_window_slices(at, places, stride, dilation))], groups)
         total = total + np.einsum("ngi...,goi->ngo...", window, kernel[(..., *at)])
     return total.reshape(total.shape[0], w.shape[0], *places)
 
@@ -348,7 +352,7 @@ def _conv_transpose_by_windows(
     corner = np.zeros_like(y[(slice(None), *[slice(0, 1)] * (y.ndim - 1))])
     out: Any = corner + np.zeros((groups * w.shape[1], *padded), dtype)
     for at in np.ndindex(*w.shape[2:]):
-        part = np.einsum("ngo...,goi->ngi...", _by_group(y, groups), kernel[(..., *at)])
+        part = np.einsum("ngo...,goi->ngi...", _split_channels(y, groups), kernel[(..., *at)])
         part = part.reshape(y.shape[0], -1, *y.shape[2:])
         out = index_add(out, (..., *_window_slices(at, y.shape[2:], stride, dilation)), part)
     inner = (slice(low, low + n) for n, (low, _) in zip(sizes, padding, strict=True))
@@ -365,10 +369,10 @@ def _pool(g: Graph, bind: Bind) -> Any:
     lead = x.ndim - len(window)
     pads = zip(bind.attrs["padding"], window, strict=True)
     if not _is_floating(bind) or not _is_static(bind) or any(max(p) >= k for p, k in pads):
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     name = g.operand(bind.args[0])
     if lead > 2 or x.dtype == np.float16 or (is_max and lead > 2):
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     name = g.unsqueeze(name, list(range(2 - lead)))
     attrs = {"kernel_shape": list(window), **_window_attributes(bind.attrs)}
     if not is_max:
@@ -388,7 +392,7 @@ def _pad(g: Graph, bind: Bind) -> Any:
         return g.cast(g("Pad", g.operand(bind.args[0], wide), pads, mode=mode), wide, aval.dtype)
     is_plain = mode == "constant" and type(value) in (int, float)
     if not is_plain or aval.dtype.kind not in "fi" or aval.dtype.itemsize < 4:
-        return _by_parts(g, bind)
+        return _export_decomposition(g, bind)
     return g("Pad", g.operand(bind.args[0]), pads, g.array(value, aval.dtype))
 
 

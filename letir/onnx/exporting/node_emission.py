@@ -103,7 +103,7 @@ class Emission:
         if _has_no_elements(bind):
             return [_empty_array(g, binder.type) for binder in bind.binders]
         if has_complex(bind):
-            return self._on_pairs(g, bind)
+            return self._results_on_pairs(g, bind)
         if op.random and op.decompose is None:
             return self._constant_draws(g, bind)
         rule = rule_for(op.name)
@@ -113,7 +113,12 @@ class Emission:
             return emit_node(g, bind, op.onnx)
         if callable(op.onnx):
             return _checked_names(bind, op.onnx(g, bind))
-        for way in (self._in_place, self._results_of_sizes, self._by_program, self._as_value):
+        for way in (
+            self._results_of_inlined_body,
+            self._results_of_sizes,
+            self._results_of_program,
+            self._as_value,
+        ):
             result = way(g, bind)
             if result is not None:
                 return result
@@ -138,12 +143,12 @@ class Emission:
         results = (drawn,) if bind.op.results is None else drawn
         return [g.array(x) for x in results]
 
-    def _on_pairs(self, g: Graph, bind: Bind) -> str | Sequence[str]:
+    def _results_on_pairs(self, g: Graph, bind: Bind) -> str | Sequence[str]:
         """The results of an operation on complex numbers, pairs of real ones."""
         result = emit_pairs(g, bind)
         if result is not None:
             return result
-        for way in (self._in_place, self._results_of_sizes):
+        for way in (self._results_of_inlined_body, self._results_of_sizes):
             result = way(g, bind)
             if result is not None:
                 return result
@@ -151,7 +156,7 @@ class Emission:
             raise Unexportable(f"{bind.op.name} of {COMPLEX}")
         return self.parts(g, bind)
 
-    def _in_place(self, g: Graph, bind: Bind) -> Sequence[str] | None:
+    def _results_of_inlined_body(self, g: Graph, bind: Bind) -> Sequence[str] | None:
         """The results of a body that is certain to run exactly once."""
         layout = bind.op.bodies
         if layout is None or layout.in_place is None:
@@ -167,7 +172,7 @@ class Emission:
         settings = zip(bind.attrs["names"], bind.attrs["settings"], strict=True)
         return self.emitted(g, bind.replace(op=op, args=bind.args[:-1], attrs=Attrs(settings)))
 
-    def _by_program(self, g: Graph, bind: Bind) -> Sequence[str] | None:
+    def _results_of_program(self, g: Graph, bind: Bind) -> Sequence[str] | None:
         """The results of the program that computes the operation, or of its decomposition."""
         written = program_for(bind.op.name)
         if written is not None:

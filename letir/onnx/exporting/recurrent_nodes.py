@@ -151,7 +151,7 @@ def _layer_node(
     x, *rest = [g.operand(arg) for arg in args]
     count = cell.states
     states, weights, biases = rest[:count], rest[count : count + 2], rest[count + 2 :]
-    w, r = (_with_direction(g, _in_order(g, weight, cell.order)) for weight in weights)
+    w, r = (_with_direction(g, _reorder_gates(g, weight, cell.order)) for weight in weights)
     bias = _joint_biases(g, cell, biased, biases, args[cell.states + 1].type.shape[0])
     first = [g.unsqueeze(state, [0]) for state in states]
     hidden = args[1].type.shape[-1]
@@ -175,7 +175,7 @@ def _may_have_rows(count: int | Size) -> bool:
     return type(count) is Size or count > 0
 
 
-def _in_order(g: Graph, weight: str, order: Sequence[int]) -> str:
+def _reorder_gates(g: Graph, weight: str, order: Sequence[int]) -> str:
     """Weights with their gates in the order of the node."""
     if len(order) == 1:
         return weight
@@ -193,5 +193,5 @@ def _joint_biases(g: Graph, cell: Cell, biased: tuple, names: Sequence[str], siz
         return ""
     remaining = iter(names)
     zeros = g("ConstantOfShape", g.ints([size]))  # of float32
-    parts = [_in_order(g, next(remaining), cell.order) if there else zeros for there in biased]
+    parts = [_reorder_gates(g, next(remaining), cell.order) if there else zeros for there in biased]
     return _with_direction(g, g("Concat", *parts, axis=0))

@@ -192,7 +192,7 @@ def number_like(number: Any, x: Any) -> Any:
     return np.asarray(number).astype(x.dtype)
 
 
-def along_channels(v: Any, rank: int) -> Any:
+def broadcast_along_channels(v: Any, rank: int) -> Any:
     """A vector with an element for each channel, made to broadcast along the second axis."""
     return v.reshape((-1, *[1] * (rank - 2)))
 

@@ -109,8 +109,8 @@ def _update_carry(write, carry: Sequence[str], results: Sequence[str]) -> None:
 
 def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
     """Write a ``break`` that is taken when the test fails."""
-    (goes_on,) = write.writer.body(test, values)
-    with write.block(f"if not {goes_on}:"):
+    (continues,) = write.writer.body(test, values)
+    with write.block(f"if not {continues}:"):
         write.line("break")
 
 

@@ -191,7 +191,7 @@ def _full(write: Any, *, shape: Any, dtype: Any) -> str | None:
     return f"{write.constant(np.full)}({tuple(shape)!r}, {write.slot(0)}, {write.constant(dtype)})"
 
 
-def _along_one(name: str) -> Form:
+def _one_axis_transform(name: str) -> Form:
     """The Fourier transform along one axis, which the one along several axes calls."""
     function = getattr(np.fft, name)
 
@@ -228,5 +228,5 @@ METHOD_FORMS: dict[str, Form] = {
     "convolve": _convolve,
     "bincount": _bincount,
     "full": _full,
-    **{f"{name}n": _along_one(name) for name in ("fft", "ifft", "rfft", "irfft")},
+    **{f"{name}n": _one_axis_transform(name) for name in ("fft", "ifft", "rfft", "irfft")},
 }

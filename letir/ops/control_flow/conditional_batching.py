@@ -69,11 +69,11 @@ def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, ki
     results = []
     for i, result in enumerate(builder.call(program, params)):
         value = broadcast_batch(result, axes[i] is not None, like) if out[i] else result
-        results.append(_in_dtype(value, kinds[i]))
+        results.append(_cast_to_dtype(value, kinds[i]))
     return builder.build(results)
 
 
-def _in_dtype(value, aval: ArrayType | None):
+def _cast_to_dtype(value, aval: ArrayType | None):
     """A result of a body, cast to the dtype that it has for one example."""
     if not isinstance(value, Value) or aval is None or value.type is None:
         return value
@@ -92,12 +92,12 @@ def _choose_per_example(name: str, args, mapped, programs, kinds) -> tuple:
     ]
     results = []
     for i, aval in enumerate(kinds):
-        value = _in_dtype(by_branch[-1][i], aval)
+        value = _cast_to_dtype(by_branch[-1][i], aval)
         if len(masks) == 1:
             value = broadcast_batch(value, programs[-1][1][i] is not None, args[0])
         for mask, others in zip(masks[:-1], by_branch[:-1], strict=True):
             is_its = align_mask(mask, len(aval.shape))
-            value = emit_op("where", (is_its, _in_dtype(others[i], aval), value))
+            value = emit_op("where", (is_its, _cast_to_dtype(others[i], aval), value))
         results.append(value)
     return tuple(results), (0,) * len(results)
 

@@ -37,7 +37,7 @@ class _Product:
         m, n = self.result.type.shape
         return n <= _WIDER * m
 
-    def of_all(self, a: Value, b: Value) -> Value:
+    def sum_over_steps(self, a: Value, b: Value) -> Value:
         """The sum of the products of all steps, from the stacked factors."""
         if self.is_turned:
             a = transpose(a, (0, 2, 1))
@@ -99,4 +99,4 @@ def _has_sizes(arg, ndim: int) -> bool:
 
 def sum_products(terms: Sequence[_Product], stacked: dict[Arg, Value]) -> Value | None:
     """The sum of the products over all steps, from the stacked factors; None without products."""
-    return add_terms(term.of_all(stacked[term.a], stacked[term.b]) for term in terms)
+    return add_terms(term.sum_over_steps(stacked[term.a], stacked[term.b]) for term in terms)

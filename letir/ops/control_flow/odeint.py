@@ -18,7 +18,7 @@ from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import define, takes_gradient, unbroadcast
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 
 
 def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None):
@@ -32,9 +32,9 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None, method=None
 
     if method is not None:
         return _solved_by_steps(
-            by_scipy(xp, "integrate", "solve_ivp"), slope, y0, t, rtol, atol, method
+            scipy_or_cupy_function(xp, "integrate", "solve_ivp"), slope, y0, t, rtol, atol, method
         )
-    return by_scipy(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
+    return scipy_or_cupy_function(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
 
 
 def _solved_by_steps(solve, slope, y0, t, rtol, atol, method):
@@ -97,13 +97,13 @@ def _derivative_tolerances(rtol, atol, method, n_integrals: int = 0) -> dict:
     if method is not None:
         return {}
 
-    def for_all(tolerance):
+    def tolerance_for_all(tolerance):
         if tolerance is None or np.ndim(tolerance) == 0:
             return tolerance
         each = np.asarray(tolerance).tolist()
         return (*each, *each, *[min(each)] * n_integrals)
 
-    return {"rtol": for_all(rtol), "atol": for_all(atol)}
+    return {"rtol": tolerance_for_all(rtol), "atol": tolerance_for_all(atol)}
 
 
 # ---- reverse mode ----

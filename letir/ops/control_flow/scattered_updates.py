@@ -107,10 +107,10 @@ def _histogram_decompose(*args: Value, body, n_xs, batched):
     whole = [_append_element(*pair) for pair in zip(dests, neutral, strict=True)]
     at = _AT.get(known_ufunc(body, n_xs))
     if at is not None and _can_at(at, values[0]):
-        return (_at_places(at, whole[0], place, values[0])[:-1],)
+        return (_apply_ufunc_at(at, whole[0], place, values[0])[:-1],)
     if batched and is_number(values[0].shape[0]):
         combine = PairwiseBody(body, n_xs, captured)
-        totals = _by_segments(combine, whole, neutral, place, values)
+        totals = _combine_segments(combine, whole, neutral, place, values)
         return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in totals]))
     return tuple([x[:-1] for x in _one_at_a_time(body, whole, place, values, captured)])
 
@@ -124,14 +124,14 @@ def _can_at(ufunc: str, values: Value) -> bool:
     return ufunc != "mul" or values.dtype.kind in "biu"
 
 
-def _at_places(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
+def _apply_ufunc_at(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
     """``np.add.at(dest, place, values)`` on a copy."""
     if ufunc == "add":
         return index_add(dest, place, values)
     return PRIMITIVES["ufunc_at"](dest, place, values, ufunc=ufunc)
 
 
-def _by_segments(
+def _combine_segments(
     combine: PairwiseBody, whole: Sequence, neutral: Sequence, place: Value, values: list[Value]
 ) -> list[Value]:
     """For each place its elements combined in their order; the neutral element if it has none."""

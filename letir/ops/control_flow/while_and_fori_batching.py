@@ -138,13 +138,13 @@ class _BatchedLoop:
             emit_op("where", (align_mask(mask, value.ndim - 1), new, value))
             for new, value in zip(results, values[: self.n_carry], strict=False)
         ]
-        goes_on = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
+        continues = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
         further = list(results[self.n_carry :])
         if stacks:
             number: Any = further.pop(0) if numbered else 0
             rank = number.ndim - self.out[self.n_carry] if numbered else 0
             further.insert(0, emit_op("where", (align_mask(mask, rank), number, -1)))
-        return mask.emitter.build([mask & _as_truth_values(goes_on), *carry, *further])
+        return mask.emitter.build([mask & _as_truth_values(continues), *carry, *further])
 
 
 def _as_truth_values(test: Value) -> Value:

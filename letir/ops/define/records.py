@@ -296,7 +296,7 @@ def composite(name: str, decompose: Callable, **fields: Any) -> Primitive:
     return register(composite_record(name, decompose, **fields))
 
 
-def in_dtype_of_result(dtype: np.dtype, count: int) -> list[np.dtype]:
+def dtypes_for_result(dtype: np.dtype, count: int) -> list[np.dtype]:
     """The dtypes of ``count`` operands that are all cast to the dtype of the result."""
     return [dtype] * count
 

@@ -18,7 +18,7 @@ from letir.ops.define.records import (
     add_terms,
     broadcast_tangent,
     define,
-    in_dtype_of_result,
+    dtypes_for_result,
     takes_gradient,
     ufunc_aval,
     unbroadcast,
@@ -62,7 +62,7 @@ safe_divide = define(
     elementwise=True,
     batch=pointwise_rule("quotient"),
     scalar="safe_divide",
-    operand_dtypes=in_dtype_of_result,
+    operand_dtypes=dtypes_for_result,
     source=copied_function(_quotient_impl),
 )
 

@@ -35,7 +35,7 @@ def _errstate_consume(xp, operands, *, call, body, divide, over, under, invalid,
     return run(modes, call, body, operands)
 
 
-def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
+def _apply_rule_in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     """``rule(*values)``, its operations recorded as one ``errstate`` bind.
 
     Results that are not Values (None, absent rules) are returned unchanged.
@@ -61,7 +61,7 @@ def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
         operands, directions = values[:count], values[count + results :]
         return transform(body, operands, directions, wanted=wanted, known=known)
 
-    return _in_state(rule, (*args, *outs, *cts), state)
+    return _apply_rule_in_state(rule, (*args, *outs, *cts), state)
 
 
 def _errstate_jvp(tangents, outs, *args, body, transform, **state):
@@ -72,7 +72,7 @@ def _errstate_jvp(tangents, outs, *args, body, transform, **state):
     def rule(*values):
         return transform(body, values[:count], values[count:])
 
-    return _in_state(rule, (*args, *tangents), state)
+    return _apply_rule_in_state(rule, (*args, *tangents), state)
 
 
 @batch_first

@@ -9,7 +9,7 @@ from letir.ops.define.records import (
     add_terms,
     broadcast_tangent,
     define,
-    in_dtype_of_result,
+    dtypes_for_result,
     result_dtype,
     unbroadcast,
 )
@@ -84,6 +84,6 @@ clip = define(
     reusable=True,
     onnx="Clip",
     only_float_warnings=True,
-    operand_dtypes=in_dtype_of_result,
+    operand_dtypes=dtypes_for_result,
     cost="cheap",
 )

@@ -127,16 +127,18 @@ fmod = binary(
 )
 
 
-def _in_result_dtype(x, out: Value):
+def _cast_to_result_dtype(x, out: Value):
     """An operand cast to the dtype of the result, which is double precision."""
     return x.astype(out.dtype) if isinstance(x, Value) and x.dtype != out.dtype else x
 
 
 float_power = binary(
     "float_power",
-    lambda g, out, x, y: power_by_base(g, out, _in_result_dtype(x, out), _in_result_dtype(y, out)),
+    lambda g, out, x, y: power_by_base(
+        g, out, _cast_to_result_dtype(x, out), _cast_to_result_dtype(y, out)
+    ),
     lambda g, out, x, y: power_by_exponent(
-        g, out, _in_result_dtype(x, out), _in_result_dtype(y, out)
+        g, out, _cast_to_result_dtype(x, out), _cast_to_result_dtype(y, out)
     ),
     numpy=np.float_power,
     by_element="fd",

@@ -20,7 +20,7 @@ from letir.ops.define.records import (
     array_dtype,
     cast_cotangent,
     define,
-    in_dtype_of_result,
+    dtypes_for_result,
     unbroadcast,
 )
 from letir.ops.elementwise.comparisons_and_where import equal, where
@@ -293,7 +293,7 @@ index_set: Primitive = define(
     source=numpy_forms.index_set,
     only_float_warnings=True,
     casts_operands=True,
-    operand_dtypes=in_dtype_of_result,
+    operand_dtypes=dtypes_for_result,
     order="first",
     cost="moderate",
     no_float_errors=True,

@@ -23,11 +23,11 @@ from letir.ops.linalg.matrix_parts import (
     adjoint,
     below_diagonal,
     conjugate,
+    is_on_diagonal,
     linalg_dtype,
     lower_half_diagonal,
     matrix_shape,
     named_tuple,
-    on_diagonal,
     require_known_types,
     shared_cotangent,
     shared_tangent,
@@ -158,7 +158,7 @@ def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     inner = add_terms(terms)
     below = where(below_diagonal(inner), inner, 0)
     # the real part of the diagonal: the diagonal of R is real
-    both = below + adjoint(below) + where(on_diagonal(inner), real_part(inner), 0)
+    both = below + adjoint(below) + where(is_on_diagonal(inner), real_part(inner), 0)
     product = q @ both
     return (product if by_q is None else by_q + product) @ adjoint(inv(r))
 
@@ -172,7 +172,7 @@ def _qr_jvp(tangents, outs, x, *, mode):
     below = where(below_diagonal(inner), inner, 0)
     skew = below - adjoint(below)
     if q.dtype.kind == "c":
-        skew = skew + where(on_diagonal(inner), 1j * imag(inner), 0)
+        skew = skew + where(is_on_diagonal(inner), 1j * imag(inner), 0)
     dq = q @ (skew - inner) + scaled
     dr = adjoint(q) @ change - skew @ r
     # elements below the diagonal are rounding errors

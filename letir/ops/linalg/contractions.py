@@ -40,10 +40,10 @@ def _tensordot_prepare(a, b, axes=2):
     except TypeError:
         count = as_size(axes)
         of_a, of_b = tuple(range(-count, 0)), tuple(range(count))
-    return (a, b), {"axes": (_in_tuple(of_a), _in_tuple(of_b))}
+    return (a, b), {"axes": (_axes_tuple(of_a), _axes_tuple(of_b))}
 
 
-def _in_tuple(axis) -> tuple:
+def _axes_tuple(axis) -> tuple:
     """One axis or several as a tuple."""
     result = int_or_tuple(axis.tolist() if isinstance(axis, np.ndarray) else axis)
     return result if type(result) is tuple else (result,)
@@ -98,8 +98,8 @@ def _tensordot_vjp(ct, out, x, y, *, axes, transform):
     by_x = tensordot(ct, y, (tuple(range(n, ct.ndim)), kept_y))
     by_y = tensordot(x, ct, (kept_x, tuple(range(n))))
     return (
-        unbroadcast(_to_order(by_x, (*kept_x, *_sorted_by(of_y, of_x))), x),
-        unbroadcast(_to_order(by_y, (*_sorted_by(of_x, of_y), *kept_y)), y),
+        unbroadcast(_transpose_to_places(by_x, (*kept_x, *_sorted_by(of_y, of_x))), x),
+        unbroadcast(_transpose_to_places(by_y, (*_sorted_by(of_x, of_y), *kept_y)), y),
     )
 
 
@@ -108,7 +108,7 @@ def _sorted_by(keys: tuple, values: tuple) -> tuple:
     return tuple(value for _, value in sorted(zip(keys, values, strict=True)))
 
 
-def _to_order(x, places: tuple):
+def _transpose_to_places(x, places: tuple):
     """``x`` transposed so that its axis i goes to ``places[i]``."""
     order = tuple(sorted(range(len(places)), key=places.__getitem__))
     return x if order == tuple(range(len(order))) else transpose(x, order)
@@ -233,12 +233,12 @@ def _multi_dot_decompose(*arrays):
     first, last = arrays[0], arrays[-1]
     chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
     chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last
-    out = _in_best_order(chain)
+    out = _cheapest_chain_product(chain)
     axes = (*[0] * (first.ndim == 1), *[1] * (last.ndim == 1))
     return squeeze(out, axes) if axes else out
 
 
-def _in_best_order(chain: list):
+def _cheapest_chain_product(chain: list):
     """The product of a chain of matrices in the cheapest order (Cormen et al., Introduction to
     Algorithms, chapter 15.2).
     """

@@ -200,7 +200,7 @@ def _eig_impl(xp, x, *, real):
     return _as_recorded(w, real), _as_recorded(v, real)
 
 
-def _of_unit_length(by_v: Value, v: Value) -> Value:
+def _project_on_unit_length(by_v: Value, v: Value) -> Value:
     """The cotangent of the eigenvectors, projected on changes that keep their normalisation.
 
     LAPACK gives eigenvectors length 1, and makes the largest component of complex ones real.
@@ -227,7 +227,7 @@ def _eig_vjp(cts, outs, x, *, real):
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [rows_times(conjugate(by_w), adjoint(v))]
     if by_v is not None:
-        g = _of_unit_length(conjugate(by_v), v)
+        g = _project_on_unit_length(conjugate(by_v), v)
         terms.append((conjugate(inverse_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
     return (unbroadcast(conjugate(solve(adjoint(v), add_terms(terms))), x),)
 

@@ -21,20 +21,20 @@ from letir.ops.linalg.matrix_parts import (
     columns_times,
     conjugate,
     diagonal_of,
+    is_on_diagonal,
     linalg_dtype,
-    on_diagonal,
     real_dtype,
     require_known_types,
     shared_cotangent,
     shared_tangent,
     square_shape,
 )
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 
 
 def _eigh_impl(xp, a, *b, lower=True):
     """scipy.linalg.eigh."""
-    return tuple(by_scipy(xp, "linalg", "eigh")(a, *b, lower=lower))
+    return tuple(scipy_or_cupy_function(xp, "linalg", "eigh")(a, *b, lower=lower))
 
 
 def _eigh_aval(a, *b, lower):
@@ -51,7 +51,7 @@ def _eigh_aval(a, *b, lower):
 
 def _diagonal_part(x: Value) -> Value:
     """A square matrix with zeros off the diagonal."""
-    return where(on_diagonal(x), x, 0)
+    return where(is_on_diagonal(x), x, 0)
 
 
 def _eigh_vjp(cts, outs, a, *b, lower) -> tuple:
@@ -78,7 +78,7 @@ def _eigh_vjp(cts, outs, a, *b, lower) -> tuple:
 
 def _diagonal_matrix(d: Value, v: Value) -> Value:
     """``diag(d)``, of the dtype of ``v``."""
-    return columns_times(where(on_diagonal(v), 1, v * 0), d)
+    return columns_times(where(is_on_diagonal(v), 1, v * 0), d)
 
 
 def _eigh_jvp(tangents, outs, a, *b, lower) -> tuple:

@@ -31,7 +31,7 @@ from letir.ops.linalg.matrix_parts import require_known_types, square_shape
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 from letir.ops.special.densities import LOG_ROOT_TWO_PI
 
 
@@ -64,7 +64,7 @@ def _define_analytic(name: str, compute: Callable | None = None, **fields):
         return ArrayType(_lapack_dtype(a), a.shape)
 
     def impl(xp, a):
-        out = compute(xp, a) if compute else by_scipy(xp, "linalg", name)(a)
+        out = compute(xp, a) if compute else scipy_or_cupy_function(xp, "linalg", name)(a)
         if out.dtype.kind == "c" and a.dtype.kind != "c":
             # a GuardError: jit records again, for a complex result
             raise GuardError(
@@ -131,7 +131,7 @@ def _triangular_impl(
     """scipy.linalg.solve_triangular, which reads one triangle only."""
     if not b.size:  # SciPy does not take an empty batch
         return xp.zeros(b.shape, _lapack_dtype(a, b))
-    solve = by_scipy(xp, "linalg", "solve_triangular")
+    solve = scipy_or_cupy_function(xp, "linalg", "solve_triangular")
     form = {"lower": lower, "unit_diagonal": unit_diagonal, "check_finite": check_finite}
     result = solve(a, b, trans=int(transposed), **form)
     return result.astype(_lapack_dtype(a, b), copy=False)

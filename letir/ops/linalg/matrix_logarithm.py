@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.errors import MatrixError
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 
 # Gauss-Legendre nodes on [0, 1]: log(I + X) is the sum of w X (I + t X)^-1 over them
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(9)
@@ -29,14 +29,14 @@ def logarithms(xp: Any, a: Any) -> Any:
 
 def _logarithm(xp: Any, a: Any) -> Any:
     """The logarithm of one matrix; of a real one it is complex only if it has to be."""
-    t, z = by_scipy(xp, "linalg", "schur")(a.astype("complex128"), output="complex")
+    t, z = scipy_or_cupy_function(xp, "linalg", "schur")(a.astype("complex128"), output="complex")
     diagonal = xp.diagonal(t)
     if not bool((diagonal != 0).all()):
         raise MatrixError("logm: the matrix is singular, and has no logarithm")
     root, count = t, 0
     unit = xp.eye(a.shape[-1])
     while float(abs(root - unit).sum(0).max()) > 0.25:
-        root, count = by_scipy(xp, "linalg", "sqrtm")(root), count + 1
+        root, count = scipy_or_cupy_function(xp, "linalg", "sqrtm")(root), count + 1
     x = xp.triu(root - unit)
     levels = xp.log(diagonal)
     x[range(len(levels)), range(len(levels))] = xp.expm1(levels / 2**count)

@@ -180,7 +180,7 @@ def rows_times(d: Value, x: Value) -> Value:
     return expand_dims(d, -1) * x
 
 
-def on_diagonal(x: Value) -> Value:
+def is_on_diagonal(x: Value) -> Value:
     """Whether an element of these matrices is on the diagonal."""
     return number_along(x, -2) == number_along(x, -1)
 
@@ -193,7 +193,7 @@ def below_diagonal(x: Value) -> Value:
 def lower_half_diagonal(x: Value) -> Value:
     """The lower triangle of each matrix, with half of the diagonal."""
     part = where(number_along(x, -2) >= number_along(x, -1), x, 0)
-    return where(on_diagonal(x), part * 0.5, part)
+    return where(is_on_diagonal(x), part * 0.5, part)
 
 
 def inverse_or_zero(x: Value) -> Value:

@@ -26,9 +26,9 @@ from letir.ops.linalg.matrix_parts import (
     broadcast_leading,
     conjugate,
     diagonal_of,
+    is_on_diagonal,
     linalg_dtype,
     named_tuple,
-    on_diagonal,
     real_dtype,
     require_known_types,
     rows_times,
@@ -176,10 +176,10 @@ def _cofactors_change(direction, x):
     u, s, vh = svd(x, full_matrices=False)
     moved = adjoint(u) @ direction @ adjoint(vh)
     # row i has 1 for the i-th singular value, so that the products leave out both i and j
-    without = where(on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
-    pairs = where(on_diagonal(moved), 0, _products_of_others(without))
+    without = where(is_on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
+    pairs = where(is_on_diagonal(moved), 0, _products_of_others(without))
     on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
-    inner = where(on_diagonal(moved), expand_dims(on, -1), -(pairs * swap_last_axes(moved)))
+    inner = where(is_on_diagonal(moved), expand_dims(on, -1), -(pairs * swap_last_axes(moved)))
     return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 

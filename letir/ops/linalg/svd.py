@@ -43,10 +43,10 @@ from letir.ops.linalg.matrix_parts import (
     diagonal_of,
     hermitian_part,
     inverse_or_zero,
+    is_on_diagonal,
     linalg_dtype,
     matrix_shape,
     named_tuple,
-    on_diagonal,
     real_dtype,
     require_known_types,
     rows_times,
@@ -131,7 +131,7 @@ def _svd_vjp(cts, outs, x, **attrs):
         m = adjoint(u) @ by_u
         inner.append(columns_times(quotient * (m - adjoint(m)), s))
         if u.dtype.kind == "c":
-            inner.append(where(on_diagonal(m), 1j * rows_times(inverse, imag(m)), 0))
+            inner.append(where(is_on_diagonal(m), 1j * rows_times(inverse, imag(m)), 0))
         if u.shape[-2] != u.shape[-1]:
             terms.append(columns_times(by_u - u @ m, inverse) @ vh)
     if by_vh is not None:

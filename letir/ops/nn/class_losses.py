@@ -96,7 +96,7 @@ def _class_axis(x) -> int:
     return min(x.ndim - 1, 1)
 
 
-def _along_classes(weight, x):
+def _reshape_along_classes(weight, x):
     """``weight``, one number for each class, reshaped to broadcast against x."""
     return reshape(weight, (-1, *[1] * (x.ndim - 1 - _class_axis(x))))
 
@@ -116,14 +116,14 @@ def _class_losses(x, target, weight, ignore_index: int):
             "  pass one class for each example: shape (N,) for logits of shape (N, classes)"
         )
     target = checked_classes(target, classes=x.shape[axis], ignored=ignore_index)
-    classes = _along_classes(arange_beside(x, x.shape[axis], target.dtype), x)
+    classes = _reshape_along_classes(arange_beside(x, x.shape[axis], target.dtype), x)
     # where, not an index: works for symbolic batch sizes, and its gradient adds in a fixed order
     here = equal(expand_dims(target, axis), classes)
     losses = -sum_(where(here, x, 0), axis=axis)
     if weight is None:
         weights = cast(not_equal(target, ignore_index), x.dtype)
         return where(equal(target, ignore_index), 0, losses), weights
-    weights = sum_(where(here, _along_classes(weight, x), 0), axis=axis)
+    weights = sum_(where(here, _reshape_along_classes(weight, x), 0), axis=axis)
     weights = where(equal(target, ignore_index), 0, weights)
     return where(equal(weights, 0), 0, losses * weights), weights
 
@@ -170,11 +170,11 @@ def _cross_entropy_decompose(
         check_same_shape("cross_entropy", x, target, remedy=remedy)
         expected = target * (1 - label_smoothing) + share if label_smoothing else target
         terms = safe_product(expected, logs)
-        terms = terms if weight is None else terms * _along_classes(weight, x)
+        terms = terms if weight is None else terms * _reshape_along_classes(weight, x)
         return reduce_losses(-sum_(terms, axis=axis), reduction)
     losses, weights = _class_losses(logs, target, weight, ignore_index)
     if label_smoothing:
-        each = logs if weight is None else logs * _along_classes(weight, x)
+        each = logs if weight is None else logs * _reshape_along_classes(weight, x)
         spread = where(equal(target, ignore_index), 0, -sum_(each, axis=axis))
         losses = losses * (1 - label_smoothing) + spread * share
     return _reduce_weighted(losses, weights, reduction)

@@ -82,14 +82,14 @@ def _others_in_shape(x: Value, mask, axis, initial) -> Value:
     return move_axes(unflattened, tuple(range(-len(axes), 0)), axes)
 
 
-def _in_dtype_of(y: Value, x: Value) -> Value:
+def _cast_like(y: Value, x: Value) -> Value:
     """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
     return x if x.type is None else cast_cotangent(x, y.dtype)
 
 
 def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
-    others = _others_in_shape(_in_dtype_of(y, x), mask, axis, initial)
+    others = _others_in_shape(_cast_like(y, x), mask, axis, initial)
     return unbroadcast(
         apply_mask(broadcast_back(ct, x, axis, keepdims) * others, mask), x
     ), *no_gradient(mask)
@@ -97,8 +97,8 @@ def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
 
 def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
-    others = _others_in_shape(_in_dtype_of(y, x), mask, axis, initial)
-    each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
+    others = _others_in_shape(_cast_like(y, x), mask, axis, initial)
+    each = apply_mask(_cast_like(y, tangents[0]) * others, mask)
     return cast_cotangent(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 
 

@@ -22,7 +22,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.ops import LateModule
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import NO_BATCHED_OPERAND, NO_BATCHED_SIZE
-from letir.ops.define.records import DISCRETE, define, in_dtype_of_result, unbroadcast
+from letir.ops.define.records import DISCRETE, define, dtypes_for_result, unbroadcast
 
 _MAX_CONSTANT_INDICES = 1 << 16  # in a program; a parsed one may claim an axis of any length
 NO_OPERAND = never("it has no floating operand")
@@ -326,7 +326,7 @@ full = define(
     never_fails_alone=True,
     only_float_warnings=True,
     casts_operands=True,
-    operand_dtypes=in_dtype_of_result,
+    operand_dtypes=dtypes_for_result,
     order="C",
     compact="array",
     cost="free",

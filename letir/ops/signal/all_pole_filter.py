@@ -16,14 +16,14 @@ from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.concatenate_stack_split import concatenate, stack
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.unit_axes_and_flip import flip
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 
 
 def _all_pole_filter_impl(xp, a, x):
     """``scipy.signal.lfilter([1], a, x)``."""
     dtype = xp.result_type(a.dtype, x.dtype, xp.float32)
     one = xp.ones(1, dtype)
-    result = by_scipy(xp, "signal", "lfilter")(one, a.astype(dtype), x.astype(dtype))
+    result = scipy_or_cupy_function(xp, "signal", "lfilter")(one, a.astype(dtype), x.astype(dtype))
     return result.astype(dtype, copy=False)
 
 

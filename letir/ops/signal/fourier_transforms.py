@@ -32,7 +32,7 @@ _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "o
 # ---- calls ----
 
 
-def _along_one(a, n=None, axis=-1, norm=None, out=None):
+def _prepare_one_axis(a, n=None, axis=-1, norm=None, out=None):
     """The call of np.fft.fft and other transforms along one axis."""
     s = None if n is None else (as_size(n),)
     if s is not None and type(s[0]) is int and s[0] < 1:  # -1 is the full axis of fftn only
@@ -42,7 +42,7 @@ def _along_one(a, n=None, axis=-1, norm=None, out=None):
     return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
 
 
-def _along_several(name: str):
+def _prepare_several_axes(name: str):
     """The ``prepare`` of np.fft.fftn and other transforms along several axes."""
 
     def prepare(a, s=None, axes=None, norm=None, out=None):
@@ -79,7 +79,7 @@ def _without_none(name: str, a, s: tuple, axes) -> tuple:
     return tuple(full)
 
 
-def _along_two(name: str):
+def _prepare_two_axes(name: str):
     """The ``prepare`` of np.fft.fft2 and other transforms along two axes."""
 
     def prepare(a, s=None, axes=(-2, -1), norm=None, out=None):
@@ -261,8 +261,14 @@ def _define_transform(name: str, vjp, aval, calls: tuple) -> Primitive:
         sizes_in=("s",),
         vjp=vjp,
         jvp=lambda t, y, x, **attrs: emit_op(name, t, **attrs),
-        prepare=_along_several(name),
-        numpy=dict(zip(calls, (_along_several(name), _along_one, _along_two(name)), strict=True)),
+        prepare=_prepare_several_axes(name),
+        numpy=dict(
+            zip(
+                calls,
+                (_prepare_several_axes(name), _prepare_one_axis, _prepare_two_axes(name)),
+                strict=True,
+            )
+        ),
         batch=batch,
     )
 

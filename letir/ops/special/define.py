@@ -1,6 +1,6 @@
 """Makers of records for SciPy's functions: ``special`` for ufuncs of ``scipy.special``.
 
-SciPy is not imported here, but by ``by_scipy``, when a function is first computed.
+SciPy is not imported here, but by ``scipy_or_cupy_function``, when a function is first computed.
 """
 
 import functools
@@ -20,7 +20,7 @@ NO_FORM = never("the derivative with respect to this operand has no closed form"
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
 
 
-def by_scipy(xp: Any, part: str, name: str) -> Any:
+def scipy_or_cupy_function(xp: Any, part: str, name: str) -> Any:
     """``scipy.part.name``, or CuPy's version of it."""
     return LATE_BOUND["scipy"](xp, part, name)
 
@@ -28,8 +28,10 @@ def by_scipy(xp: Any, part: str, name: str) -> Any:
 def ufunc_named(xp: Any, name: str) -> Any:
     """A ufunc of ``scipy.special``; SciPy's functions call private ones, with an underscore."""
     if name.startswith("_") and xp is np:
-        return getattr(by_scipy(xp, "special", "_ufuncs"), name)
-    return by_scipy(xp, "special", name.removeprefix("_"))  # in CuPy the ufunc itself is public
+        return getattr(scipy_or_cupy_function(xp, "special", "_ufuncs"), name)
+    return scipy_or_cupy_function(
+        xp, "special", name.removeprefix("_")
+    )  # in CuPy the ufunc itself is public
 
 
 def op_of_scipy(function: Any) -> str | None:

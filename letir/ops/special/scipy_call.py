@@ -22,7 +22,7 @@ from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.composite_programs import type_of_operand
 from letir.ops.define.records import define, takes_gradient, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 from letir.ops.special.scipy_derivatives import RULES, DerivativeRules
 from letir.ops.special.scipy_distributions import DISTRIBUTIONS
 from letir.ops.special.scipy_functions import (
@@ -51,7 +51,7 @@ def called_by_name(xp: Any, function: str, positional: Sequence, keywords: dict)
     """The result of a function of SciPy, or of a method or attribute of its first argument."""
     part, name = split_name(function)
     if part not in METHODS:
-        return by_scipy(xp, part, name)(*positional, **keywords)
+        return scipy_or_cupy_function(xp, part, name)(*positional, **keywords)
     if f"{part.rpartition('.')[0]}.{type(positional[0]).__name__}" != part:
         raise GuardError(
             f"the program was recorded for an object of class scipy.{part}, "

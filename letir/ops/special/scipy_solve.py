@@ -21,7 +21,7 @@ from letir.ops.define.records import define, takes_gradient
 from letir.ops.linalg.solve_inv_det import solve
 from letir.ops.shape.concatenate_stack_split import stack
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 from letir.ops.special.scipy_call import (
     CALL_OF_SCIPY,
     called_by_name,
@@ -60,7 +60,7 @@ def _scipy_solve_impl(xp, *operands, call, function, arguments, results, bodies,
         place += count
     calls = functools.partial(called_by_name, xp)
     positional, keywords = fill_form(arguments, copies, functions, calls)
-    result = by_scipy(xp, part, name)(*positional, **keywords)
+    result = scipy_or_cupy_function(xp, part, name)(*positional, **keywords)
     return checked_leaves(function, result, results)
 
 

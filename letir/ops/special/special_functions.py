@@ -18,7 +18,7 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import abs_
 from letir.ops.elementwise.ufuncs import cos, exp, log, sin
 from letir.ops.special.beta_gradient import beta_density, betainc_slope
-from letir.ops.special.define import NO_FORM, by_scipy, special, special_aval
+from letir.ops.special.define import NO_FORM, scipy_or_cupy_function, special, special_aval
 from letir.ops.special.density_powers import log_of_power, power_at_zero
 from letir.ops.special.gamma_gradient import gamma_slope
 
@@ -114,7 +114,7 @@ def _polygamma_source(write, x, *, n):
 polygamma: Primitive = define(
     "polygamma",
     # CuPy takes n as an array only
-    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(xp.asarray(n), x),
+    lambda xp, x, *, n: scipy_or_cupy_function(xp, "special", "polygamma")(xp.asarray(n), x),
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
     vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: cast_cotangent(t[0] * polygamma(n + 1, x), y.dtype),
@@ -213,7 +213,7 @@ betaln = special(
 )
 
 
-def _by_parameters(sign: int) -> tuple:
+def _parameter_derivatives(sign: int) -> tuple:
     """The derivatives of betainc, times a sign, with respect to a and b."""
     return (
         lambda g, y, a, b, x: g * (sign * betainc_slope(a, b, x, by_a=1, by_b=0)),
@@ -236,9 +236,11 @@ def _inverse_by_parameters() -> tuple:
     return along(1, 0), along(0, 1)
 
 
-betainc = special("betainc", *_by_parameters(1), lambda g, y, a, b, x: g * beta_density(a, b, x))
+betainc = special(
+    "betainc", *_parameter_derivatives(1), lambda g, y, a, b, x: g * beta_density(a, b, x)
+)
 betaincc = special(
-    "betaincc", *_by_parameters(-1), lambda g, y, a, b, x: -g * beta_density(a, b, x)
+    "betaincc", *_parameter_derivatives(-1), lambda g, y, a, b, x: -g * beta_density(a, b, x)
 )
 betaincinv = special(
     "betaincinv", *_inverse_by_parameters(), lambda g, y, a, b, p: g / beta_density(a, b, y)

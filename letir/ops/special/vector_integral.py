@@ -18,7 +18,7 @@ from letir.ops.define.records import add_terms, define, takes_gradient, unbroadc
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.ops.special.define import by_scipy
+from letir.ops.special.define import scipy_or_cupy_function
 from letir.ops.special.scipy_functions import fill_form
 
 
@@ -30,7 +30,7 @@ def _integral_impl(xp, a, b, *args, call, body, points=()):
     def integrand(t):
         return call(body, (xp.float64(t), *args))[0]
 
-    value, error = by_scipy(xp, "integrate", "quad_vec")(
+    value, error = scipy_or_cupy_function(xp, "integrate", "quad_vec")(
         integrand, float(a), float(b), epsabs=1e-14, epsrel=1e-10, points=points or None
     )
     is_found = error <= 1e-6 * float(xp.max(abs(value))) + 1e-9
@@ -79,13 +79,13 @@ def _integral_vjp(ct, out, a, b, *args, body, points, transform):
             part = total[at : at + row.size].reshape(shape) if shape else total[at]
             by_args[i], at = unbroadcast(part.astype(inner[i].dtype), args[i]), at + row.size
     ends = [
-        _at_end(body, end, args, ct, sign) if takes_gradient(end) else None
+        _limit_cotangent(body, end, args, ct, sign) if takes_gradient(end) else None
         for end, sign in ((a, -1.0), (b, 1.0))
     ]
     return (*ends, *by_args)
 
 
-def _at_end(body, end: Value, args: tuple, ct: Value, sign: float) -> Value:
+def _limit_cotangent(body, end: Value, args: tuple, ct: Value, sign: float) -> Value:
     """The cotangent of a limit: the integrand there, weighted."""
     (value,) = end.emitter.call(body, [end.astype(float), *args])
     return unbroadcast(sign * (value * ct).sum(), end)

@@ -309,7 +309,7 @@ def _emit_invariants(inside: _Invariants, loop: LoopBind, builder: LetBuilder) -
         zip(params[len(params) - len(captured) :], captured, strict=True)
     )
     if inside.is_conditional:
-        return _if_entered(inside, loop.enters(builder), names, builder)
+        return _emit_if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         hoisted = Bind(fresh_binders(bind.binders, names), bind.op, args, bind.attrs, bind.source)
@@ -317,7 +317,7 @@ def _emit_invariants(inside: _Invariants, loop: LoopBind, builder: LetBuilder) -
     return [names[local] for local in inside.kept]
 
 
-def _if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
+def _emit_if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
     """Emit a ``cond``: the moved binds if the loop takes a step, else zeros that are never read."""
     program, free = lambda_lift((), inside.moving, Ret(tuple(inside.kept)))
     nothing = LetBuilder()

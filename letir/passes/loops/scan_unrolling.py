@@ -59,7 +59,7 @@ class _ScanSteps:
         """(carry, stacked results) of unrolled steps for the elements at ``places``."""
         slices = [
             [_emit_one(builder, index, (x,), item=i) for x in self.xs]
-            for i in self.in_loop_order(places)
+            for i in self.sort_in_loop_order(places)
         ]
         return self.run_steps(builder, carry, slices, self.captured)
 
@@ -73,7 +73,7 @@ class _ScanSteps:
         kinds = names[count : count + len(self.xs)]
         slices = [[inner.param(p.type, p.name).arg for p in kinds] for _ in range(size)]
         captured = [inner.param(p.type, p.name).arg for p in names[count + len(self.xs) :]]
-        last, ys = self.run_steps(inner, start, self.in_loop_order(slices), captured)
+        last, ys = self.run_steps(inner, start, self.sort_in_loop_order(slices), captured)
         body = inner.build([*last, *ys])
         # strided views of the elements, one for each step of a block
         xs = [
@@ -96,7 +96,7 @@ class _ScanSteps:
         ]
         return results[:count], stacked
 
-    def in_loop_order(self, steps: Sequence) -> Sequence:
+    def sort_in_loop_order(self, steps: Sequence) -> Sequence:
         """The steps in the order of the loop."""
         return steps[::-1] if self.is_reverse else steps
 
@@ -108,7 +108,7 @@ class _ScanSteps:
             carry = step_results[:count]
             results.append(step_results[count:])
         ys = (
-            zip(*self.in_loop_order(results), strict=True)
+            zip(*self.sort_in_loop_order(results), strict=True)
             if results
             else [()] * len(self.stacked_types)
         )

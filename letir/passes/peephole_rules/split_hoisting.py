@@ -101,7 +101,7 @@ class _Splitter:
             self.builder.source = bind.source
             spec = self.specs.get(bind.binders[0]) if bind.binders else None
             if spec is not None:
-                self.in_parts(bind, spec)
+                self.emit_in_parts(bind, spec)
             elif bind.op is split and bind.args[0] in self.specs:
                 parts = self.parts[bind.args[0], *self.specs[bind.args[0]]]
                 for binder, part in zip(bind.binders, parts, strict=True):
@@ -113,7 +113,7 @@ class _Splitter:
                 self.builder.binds.append(bind)
         return self.fn.with_binds(self.builder.binds)
 
-    def in_parts(self, bind: Bind, spec: tuple) -> None:
+    def emit_in_parts(self, bind: Bind, spec: tuple) -> None:
         """Emit an elementwise bind once for each part."""
         operands = [self.parts_of(arg, spec) for arg in bind.args]
         new_parts = [

@@ -104,7 +104,9 @@ def _parameters(name: str, args: tuple, kwargs: dict) -> tuple:
 # ---- densities ----
 
 
-def _of_number(name: str, method: str, x: Any, *args: Any, results: tuple, **kwargs: Any) -> Any:
+def _continuous_method(
+    name: str, method: str, x: Any, *args: Any, results: tuple, **kwargs: Any
+) -> Any:
     """pdf and logpdf of a continuous distribution."""
     shapes, loc, scale = _parameters(name, args, kwargs)
     standard = _Standard(name, shapes)
@@ -150,13 +152,13 @@ def _tail(
     return results[0] + np.where(inside, change, 0.0)
 
 
-def _by_formula(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
+def _zero_by_formula(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
     """A zero with the derivative of SciPy's formula for a tail with respect to shape parameters."""
     standard = _Standard(known.distribution.name, shapes)
     return standard.tail(z, is_upper) - known.tail(z, is_upper)
 
 
-def _by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
+def _zero_by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper: bool) -> Any:
     """A zero with the derivative of a tail's probability with respect to shape parameters.
 
     The derivative is nan where the sum over every second node differs from the sum over all nodes.
@@ -172,10 +174,10 @@ def _by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper:
     density = known.pdf(z)
     places, widths = tail_nodes(z, mass / np.where(density > 0, density, 1.0), beyond, bounds)
     # where the density is rounded to 0, its derivatives may be nan
-    is_wanted = _Standard(name, _along_nodes(known.shapes)).pdf(places) > 0
+    is_wanted = _Standard(name, _add_node_axis(known.shapes)).pdf(places) > 0
     places, widths = np.where(is_wanted, places, z[..., None]), np.where(is_wanted, widths, 0.0)
     new, old = [
-        widths * _Standard(name, _along_nodes(parameters)).pdf(places)
+        widths * _Standard(name, _add_node_axis(parameters)).pdf(places)
         for parameters in (shapes, known.shapes)
     ]
     coarse, new, old = 2 * old[..., ::2].sum(-1), new.sum(-1), old.sum(-1)
@@ -183,7 +185,7 @@ def _by_quadrature(known: _Standard, shapes: tuple, z: Any, tail: Any, is_upper:
     return np.where(is_exact, np.where(is_small, 1.0, -1.0), np.nan) * (new - old)
 
 
-def _along_nodes(shapes: tuple) -> tuple:
+def _add_node_axis(shapes: tuple) -> tuple:
     """Shape parameters with a further axis for the nodes of an integral."""
     return tuple([s if np.ndim(s) == 0 else np.expand_dims(s, -1) for s in shapes])
 
@@ -193,7 +195,9 @@ def _unknown(known: _Standard, shapes: tuple, *_: Any) -> Any:
     return sum([0.0 * PRIMITIVES["unknown_slope"](s) for s in shapes if isinstance(s, Value)])
 
 
-def _of_count(name: str, method: str, k: Any, *args: Any, results: tuple, **kwargs: Any) -> Any:
+def _discrete_method(
+    name: str, method: str, k: Any, *args: Any, results: tuple, **kwargs: Any
+) -> Any:
     """pmf, cdf and others of a discrete distribution, which have derivatives with respect to its
     parameters only.
     """
@@ -277,15 +281,15 @@ _TAILS = frozenset(["cdf", "sf", "logcdf", "logsf"])
 _QUANTILES = frozenset(["ppf", "isf"])
 _PROBABILITIES = frozenset(["pmf", "logpmf"]) | _TAILS
 _MOMENTS = frozenset(["mean", "var", "std", "entropy"])
-_PARTS = (_by_formula, _by_quadrature, _unknown)
+_PARTS = (_zero_by_formula, _zero_by_quadrature, _unknown)
 # methods, and their formulas: the first one that SciPy's own formulas allow
 _OF_CONTINUOUS: list[tuple] = [
-    (_DENSITIES, _of_number),
+    (_DENSITIES, _continuous_method),
     (_TAILS, *[functools.partial(_tail, part=part) for part in _PARTS]),
     (_QUANTILES, *[functools.partial(_quantile, part=part) for part in _PARTS]),
     (_MOMENTS, _moment),
 ]
-_OF_DISCRETE: list[tuple] = [(_PROBABILITIES, _of_count), (_MOMENTS, _moment)]
+_OF_DISCRETE: list[tuple] = [(_PROBABILITIES, _discrete_method), (_MOMENTS, _moment)]
 _WITHIN = {"vonmises": (-np.pi, np.pi)}  # SciPy's support is the whole line
 for _path, _methods in DISTRIBUTIONS.items():
     for _known, *_functions in _OF_CONTINUOUS if "pdf" in _methods else _OF_DISCRETE:

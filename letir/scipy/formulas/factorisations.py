@@ -257,10 +257,10 @@ def eigh_tridiagonal(
     if select != "a":
         no_derivative("only some eigenvalues are selected")
     matrix = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
-    return _like_eigh(matrix, results)
+    return _with_signs_of_results(matrix, results)
 
 
-def _like_eigh(matrix: Any, results: tuple) -> Any:
+def _with_signs_of_results(matrix: Any, results: tuple) -> Any:
     """The eigenvalues, and the eigenvectors with the signs that SciPy has found."""
     if len(results) == 1:
         return np.linalg.eigvalsh(matrix)
@@ -290,7 +290,7 @@ def eig_banded(
     for k in range(1, reach + 1):
         line = a_band[k, : n - k] if lower else a_band[reach - k, k:]
         matrix = matrix + np.diag(line, k) + np.diag(line, -k)
-    return _like_eigh(matrix, results)
+    return _with_signs_of_results(matrix, results)
 
 
 @formula("linalg.cholesky_banded")

@@ -13,7 +13,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.scipy.formulas.formula_table import formula, no_derivative
-from letir.scipy.image_windows import in_double, one_per_axis
+from letir.scipy.image_windows import cast_to_double, one_per_axis
 from letir.scipy.namespace import find_in_scipy
 from letir.tracing.operands import traced_or_array
 
@@ -34,7 +34,7 @@ def _filter_matrix(n: int, order: int, mode: str) -> Any:
 
 def _coefficients(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> tuple:
     """(coefficients, number of elements that they have beyond each border of the image)."""
-    x = in_double(x)
+    x = cast_to_double(x)
     if order < 2 or not prefilter:
         return x, 0
     pad = _PADDING if mode in _PADDED else 0
@@ -290,13 +290,17 @@ def spline_filter1d(
     """The coefficients of a spline along one axis."""
     x = traced_or_array(input)
     n = x.shape[axis]
-    return _along(in_double(x), _filter_matrix(n, order, mode), axis) if n > 1 else in_double(x)
+    return (
+        _along(cast_to_double(x), _filter_matrix(n, order, mode), axis)
+        if n > 1
+        else cast_to_double(x)
+    )
 
 
 @formula("ndimage.spline_filter")
 def spline_filter(input: Any, order: int = 3, output: Any = float, mode: str = "mirror") -> Any:
     """The coefficients of a spline along all axes."""
-    x = in_double(traced_or_array(input))
+    x = cast_to_double(traced_or_array(input))
     for axis in range(x.ndim):
         x = spline_filter1d(x, order, axis, float, mode)
     return x

@@ -89,7 +89,7 @@ def _record_formula(target: Callable, arguments: Any, results: Any, types: tuple
             raise MissingRule("it has other results for these arguments")
         pairs = zip(made, kinds, strict=True)
         places[:] = [i for i, (x, aval) in enumerate(pairs) if _fits(x, aval)]
-        return tuple([_in_dtype(made[i], kinds[i]) for i in places])
+        return tuple([_cast_to_type(made[i], kinds[i]) for i in places])
 
     shapes = [ShapeDtype(t.shape, t.dtype, t.weak) for t in (*types, *kinds, *types)]
     fn = record(recorded, tuple(shapes), {}, ABSTRACT, intercept=False).fn
@@ -126,7 +126,7 @@ def _fits(x: Any, aval: ArrayType) -> bool:
     return True
 
 
-def _in_dtype(x: Any, aval: ArrayType) -> Any:
+def _cast_to_type(x: Any, aval: ArrayType) -> Any:
     if x.dtype == aval.dtype:
         return x
     return (x.real if x.dtype.kind == "c" and aval.dtype.kind != "c" else x).astype(aval.dtype)

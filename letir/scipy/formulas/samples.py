@@ -76,7 +76,7 @@ def _parabola_parts(y: Any, h: Any) -> Any:
 # ---- values on a regular grid ----
 
 
-def _on_grid(points: Any, values: Any, xi: Any, method: str, fill_value: Any) -> Any:
+def _interpolate_on_grid(points: Any, values: Any, xi: Any, method: str, fill_value: Any) -> Any:
     """Linear interpolation, or the nearest value, on a regular grid in any number of axes."""
     grids = [traced_or_array(p) for p in points]
     values, xi = traced_or_array(values), traced_or_array(xi)
@@ -123,7 +123,7 @@ def interpn(
 ) -> Any:
     """Interpolation on a regular grid."""
     _is_supported(method)
-    return _on_grid(points, values, xi, method, fill_value)
+    return _interpolate_on_grid(points, values, xi, method, fill_value)
 
 
 @formula("interpolate.RegularGridInterpolator.__call__")
@@ -137,13 +137,17 @@ def _regular_grid_value(
     _is_supported(chosen)
     if nu is not None or isinstance(xi, list | tuple):
         no_derivative("pass the points as one array, and no nu")
-    return _on_grid(given["points"], given["values"], xi, chosen, given.get("fill_value", np.nan))
+    return _interpolate_on_grid(
+        given["points"], given["values"], xi, chosen, given.get("fill_value", np.nan)
+    )
 
 
 # ---- transforms along several axes ----
 
 
-def _along_axes(transform: Any, x: Any, type: int, s: Any, axes: Any, norm: Any, rest: dict) -> Any:
+def _transform_along_axes(
+    transform: Any, x: Any, type: int, s: Any, axes: Any, norm: Any, rest: dict
+) -> Any:
     """A cosine or sine transform along some axes, one after the other."""
     x = traced_or_array(x)
     if s is not None or rest.pop("orthogonalize", None) is not None:
@@ -170,7 +174,7 @@ def _define_transforms() -> None:
             transform=transform,
         ) -> Any:
             options = {"orthogonalize": orthogonalize}
-            return _along_axes(transform, x, type, s, axes, norm, options)
+            return _transform_along_axes(transform, x, type, s, axes, norm, options)
 
         formula(f"fft.{name}")(along_axes)
 

@@ -175,7 +175,7 @@ def _look_up_word(word: str, records: int) -> Meaning | None:  # records: a key 
         if not record.for_scripts:
             return None
         return _meaning_of(name, record)
-    return _of_numpy(name)
+    return _numpy_function(name)
 
 
 def meaning_of_word(word: str) -> Meaning | None:
@@ -203,7 +203,7 @@ def _meaning_of(name: str, record: Primitive) -> Meaning:
     )
 
 
-def _of_numpy(name: str) -> Meaning | None:
+def _numpy_function(name: str) -> Meaning | None:
     """The NumPy function of this dotted name, if letir records it."""
     entry = _numpy_record(name)
     if entry is None:

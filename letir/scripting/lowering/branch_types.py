@@ -127,7 +127,7 @@ def flatten_values(patterns: Iterable[Pattern], values: Iterable) -> list:
     result: list = []
     for pattern, value in zip(patterns, values, strict=True):
         if type(pattern) is BranchLeaf:
-            result.append(_of_kind(plain_result(value), pattern.kind))
+            result.append(_convert_to_kind(plain_result(value), pattern.kind))
         elif type(pattern) is tuple:
             result += flatten_values(pattern, value)
     return result
@@ -149,7 +149,7 @@ def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
     return [_rebuild_value(pattern, rest) for pattern in patterns]
 
 
-def _of_kind(value, aval: ArrayType | None):
+def _convert_to_kind(value, aval: ArrayType | None):
     """An array or a number converted to a type that covers its own."""
     if aval is None or (isinstance(value, Value) and value.type in (None, aval)):
         return value

@@ -20,7 +20,7 @@ def _linalg(name: str, *args, **attrs) -> NumpyCall:
     return call_of(f, *args)
 
 
-def _on_symmetric(name: str, choose=lambda matrix: matrix) -> NumpyCall:
+def _symmetrized_call(name: str, choose=lambda matrix: matrix) -> NumpyCall:
     """A call of a function of Hermitian matrices, made symmetric for finite differences."""
 
     def f(np, x):
@@ -62,14 +62,14 @@ LINALG = {
     "matrix_power": _linalg("matrix_power", SQUARE, n=3),
     "solve": _linalg("solve", SQUARE, X.T),
     "lstsq": call_of(lambda np, a, b: np.linalg.lstsq(a, b)[0], X.T, V),
-    "cholesky": _on_symmetric("cholesky"),
+    "cholesky": _symmetrized_call("cholesky"),
     "qr": call_of(lambda np, x: tuple(np.linalg.qr(x)), SQUARE),
     "svd": call_of(lambda np, x: np.linalg.svd(x, full_matrices=False)[1], X),
     "svdvals": _linalg("svdvals", X),
     "eig": NumpyCall(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(_APART,)),
     "eigvals": NumpyCall(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(_APART,)),
-    "eigh": _on_symmetric("eigh", lambda found: found[0]),
-    "eigvalsh": _on_symmetric("eigvalsh"),
+    "eigh": _symmetrized_call("eigh", lambda found: found[0]),
+    "eigvalsh": _symmetrized_call("eigvalsh"),
     "tensorinv": _linalg("tensorinv", _TENSOR, ind=2),
     "tensorsolve": call_of(
         lambda np, a, b: np.linalg.tensorsolve(a.reshape(2, 3, 6), b), _TENSOR.reshape(6, 6), X

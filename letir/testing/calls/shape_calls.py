@@ -22,7 +22,7 @@ from letir.testing.calls.call import (
 _INDICES = np.array([[2, 0, 1], [0, 0, 2]])
 
 
-def _on_copy(name: str, *others, takes_complex: bool = True) -> NumpyCall:
+def _call_on_copy(name: str, *others, takes_complex: bool = True) -> NumpyCall:
     """A call of a function that changes its first argument in place."""
 
     def f(np, x):
@@ -109,11 +109,11 @@ CALLS = {
     ),
     "compress": call_of(lambda np, x: np.compress([True, False, True], x, axis=1), X),
     "extract": call_of(lambda np, x: np.extract(MASK, x), X),
-    "place": _on_copy("place", MASK, [1.5, 2.5]),
-    "put": _on_copy("put", [0, 4], [1.5, 2.5]),
-    "putmask": _on_copy("putmask", MASK, 3.0),
-    "put_along_axis": _on_copy("put_along_axis", _INDICES, 0.5, 1),
-    "fill_diagonal": _on_copy("fill_diagonal", 0.25),
+    "place": _call_on_copy("place", MASK, [1.5, 2.5]),
+    "put": _call_on_copy("put", [0, 4], [1.5, 2.5]),
+    "putmask": _call_on_copy("putmask", MASK, 3.0),
+    "put_along_axis": _call_on_copy("put_along_axis", _INDICES, 0.5, 1),
+    "fill_diagonal": _call_on_copy("fill_diagonal", 0.25),
     "copyto": call_of(_call_copyto, X, Y),
     "trim_zeros": jumping_call(lambda np, x: np.trim_zeros(x), np.array([0.0, 1.5, 2.5, 0.0])),
     "meshgrid": call_of(lambda np, x, y: tuple(np.meshgrid(x, y, indexing="ij")), V, W[:2]),

@@ -287,7 +287,7 @@ def with_stores(
         raise TraceError(_not_possible(str(changes[0][0])))
     texts = [_checked_text(place) for place, _ in changes]
     try:
-        ArgumentContainers.of_call([place for place, _ in changes], *given)
+        ArgumentContainers.from_call([place for place, _ in changes], *given)
     except DTypeError as error:
         raise TraceError(str(error)) from None
     values = _StoredValues(new, snapshot.containers)
@@ -311,7 +311,7 @@ def refusing_changes_at_two_places(f: Callable, args: tuple, kwargs: dict) -> Ca
         snapshot = argument_snapshot((own_args, own_kwargs), [])
         result = f(*own_args, **own_kwargs)
         try:
-            ArgumentContainers.of_call([place for place, _ in snapshot.changes()], args, kwargs)
+            ArgumentContainers.from_call([place for place, _ in snapshot.changes()], args, kwargs)
         except DTypeError as error:
             raise TraceError(str(error)) from None
         return result

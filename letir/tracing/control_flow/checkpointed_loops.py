@@ -40,39 +40,39 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source: Source | N
     builder = LetBuilder()
     builder.source = source
     values, count = _params_like(builder, body.params), len(body.ret.args)
-    (goes_on,) = builder.call(test, values)  # evaluated once per iteration: it may have effects
+    (continues,) = builder.call(test, values)  # evaluated once per iteration: it may have effects
     attrs = {
-        "test": _first_is_true(goes_on, values),
-        "body": _segment_body(test, body, every, goes_on),
+        "test": _first_is_true(continues, values),
+        "body": _segment_body(test, body, every, continues),
     }
-    result = _apply_recorded(while_loop, [goes_on, *values], **attrs)
+    result = _apply_recorded(while_loop, [continues, *values], **attrs)
     return builder.build(result[1 : 1 + count])
 
 
-def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
+def _first_is_true(continues: Value, values: Sequence[Value]) -> Lambda:
     """The test of a loop whose first carried value is the truth value of the test."""
     builder = LetBuilder()
-    params = [builder.param(v.type) for v in (goes_on, *values)]
+    params = [builder.param(v.type) for v in (continues, *values)]
     return builder.build(params[:1])
 
 
-def _segment_body(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
+def _segment_body(test: Lambda, body: Lambda, every: int, continues: Value) -> Lambda:
     """The body of the outer loop: the iterations of one segment, or the remaining ones."""
     builder = LetBuilder()
-    params = [builder.param(goes_on.type), *_params_like(builder, body.params)]
-    return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), params))
+    params = [builder.param(continues.type), *_params_like(builder, body.params)]
+    return builder.build(_checkpoint_segment(_inner_while(test, body, every, continues), params))
 
 
-def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
+def _inner_while(test: Lambda, body: Lambda, every: int, continues: Value) -> Lambda:
     """The program of one segment, on (answer of the test, carried values, captured values)."""
     builder, count = LetBuilder(), len(body.ret.args)
-    first, *values = [builder.param(goes_on.type), *_params_like(builder, body.params)]
+    first, *values = [builder.param(continues.type), *_params_like(builder, body.params)]
     asks, step = LetBuilder(), LetBuilder()
-    number, goes = asks.param(INDEX_AS_NUMBER), asks.param(goes_on.type)
+    number, goes = asks.param(INDEX_AS_NUMBER), asks.param(continues.type)
     _params_like(asks, body.params)
     is_left = number < every
     ask = asks.build([is_left & (goes if goes.dtype.kind == "b" else goes != 0)])
-    number, _ = step.param(INDEX_AS_NUMBER), step.param(goes_on.type)
+    number, _ = step.param(INDEX_AS_NUMBER), step.param(continues.type)
     carried = _params_like(step, body.params)
     next_carry = step.call(body, carried)
     (goes,) = step.call(test, [*next_carry, *carried[count:]])

@@ -32,13 +32,15 @@ class ScanLoop:
             return self._scan(builder, operands, length, self.body)
         if self.unroll >= length:  # without a loop
             return builder.call(self._steps_in_a_row(operands, length), operands)
-        return self._in_segments(builder, operands, length, self.unroll, self._steps_in_a_row)
+        return self._loop_over_segments(
+            builder, operands, length, self.unroll, self._steps_in_a_row
+        )
 
     def emit_checkpointed(
         self, builder: LetBuilder, operands: Sequence, length: int, every: int
     ) -> tuple:
         """A loop over segments of ``every`` steps, of which the backward pass keeps the carry."""
-        return self._in_segments(builder, operands, length, every, self._checkpointed_steps)
+        return self._loop_over_segments(builder, operands, length, every, self._checkpointed_steps)
 
     def _scan(self, builder, operands: Sequence, length: int | None, body: Lambda) -> tuple:
         op = PRIMITIVES["scan"]
@@ -81,7 +83,7 @@ class ScanLoop:
         end = len(operands) - self.n_lifted
         return operands[: self.n_carry], operands[self.n_carry : end], operands[end:]
 
-    def _in_segments(
+    def _loop_over_segments(
         self, builder: LetBuilder, operands: Sequence, n: int, every: int, segment: Callable
     ) -> tuple:
         """A loop over segments of ``every`` steps, and a shorter one for the remaining steps."""

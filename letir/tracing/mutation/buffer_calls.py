@@ -23,7 +23,7 @@ from letir.tracing.mutation.views import (
     MAX_INDEX_CHAIN,
     Memory,
     SharedView,
-    in_one_memory,
+    is_in_same_memory,
     shorten_views,
     view_base,
 )
@@ -77,7 +77,7 @@ def _is_view_of_buffer(result: Any, buffer: Buffer) -> bool:
     """Whether a result, or an element of a sequence of results, is a view of a buffer."""
     if isinstance(result, tuple | list):
         return any(_is_view_of_buffer(item, buffer) for item in result)
-    return isinstance(result, np.ndarray) and in_one_memory(result, buffer.held_value)
+    return isinstance(result, np.ndarray) and is_in_same_memory(result, buffer.held_value)
 
 
 # ---- operations ----
@@ -115,7 +115,7 @@ def _known_result(
     if not isinstance(value, np.ndarray):
         return value
     result, parent = new_buffer(trace, value), operands[0]
-    if type(parent) is not Buffer or not in_one_memory(value, parent.held_value):
+    if type(parent) is not Buffer or not is_in_same_memory(value, parent.held_value):
         return wrap_known(value, operands, trace)
     if op.part is not None:
         op, part_attrs = op.part(parent.type, place, **attrs)

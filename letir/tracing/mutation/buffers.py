@@ -20,7 +20,7 @@ from letir.ast.types import Size
 from letir.eval.array_modules import type_of
 from letir.tracing.mutation.views import (
     Memory,
-    in_one_memory,
+    is_in_same_memory,
     view_base,
 )
 from letir.tracing.mutation.writes import forget_views
@@ -353,7 +353,7 @@ def wrap_known(result: Any, arguments: Iterable, trace: Trace) -> Any:
         array = argument.held_value if type(argument) is Buffer else argument
         if array is result:
             return argument
-        if isinstance(array, np.ndarray) and in_one_memory(result, array):
+        if isinstance(array, np.ndarray) and is_in_same_memory(result, array):
             return result
     return as_buffer(active, result) if isinstance(active, Trace) else result
 

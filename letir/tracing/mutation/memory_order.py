@@ -277,7 +277,7 @@ def ravel_in_memory_order(a: Any, order: str = "C") -> Any:
 ravel_in_memory_order.__qualname__ = "ravel"  # Python's errors about arguments show it
 
 
-def in_memory_order(array: Any, order: str) -> Any:
+def ensure_memory_order(array: Any, order: str) -> Any:
     """A traced array in C or Fortran order: itself if it has that order, else a copy."""
     try:
         flags = LATE_BOUND["layout_of"](array).flags
@@ -287,7 +287,7 @@ def in_memory_order(array: Any, order: str) -> Any:
     return array if is_so else PRIMITIVES["copy"](array, order)
 
 
-def in_order_of_written(base: "Tracer", new: "Tracer") -> Any:
+def keep_order_of_written(base: "Tracer", new: "Tracer") -> Any:
     """``new`` in the memory order of ``base``, which a write preserves.
 
     The rounding of sums, and which operations give views, depend on that order.

@@ -27,7 +27,7 @@ from letir.errors import LetirError, TraceError
 from letir.tracing.callers import OWNING, is_user_module
 from letir.tracing.container_sites import entry_code_of
 from letir.tracing.mutation.buffers import unwrap_buffers
-from letir.tracing.mutation.views import in_one_memory
+from letir.tracing.mutation.views import is_in_same_memory
 from letir.tracing.numpy_protocols.array_methods import (
     METHODS,
     STAY_IN_PLACE,
@@ -157,7 +157,9 @@ def _shares_memory(result: np.ndarray, operand: Any) -> bool:
     """Whether a result is an operand, a view of one, or of an array in a list of them."""
     if isinstance(operand, tuple | list):
         return any(_shares_memory(result, item) for item in operand)
-    if result is operand or (isinstance(operand, np.ndarray) and in_one_memory(result, operand)):
+    if result is operand or (
+        isinstance(operand, np.ndarray) and is_in_same_memory(result, operand)
+    ):
         return True
     return result.base is not None and not isinstance(result.base, np.ndarray)  # of a buffer
 

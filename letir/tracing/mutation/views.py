@@ -154,7 +154,7 @@ def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> b
     value = result.known_value()
     if value is not None:  # NumPy's result shows it
         array = parent.known_value()
-        return array is not None and in_one_memory(value, array)
+        return array is not None and is_in_same_memory(value, array)
     if parent.is_scalar():
         return False
     if op.role == "index":
@@ -173,7 +173,7 @@ def _is_traced_integer(place) -> bool:
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
-def in_one_memory(value: Any, array: Any) -> bool:
+def is_in_same_memory(value: Any, array: Any) -> bool:
     """Whether a result is the operand or a view of it; scalars share no memory."""
     owner = getattr(value, "base", None)
     if value is array or owner is None:

@@ -57,10 +57,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
 
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """np.einsum_path, computed from shapes."""
-    return np.einsum_path(*map(_of_its_shape, operands), optimize=optimize)
+    return np.einsum_path(*map(_array_of_shape, operands), optimize=optimize)
 
 
-def _of_its_shape(x):
+def _array_of_shape(x):
     """An ordinary array of this shape, with one element in memory, as a stand-in."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
 

@@ -30,7 +30,7 @@ def _as_coefficients(p):
     return np.reshape(p, (1,)) if not p.ndim else p
 
 
-def _of_one_length(a1, a2) -> list:
+def _pad_to_one_length(a1, a2) -> list:
     """Both polynomials padded with zeros to the same length."""
     rows = [np.atleast_1d(traced_or_array(a)) for a in (a1, a2)]
     n = max(len(row) for row in rows)
@@ -183,8 +183,8 @@ def polyfit(
 
 
 FUNCTIONS = {
-    np.polyadd: lambda a1, a2: operator.add(*_of_one_length(a1, a2)),
-    np.polysub: lambda a1, a2: operator.sub(*_of_one_length(a1, a2)),
+    np.polyadd: lambda a1, a2: operator.add(*_pad_to_one_length(a1, a2)),
+    np.polysub: lambda a1, a2: operator.sub(*_pad_to_one_length(a1, a2)),
     np.polymul: polymul,
     np.polyder: polyder,
     np.polyint: polyint,

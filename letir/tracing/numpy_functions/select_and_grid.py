@@ -68,7 +68,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return np.diag_indices(arr.shape[0], arr.ndim)
 
 
-def _of_matrix(arr, k: int) -> tuple:
+def _triangle_arguments(arr, k: int) -> tuple:
     """(rows, k, columns) of a matrix."""
     if arr.ndim != 2:
         raise ShapeError(f"input array must be 2-d, found shape {arr.shape}\n  pass a matrix")
@@ -274,8 +274,8 @@ FUNCTIONS = {
     np.ix_: ix_,
     np.diag: diag,
     np.diag_indices_from: diag_indices_from,
-    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*_of_matrix(arr, k)),
-    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*_of_matrix(arr, k)),
+    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*_triangle_arguments(arr, k)),
+    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*_triangle_arguments(arr, k)),
     np.select: select,
     np.piecewise: piecewise,
     np.apply_along_axis: apply_along_axis,

@@ -21,7 +21,7 @@ from letir.ast.sizes.size import Size
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, ShapeError, mark_unrecorded_code, notify_watchers
 from letir.tracing.callers import is_called_at_once, is_read_by_user, is_user_module
-from letir.tracing.mutation.views import in_one_memory
+from letir.tracing.mutation.views import is_in_same_memory
 from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.operands import ARRAY_MAKERS, first_traced
 from letir.tracing.refusals import with_hint
@@ -279,7 +279,7 @@ class CopyingMethod:
         else:
             result = self.original(array, *args, **kwargs)
         trace = active_trace() if first_traced((args, kwargs)) is None else None
-        is_new = trace is not None and not in_one_memory(result, array)
+        is_new = trace is not None and not is_in_same_memory(result, array)
         return LATE_BOUND["as_buffer"](trace, result) if is_new else result
 
 

@@ -12,7 +12,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import DTypeError, LetirError, mark_unrecorded_code
-from letir.tracing.mutation.memory_order import in_memory_order
+from letir.tracing.mutation.memory_order import ensure_memory_order
 from letir.tracing.operands import Casting, traced_or_array
 from letir.tracing.refusals import note_refusal
 from letir.tracing.source_locations import at_user, error_at_user_line
@@ -95,7 +95,7 @@ def mean_into_out(
 
 def _check_out_of_dot(result: Value, out: Value) -> None:
     """Raise NumPy's ValueError unless np.dot can compute in the memory of ``out``."""
-    is_so = result.dtype == out.dtype and in_memory_order(out, "C") is out
+    is_so = result.dtype == out.dtype and ensure_memory_order(out, "C") is out
     if not is_so:
         raise ValueError(
             "output array is not acceptable (must have the right datatype, number of dimensions, "

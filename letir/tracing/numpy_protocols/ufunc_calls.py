@@ -16,7 +16,7 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_mask
-from letir.tracing.mutation.memory_order import in_memory_order
+from letir.tracing.mutation.memory_order import ensure_memory_order
 from letir.tracing.numpy_functions.registry import promote_operand, write_into_ordinary_array_error
 from letir.tracing.numpy_protocols.dispatch import (
     is_keyword_given,
@@ -75,7 +75,7 @@ def _call_with_keywords(
     results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
     written = tuple(
-        _in_asked_order(_zero_elsewhere(result, where), order)
+        _copy_to_order(_zero_elsewhere(result, where), order)
         if out is None
         else _write_where(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
@@ -83,10 +83,10 @@ def _call_with_keywords(
     return written if ufunc.nout > 1 else written[0]
 
 
-def _in_asked_order(result: Value, order: str) -> Value:
+def _copy_to_order(result: Value, order: str) -> Value:
     """A result in C or Fortran order, if that is asked for."""
     is_asked = order in "CF" and result.ndim > 1
-    return in_memory_order(result, order) if is_asked else result
+    return ensure_memory_order(result, order) if is_asked else result
 
 
 def _called_on_stacks(

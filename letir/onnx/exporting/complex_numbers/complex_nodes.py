@@ -32,7 +32,7 @@ from letir.tracing.entry import trace
 _rules: dict[str, Callable] = {}  # by operation, for binds with complex operands or results
 
 
-def _for_complex(rule: Callable, *names: str) -> None:
+def _register_complex_rule(rule: Callable, *names: str) -> None:
     """Register ``rule(graph, bind)`` for operations on complex numbers."""
     _rules.update(dict.fromkeys(names, rule))
 
@@ -50,7 +50,7 @@ def emit_pairs(g: Graph, bind: Bind) -> str | Sequence[str] | None:
     rule, program = _rules.get(bind.op.name), program_on_pairs(bind.op.name)
     if rule is not None:
         return rule(g, bind)
-    return None if program is None else _by_program(g, bind, program)
+    return None if program is None else _emit_pair_program(g, bind, program)
 
 
 # ---- parts ----
@@ -148,7 +148,7 @@ def _operand_is_nonzero(g: Graph, arg: Arg) -> Arg:
     return _local_for_value(g, name, ArrayType(bool, arg.type.shape))
 
 
-def _of_truths(g: Graph, bind: Bind) -> Any:
+def _export_truth_values(g: Graph, bind: Bind) -> Any:
     return g.emitter.emitted(
         g, bind.replace(args=tuple([_operand_is_nonzero(g, a) for a in bind.args]))
     )
@@ -157,7 +157,7 @@ def _of_truths(g: Graph, bind: Bind) -> Any:
 # ---- programs on pairs ----
 
 
-def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
+def _emit_pair_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
     """The results of a function of ``Pair``s, recorded on the parts."""
     avals: list[ArrayType] = []
     names: list[str] = []
@@ -171,7 +171,7 @@ def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
             avals.append(arg.type)
             names.append(g.value(arg))
     examples = [ShapeDtype(aval.shape, aval.dtype) for aval in avals]
-    program_on_parts = trace(partial(_on_parts, program, bind), *examples)
+    program_on_parts = trace(partial(_results_on_parts, program, bind), *examples)
     names_of_parts = iter(g.emitter.recorded(g, program_on_parts, names))
     return [
         g.paired(next(names_of_parts), next(names_of_parts))
@@ -181,7 +181,7 @@ def _by_program(g: Graph, bind: Bind, program: Callable) -> list[str]:
     ]
 
 
-def _on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
+def _results_on_parts(program: Callable, bind: Bind, *parts: Any) -> tuple:
     """The parts of the results of a program, as arrays."""
     kinds = result_types(bind)
     dtype = real_dtype(kinds[0].dtype)  # in which an elementwise operation is computed
@@ -264,42 +264,48 @@ def _python_function(g: Graph, bind: Bind) -> Any:
     """A function of Python's ``cmath``."""
     name = bind.attrs["name"]
     if name == "rect":
-        return _by_program(g, bind, lambda r, phi, name: Pair(r * np.cos(phi), r * np.sin(phi)))
+        return _emit_pair_program(
+            g, bind, lambda r, phi, name: Pair(r * np.cos(phi), r * np.sin(phi))
+        )
     op = numpy_record_of(name)
     return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
 
 
 refuses_operations(COMPLEX, "wofz")
 exports_op("complex_of")(_complex_of)
-_for_complex(_complex_of, "complex_of")
-_for_complex(_cast, "cast")
-_for_complex(_real, "real")
-_for_complex(_imag, "imag")
-_for_complex(_conj, "conj")
-_for_complex(_constant, "constant")
-_for_complex(_ones, "ones")
-_for_complex(_shape_only, "size", "length")
-_for_complex(_where, "where")
-_for_complex(_multilinear, "dot", "einsum", "matmul", "mul")
-_for_complex(_python_product, "python_operator")
-_for_complex(_python_function, "complex_math_function")
-_for_complex(_multilinear, "conv", "conv_transpose", "conv_weight", "convolve")
-_for_complex(_of_truths, "all", "any", "count_nonzero", "logical_and", "logical_not")
-_for_complex(_of_truths, "logical_or", "logical_xor")
-_for_complex(partial(_componentwise, numbers=_assembled_parts), "assemble")
-_for_complex(
+_register_complex_rule(_complex_of, "complex_of")
+_register_complex_rule(_cast, "cast")
+_register_complex_rule(_real, "real")
+_register_complex_rule(_imag, "imag")
+_register_complex_rule(_conj, "conj")
+_register_complex_rule(_constant, "constant")
+_register_complex_rule(_ones, "ones")
+_register_complex_rule(_shape_only, "size", "length")
+_register_complex_rule(_where, "where")
+_register_complex_rule(_multilinear, "dot", "einsum", "matmul", "mul")
+_register_complex_rule(_python_product, "python_operator")
+_register_complex_rule(_python_function, "complex_math_function")
+_register_complex_rule(_multilinear, "conv", "conv_transpose", "conv_weight", "convolve")
+_register_complex_rule(
+    _export_truth_values, "all", "any", "count_nonzero", "logical_and", "logical_not"
+)
+_register_complex_rule(_export_truth_values, "logical_or", "logical_xor")
+_register_complex_rule(partial(_componentwise, numbers=_assembled_parts), "assemble")
+_register_complex_rule(
     partial(_componentwise, numbers=lambda bind: range(len(bind.args))),
     *("add", "autograd_add", "concatenate", "linspace", "stack", "sub"),
 )
-_for_complex(partial(_componentwise, numbers=lambda bind: (0, 1)), "index_add", "index_set")
-_for_complex(
+_register_complex_rule(
+    partial(_componentwise, numbers=lambda bind: (0, 1)), "index_add", "index_set"
+)
+_register_complex_rule(
     partial(_componentwise, numbers=lambda bind: (0,)),
     *("barrier", "broadcast_to", "copy", "cumsum", "expand_dims", "flip", "fold", "full", "index"),
     *("instantiate", "mean", "neg", "positive", "reshape", "roll", "sliding_window_view"),
     *("split", "squeeze", "stop_gradient", "sum", "sum_to_size", "transpose", "tril", "triu"),
     *("unfold", "weaken", "zeros"),
 )
-_for_complex(
+_register_complex_rule(
     _as_one,
     *("cond", "differentiable_graph", "errstate", "fftn", "fori_loop", "fused", "grad_of", "ifftn"),
     *("irfftn", "looped", "rfftn", "scan", "switch", "when_defined", "while_loop", "while_scan"),

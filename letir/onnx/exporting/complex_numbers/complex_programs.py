@@ -25,7 +25,7 @@ def as_pair(x: Any) -> Pair:
     return Pair(x, np.zeros_like(x) if hasattr(x, "dtype") else 0.0)
 
 
-def _on_pairs(*names: str) -> Callable[[Callable], Callable]:
+def _computes_on_pairs(*names: str) -> Callable[[Callable], Callable]:
     """Register a program on pairs for operations."""
     return registers_in(_programs, names)
 
@@ -43,7 +43,7 @@ def product(x: Pair, y: Pair) -> Pair:
     return Pair(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 
 
-@_on_pairs("div")
+@_computes_on_pairs("div")
 def quotient(x: Any, y: Any) -> Pair:
     """x / y, by the larger part of y (Smith, 1962), as NumPy computes it."""
     x = as_pair(x)
@@ -58,7 +58,7 @@ def quotient(x: Any, y: Any) -> Pair:
     return Pair(re * scale, im * scale)
 
 
-@_on_pairs("quotient")
+@_computes_on_pairs("quotient")
 def _safe_quotient(x, y):
     x, y = as_pair(x), as_pair(y)
     is_zero = (x.re == 0) & (x.im == 0)
@@ -66,29 +66,29 @@ def _safe_quotient(x, y):
     return Pair(*[np.where(is_zero, 0, part) for part in result])
 
 
-@_on_pairs("square")
+@_computes_on_pairs("square")
 def _square(x):
     return Pair(x.re * x.re - x.im * x.im, 2 * x.re * x.im)
 
 
-@_on_pairs("reciprocal")
+@_computes_on_pairs("reciprocal")
 def _reciprocal(x):
     return quotient(Pair(1.0, 0.0), x)
 
 
-@_on_pairs("abs")
+@_computes_on_pairs("abs")
 def _abs(x):
     return np.hypot(x.re, x.im)
 
 
-@_on_pairs("sign")
+@_computes_on_pairs("sign")
 def _sign(x):
     size = np.hypot(x.re, x.im)
     size = np.where(size == 0, 1, size)
     return Pair(x.re / size, x.im / size)
 
 
-@_on_pairs("power", "float_power")
+@_computes_on_pairs("power", "float_power")
 def _power(x, y):
     exponent = y.re if type(y) is Pair and type(y.re) is float and y.im == 0 else y
     if type(exponent) in (int, float) and exponent == int(exponent) and abs(exponent) <= 64:
@@ -114,28 +114,28 @@ def _integer_power(x: Pair, count: int) -> Pair:
 # ---- comparisons ----
 
 
-@_on_pairs("equal")
+@_computes_on_pairs("equal")
 def _equal(x, y):
     x, y = as_pair(x), as_pair(y)
     return (x.re == y.re) & (x.im == y.im)
 
 
-@_on_pairs("not_equal")
+@_computes_on_pairs("not_equal")
 def _not_equal(x, y):
     return ~_equal(x, y)
 
 
-@_on_pairs("isnan")
+@_computes_on_pairs("isnan")
 def _isnan(x):
     return np.isnan(x.re) | np.isnan(x.im)
 
 
-@_on_pairs("isinf")
+@_computes_on_pairs("isinf")
 def _isinf(x):
     return np.isinf(x.re) | np.isinf(x.im)
 
 
-@_on_pairs("isfinite")
+@_computes_on_pairs("isfinite")
 def _isfinite(x):
     return np.isfinite(x.re) & np.isfinite(x.im)
 
@@ -143,47 +143,47 @@ def _isfinite(x):
 # ---- elementary functions ----
 
 
-@_on_pairs("exp")
+@_computes_on_pairs("exp")
 def exponential(x: Any) -> Pair:
     """exp(x)."""
     size = np.exp(x.re)
     return Pair(size * np.cos(x.im), size * np.sin(x.im))
 
 
-@_on_pairs("expm1", "special_expm1")
+@_computes_on_pairs("expm1", "special_expm1")
 def _expm1(x):
     half = np.sin(0.5 * x.im)
     return Pair(np.expm1(x.re) * np.cos(x.im) - 2 * half * half, np.exp(x.re) * np.sin(x.im))
 
 
-@_on_pairs("exp2")
+@_computes_on_pairs("exp2")
 def _exp2(x):
     return exponential(Pair(math.log(2) * x.re, math.log(2) * x.im))
 
 
-@_on_pairs("log")
+@_computes_on_pairs("log")
 def logarithm(x: Any) -> Pair:
     """log(x), with the imaginary part in [-pi, pi]."""
     return Pair(np.log(np.hypot(x.re, x.im)), np.arctan2(x.im, x.re))
 
 
-@_on_pairs("log1p", "special_log1p")
+@_computes_on_pairs("log1p", "special_log1p")
 def _log1p(x):
     size = 0.5 * np.log1p(x.re * (2 + x.re) + x.im * x.im)
     return Pair(size, np.arctan2(x.im, 1 + x.re))
 
 
-@_on_pairs("log2")
+@_computes_on_pairs("log2")
 def _log2(x):
     return Pair(*[part / math.log(2) for part in logarithm(x)])
 
 
-@_on_pairs("log10")
+@_computes_on_pairs("log10")
 def _log10(x):
     return Pair(*[part / math.log(10) for part in logarithm(x)])
 
 
-@_on_pairs("sqrt")
+@_computes_on_pairs("sqrt")
 def _sqrt(x):
     root = np.sqrt(0.5 * (np.hypot(x.re, x.im) + np.abs(x.re)))
     other = np.abs(x.im) / np.where(root == 0, 1, 2 * root)
@@ -191,27 +191,27 @@ def _sqrt(x):
     return Pair(np.where(is_right, root, other), np.copysign(np.where(is_right, other, root), x.im))
 
 
-@_on_pairs("sin")
+@_computes_on_pairs("sin")
 def _sin(x):
     return Pair(np.sin(x.re) * np.cosh(x.im), np.cos(x.re) * np.sinh(x.im))
 
 
-@_on_pairs("cos")
+@_computes_on_pairs("cos")
 def _cos(x):
     return Pair(np.cos(x.re) * np.cosh(x.im), -(np.sin(x.re) * np.sinh(x.im)))
 
 
-@_on_pairs("sinh")
+@_computes_on_pairs("sinh")
 def _sinh(x):
     return Pair(np.sinh(x.re) * np.cos(x.im), np.cosh(x.re) * np.sin(x.im))
 
 
-@_on_pairs("cosh")
+@_computes_on_pairs("cosh")
 def _cosh(x):
     return Pair(np.cosh(x.re) * np.cos(x.im), np.sinh(x.re) * np.sin(x.im))
 
 
-@_on_pairs("tanh")
+@_computes_on_pairs("tanh")
 def _tanh(x):
     t, u = np.tanh(x.re), np.tan(x.im)
     scale = 1 + t * t * u * u
@@ -219,7 +219,7 @@ def _tanh(x):
     return Pair(t * (1 + u * u) / scale, u * (sech * sech) / scale)
 
 
-@_on_pairs("tan")
+@_computes_on_pairs("tan")
 def _tan(x):
     turned = _tanh(Pair(-x.im, x.re))
     return Pair(turned.im, -turned.re)
@@ -228,7 +228,7 @@ def _tan(x):
 # ---- systems of equations ----
 
 
-@_on_pairs("solve")
+@_computes_on_pairs("solve")
 def _solve(a, b):
     """The solution of a complex system, computed from the real system of twice the size."""
     a, b = as_pair(a), as_pair(b)
@@ -241,7 +241,7 @@ def _solve(a, b):
     return Pair(result[..., :n, :], result[..., n:, :])
 
 
-@_on_pairs("inv")
+@_computes_on_pairs("inv")
 def _inv(a):
     n, result = a.re.shape[-1], np.linalg.inv(_real_matrix(a))
     return Pair(result[..., :n, :n], result[..., n:, :n])

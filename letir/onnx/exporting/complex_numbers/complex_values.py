@@ -56,7 +56,7 @@ def complex_output(g: Graph, name: str, aval: ArrayType | None) -> str:
     return join_parts(g, name) if aval is not None and is_complex(aval) else name
 
 
-def on_parts(g: Graph, name: str, aval: ArrayType, emit: Callable[[str], str]) -> str:
+def emit_on_parts(g: Graph, name: str, aval: ArrayType, emit: Callable[[str], str]) -> str:
     """``emit(name)``, for a complex value of each part."""
     return g.paired(*map(emit, g.parts(name))) if is_complex(aval) else emit(name)
 

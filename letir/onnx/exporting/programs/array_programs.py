@@ -24,7 +24,7 @@ refuses_operations(
 refuses_operations("ONNX has no such operation on integers", "packbits", "unpackbits")
 
 
-def _in_steps(start, stop, num: int, endpoint: bool):
+def _evenly_spaced(start, stop, num: int, endpoint: bool):
     """``num`` evenly spaced samples along a new first axis, rounded as by NumPy."""
     gaps = num - 1 if endpoint else num
     start, stop = start + 0 * stop, stop + 0 * start
@@ -47,7 +47,7 @@ def _with_axis_and_dtype(values, axis: int, dtype):
 
 @computes_op("linspace")
 def _linspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
-    return _with_axis_and_dtype(_in_steps(start, stop, num, endpoint), axis, dtype)
+    return _with_axis_and_dtype(_evenly_spaced(start, stop, num, endpoint), axis, dtype)
 
 
 @exports_op("linspace")
@@ -76,7 +76,7 @@ def _linspace_nodes(g: Graph, bind: Bind) -> Sequence[str]:
 
 @computes_op("logspace")
 def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0):
-    result = np.power(base, _in_steps(start, stop, num, endpoint))
+    result = np.power(base, _evenly_spaced(start, stop, num, endpoint))
     result = np.moveaxis(result, 0, axis)
     return result if dtype is None else result.astype(dtype)
 
@@ -85,7 +85,7 @@ def _logspace(start, stop, base=10.0, *, num, endpoint=True, dtype=None, axis=0)
 def _geomspace(start, stop, *, num, endpoint=True, dtype=None, axis=0):
     common = np.result_type(start.dtype, stop.dtype, np.float64)
     start, stop = start.astype(common) + 0 * stop, stop.astype(common) + 0 * start
-    logs = _in_steps(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint)
+    logs = _evenly_spaced(np.log(np.abs(start)), np.log(np.abs(stop)), num, endpoint)
     result = np.sign(start) * np.exp(logs)
     if num > 0:
         last = [stop[None]] if endpoint and num > 1 else [result[num - 1 : num]]

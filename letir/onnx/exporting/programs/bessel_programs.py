@@ -183,16 +183,16 @@ def iv(v: Any, x: Any) -> Any:
     return ive(v, x) * np.exp(np.abs(x))
 
 
-def _of_order(function, order: float):
+def _function_of_order(function, order: float):
     return lambda x: function(order + 0 * x, x)
 
 
 for _name, _function in (("j", jv), ("y", yv), ("i", iv), ("k", kv)):
     for _number in (0, 1):
         _written = f"bessel_i{_number}" if _name + str(_number) == "i0" else f"{_name}{_number}"
-        computes_op(_written)(_of_order(_function, float(_number)))
+        computes_op(_written)(_function_of_order(_function, float(_number)))
 for _name, _function in (("i", ive), ("k", kve)):
     for _number in (0, 1):
-        computes_op(f"{_name}{_number}e")(_of_order(_function, float(_number)))
-computes_op("i0")(_of_order(iv, 0.0))
-computes_op("i0_slope")(_of_order(iv, 1.0))
+        computes_op(f"{_name}{_number}e")(_function_of_order(_function, float(_number)))
+computes_op("i0")(_function_of_order(iv, 0.0))
+computes_op("i0_slope")(_function_of_order(iv, 1.0))

@@ -186,7 +186,7 @@ def _lcm(x, y):
 # ---- angles in degrees ----
 
 
-def _in_degrees(x, quarters: int):
+def _sine_of_degrees(x, quarters: int):
     """The sine of an angle, ``quarters`` times 90 degrees further on.
 
     The angle is taken modulo 90 degrees before it is converted, so that zeros are exact.
@@ -200,19 +200,19 @@ def _in_degrees(x, quarters: int):
 
 @computes_op("sindg")
 def _sindg(x):
-    return _in_degrees(x, 0)
+    return _sine_of_degrees(x, 0)
 
 
 @computes_op("cosdg")
 def _cosdg(x):
-    return _in_degrees(x, 1)
+    return _sine_of_degrees(x, 1)
 
 
 @computes_op("tandg")
 def _tandg(x):
-    return _in_degrees(x, 0) / _in_degrees(x, 1)
+    return _sine_of_degrees(x, 0) / _sine_of_degrees(x, 1)
 
 
 @computes_op("cotdg")
 def _cotdg(x):
-    return _in_degrees(x, 1) / _in_degrees(x, 0)
+    return _sine_of_degrees(x, 1) / _sine_of_degrees(x, 0)

@@ -308,14 +308,14 @@ def _gamma_slope(a, x, *, order=1):
         state = (ratio * (y / shift), level - 1 / shift, curve - 1 / shift**2, by_a, twice)
         return (shift, *state)
 
-    def goes_on(state):
+    def continues(state):
         shift, ratio, level, _, by_a, _ = state
         small = ratio * (1 + level * level) < 1e-17 * (1 + np.abs(by_a))
         return ~((shift > y) & small).all()
 
     trigamma = zeta(2.0 + 0 * near, near)
     state = (near + 0 * y, first, start - 1 / near, trigamma - 1 / near**2, 0 * first, 0 * first)
-    *_, by_a, twice = while_loop(goes_on, step, state)
+    *_, by_a, twice = while_loop(continues, step, state)
     far = (x - a) / np.where(a > 0, a, 1.0)
     if order == 1:
         beyond, slope = 1 + far / 2 - (far * far - 1 / np.maximum(a, 1.0)) / 6, -by_a

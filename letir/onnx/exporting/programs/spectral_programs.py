@@ -59,7 +59,7 @@ def _over_pairs(n: int, step, state):
     return fori_loop(0, _SWEEPS * len(pairs), turn, state)
 
 
-def _in_order(values, vectors, is_falling: bool):
+def _sort_pairs(values, vectors, is_falling: bool):
     """Values and the columns of vectors in order."""
     order = np.argsort(-values if is_falling else values, axis=-1)
     return np.take_along_axis(values, order, axis=-1), np.take_along_axis(
@@ -84,7 +84,7 @@ def eigh(x: Any, *, UPLO: str = "L") -> Any:
         return a, _rotate_columns(v, p, q, cosine, sine)
 
     a, v = _over_pairs(n, step, (a, unit_like(x, n)))
-    return _in_order(np.diagonal(a, axis1=-2, axis2=-1) * 1, v, False)
+    return _sort_pairs(np.diagonal(a, axis1=-2, axis2=-1) * 1, v, False)
 
 
 @computes_op("eigvalsh")

@@ -131,8 +131,8 @@ def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
 
     def step(carry: tuple, _: Any) -> tuple:
         place, *values = carry
-        goes_on, *results = body(place, np.array(True), *values)
-        if not (is_known(goes_on) and goes_on.item()):
+        continues, *results = body(place, np.array(True), *values)
+        if not (is_known(continues) and continues.item()):
             raise _ConditionChanges
         results = [_checked_body_result(value) for value in results]
         count = len(results) - rows
@@ -145,7 +145,7 @@ def _counted_loop(trips: Any, state: tuple, body: Any, rows: int) -> tuple:
 def _conditional_loop(trips: Any, condition: Any, state: tuple, body: Any) -> tuple:
     """A loop that ends when its condition becomes false."""
 
-    def goes_on(carry: tuple) -> Any:
+    def continues(carry: tuple) -> Any:
         place, holds, _ = carry
         return holds if trips is None else holds & (place < trips.reshape(()))
 
@@ -156,7 +156,7 @@ def _conditional_loop(trips: Any, condition: Any, state: tuple, body: Any) -> tu
         return place + 1, lnp.asarray(holds).reshape(()), tuple(results)
 
     first = np.array(True) if condition is None else condition.reshape(())
-    return tuple(while_loop(goes_on, step, (state[0], first, state[1:]))[2])
+    return tuple(while_loop(continues, step, (state[0], first, state[1:]))[2])
 
 
 def _unrolled_loop(

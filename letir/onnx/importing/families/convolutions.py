@@ -10,7 +10,7 @@ from letir.ast.types import Size
 from letir.errors import MissingRule, ShapeError
 from letir.onnx.importing.families.products import minus_zero_point, quantize_again
 from letir.onnx.importing.families.sampling import sample_linear
-from letir.onnx.importing.values import along_channels, known_sizes
+from letir.onnx.importing.values import broadcast_along_channels, known_sizes
 from letir.ops.nn.convolution import conv, conv_transpose
 from letir.ops.nn.pooling import fold
 
@@ -93,7 +93,7 @@ def _conv(
     if auto_pad not in ("NOTSET", "VALID", ""):
         padding = same_pads(x.shape[2:], kernel, s, d, auto_pad)
     result = conv(x, w, stride=tuple(s), padding=tuple(padding), dilation=tuple(d), groups=group)
-    return result if bias is None else result + along_channels(bias, result.ndim)
+    return result if bias is None else result + broadcast_along_channels(bias, result.ndim)
 
 
 def _transposed_padding(
@@ -157,7 +157,7 @@ def _conv_transpose(
             for (low, _), a in zip(padding, after, strict=True)
         )
         result = np.pad(result[(slice(None), slice(None), *inside)], [(0, 0), (0, 0), *width])
-    return result if bias is None else result + along_channels(bias, result.ndim)
+    return result if bias is None else result + broadcast_along_channels(bias, result.ndim)
 
 
 # ---- quantised ----
@@ -183,8 +183,8 @@ def _conv_quantized(
     """QLinearConv: a convolution of quantised numbers, quantised again."""
     total = _conv_integer(x, w, x_zero, w_zero, **attrs)
     if bias is not None:
-        total = total + along_channels(bias, x.ndim)
-    scale = x_scale * (along_channels(w_scale, x.ndim) if w_scale.ndim == 1 else w_scale)
+        total = total + broadcast_along_channels(bias, x.ndim)
+    scale = x_scale * (broadcast_along_channels(w_scale, x.ndim) if w_scale.ndim == 1 else w_scale)
     return quantize_again(total.astype(np.float32) * scale, y_scale, y_zero)
 
 
@@ -256,7 +256,7 @@ def _deformed_conv(
     samples = samples.reshape((examples, group, channels // group * taps, math.prod(places)))
     rows = w.reshape((group, w.shape[0] // group, channels // group * taps))
     result = (rows @ samples).reshape((examples, w.shape[0], *places))
-    return result if bias is None else result + along_channels(bias, result.ndim)
+    return result if bias is None else result + broadcast_along_channels(bias, result.ndim)
 
 
 OPERATORS: dict[str, Any] = {

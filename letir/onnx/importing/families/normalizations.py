@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from letir.onnx.importing.values import along_channels, axis_of, is_known, number_like
+from letir.onnx.importing.values import axis_of, broadcast_along_channels, is_known, number_like
 from letir.ops.nn.normalization import batch_norm, layer_norm, rms_norm
 
 
@@ -27,13 +27,15 @@ def _batch_normalization(
         if is_known([scale, bias, mean, variance]):
             factor = scale / np.sqrt(variance + number_like(epsilon, variance))
             shift = bias - mean * factor
-            factor, shift = [along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)]
+            factor, shift = [
+                broadcast_along_channels(v, x.ndim).astype(x.dtype) for v in (factor, shift)
+            ]
             return x * factor + shift
         result = batch_norm(x, mean, variance, scale, bias, train=False, eps=epsilon)[0]
         return result.astype(x.dtype)
     axes = (0, *range(2, x.ndim))
     middle, spread = np.mean(x, axis=axes), np.var(x, axis=axes)
-    parts = [along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
+    parts = [broadcast_along_channels(v, x.ndim) for v in (middle, spread, scale, bias)]
     y = parts[2] * (x - parts[0]) / np.sqrt(parts[1] + number_like(epsilon, x)) + parts[3]
     old_share, new_share = number_like(momentum, mean), number_like(1 - momentum, mean)
     new_mean = mean * old_share + middle.astype(mean.dtype) * new_share
@@ -50,7 +52,9 @@ def _instance_normalization(x: Any, scale: Any, bias: Any, epsilon: float = 1e-5
     middle = np.mean(x, axis=axes, keepdims=True)
     spread = np.mean(np.square(x - middle), axis=axes, keepdims=True)
     normalized = (x - middle) / np.sqrt(spread + number_like(epsilon, x))
-    return normalized * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
+    return normalized * broadcast_along_channels(scale, x.ndim) + broadcast_along_channels(
+        bias, x.ndim
+    )
 
 
 def _layer_normalization(
@@ -109,7 +113,7 @@ def _group_normalization(
         result = result.astype(x.dtype) * scale[:, None] + bias[:, None]
         return result.reshape(shape)
     result = result.reshape(shape).astype(x.dtype)
-    return result * along_channels(scale, x.ndim) + along_channels(bias, x.ndim)
+    return result * broadcast_along_channels(scale, x.ndim) + broadcast_along_channels(bias, x.ndim)
 
 
 def _local_response(

@@ -9,7 +9,7 @@ from letir.onnx.importing.tensors import dtype_of
 from letir.onnx.importing.values import axis_of, number_like
 
 
-def _for_each(value: Any, x: Any, axis: int, block_size: int) -> Any:
+def _broadcast_parameter(value: Any, x: Any, axis: int, block_size: int) -> Any:
     """Scales or zero points made to broadcast with ``x``: one, one a row, or one a block."""
     if value.ndim == 0 or value.shape == (1,):
         return value.reshape(())
@@ -40,7 +40,7 @@ def _quantize(
     dtype = dtype_of(output_dtype) if output_dtype and zero is None else dtype
     if dtype.kind not in "iu" or dtype.name not in ("int8", "uint8", "int16", "uint16", "int32"):
         raise MissingRule(f"QuantizeLinear: {dtype} is not supported\n  use int8 or uint8")
-    scale = _for_each(scale, x, axis, block_size)
+    scale = _broadcast_parameter(scale, x, axis, block_size)
     if precision:
         x, scale = x.astype(dtype_of(precision)), scale.astype(dtype_of(precision))
     elif x.dtype.kind in "iu":
@@ -49,7 +49,7 @@ def _quantize(
     # int32 is as exact as the operator demands; float16 has too few digits for the sum
     wide = rounded.astype(np.float32) if rounded.dtype == np.float16 else rounded
     if zero is not None:
-        wide = wide + _for_each(zero, x, axis, block_size).astype(wide.dtype)
+        wide = wide + _broadcast_parameter(zero, x, axis, block_size).astype(wide.dtype)
     return np.clip(wide, number_like(limits.min, wide), number_like(limits.max, wide)).astype(dtype)
 
 
@@ -62,8 +62,8 @@ def _dequantize(
     dtype = dtype_of(output_dtype) if output_dtype else scale.dtype
     wide = x.astype(np.int32)
     if zero is not None:
-        wide = wide - _for_each(zero, x, axis, block_size).astype(np.int32)
-    by = _for_each(scale, x, axis, block_size)
+        wide = wide - _broadcast_parameter(zero, x, axis, block_size).astype(np.int32)
+    by = _broadcast_parameter(scale, x, axis, block_size)
     kind = np.float32 if scale.dtype == np.float16 else scale.dtype
     return (wide.astype(kind) * by.astype(kind)).astype(dtype)
 

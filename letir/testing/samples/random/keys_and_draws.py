@@ -33,7 +33,7 @@ STATE = state_of(np.random.default_rng(3))
 PHILOX = state_of(np.random.Generator(np.random.Philox(3)))
 
 
-def of_generator(
+def generator_sample(
     state: Any,
     *operands: Any,
     method: str,
@@ -50,14 +50,16 @@ def of_generator(
 SAMPLES = {
     "generator_draw": exempt(
         [
-            of_generator(STATE, method="random", shape=(2, 3)),
-            of_generator(PHILOX, method="standard_normal", shape=(), dtype=FLOAT32),
-            of_generator(
+            generator_sample(STATE, method="random", shape=(2, 3)),
+            generator_sample(PHILOX, method="standard_normal", shape=(), dtype=FLOAT32),
+            generator_sample(
                 STATE, 2, ROWS + 5, method="integers", shape=(3,), dtype=np.dtype(np.int64)
             ),
-            of_generator(STATE, method="permutation", shape=(4,), dtype=np.dtype(np.int64), n=4),
-            of_generator(STATE, P, method="choice", shape=(2,), dtype=np.dtype(np.int64), a=3),
-            of_generator(
+            generator_sample(
+                STATE, method="permutation", shape=(4,), dtype=np.dtype(np.int64), n=4
+            ),
+            generator_sample(STATE, P, method="choice", shape=(2,), dtype=np.dtype(np.int64), a=3),
+            generator_sample(
                 STATE, np.array([0.5, 2.0]), method="standard_gamma", shape=(2,), nonsmooth=True
             ),
         ],
