@@ -62,7 +62,9 @@ class _Forward(ExprVisitor):
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         places = bind.args + bind.binders
-        directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
+        directions = [
+            tangents[arg] for arg, has_tangent in zip(bind.args, mask, strict=True) if has_tangent
+        ]
         self.builder.source = bind.source
         tangents_of_results = rule.emit(
             self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]

@@ -109,8 +109,8 @@ class Linearity:
             return None
         types = tuple([aval if isinstance(aval, ArrayType) else None for aval in avals])
         inside = decomposition(bind.op.decompose, types, dict(bind.attrs))
-        there = [arg for arg, aval in zip(bind.args, types, strict=True) if aval is not None]
-        params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
+        given_args = [arg for arg, aval in zip(bind.args, types, strict=True) if aval is not None]
+        params = [p for p, arg in zip(inside.params, given_args, strict=True) if arg in chosen]
         try:
             Linearity(inside, params, self.caller, self.remedy)
         except LetirError:

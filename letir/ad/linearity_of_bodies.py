@@ -72,7 +72,11 @@ def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     if layout.loop is None:
         rows = [results_requiring_grad(body, flags) for body in _fitted_bodies(bind)]
         dependent = [any(row) for row in zip(*rows, strict=True)]
-        return [binder for binder, there in zip(bind.binders, dependent, strict=True) if there]
+        return [
+            binder
+            for binder, is_dependent in zip(bind.binders, dependent, strict=True)
+            if is_dependent
+        ]
     n_carry, leading = layout.n_carry(bind), layout.steps
     body = bodies_of(bind)[-1]
     body = Lambda([*body.params[leading:], *body.params[:leading]], body.binds, body.ret)
@@ -81,8 +85,8 @@ def dependent_results(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     dependent[n_carry:n_carry] = [False] * layout.own(bind)
     return [
         binder
-        for i, (binder, there) in enumerate(zip(bind.binders, dependent, strict=True))
-        if there or (i < n_carry and flags[i])
+        for i, (binder, is_dependent) in enumerate(zip(bind.binders, dependent, strict=True))
+        if is_dependent or (i < n_carry and flags[i])
     ]
 
 

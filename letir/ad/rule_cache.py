@@ -173,8 +173,8 @@ def _record_rule(kind: str, bind: Bind, mask: tuple | None, needed: list) -> Rul
     mask_unknown = mask is None
     mask = mask or (True,) * len(along)
     directions = [
-        builder.param(strong_type(a.type)) if there else None
-        for a, there in zip(along, mask, strict=True)
+        builder.param(strong_type(a.type)) if is_defined else None
+        for a, is_defined in zip(along, mask, strict=True)
     ]
     count = len(builder.params)
     values: dict[Local, Value] = {}
@@ -220,8 +220,10 @@ def _rule_keywords(op: Primitive, kind: str, needed: list[bool]) -> dict:
     ``transform``: ``pull`` or ``push``, to differentiate the bodies of an operation that has them.
     ``wanted``: which operands require grad, ``needed``; for vjp rules that have this keyword.
     """
-    asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())  # keyword-only
-    keywords: dict = {"wanted": needed} if asks else {}
+    takes_wanted = "wanted" in (
+        getattr(getattr(op, kind), "__kwdefaults__", None) or ()
+    )  # keyword-only
+    keywords: dict = {"wanted": needed} if takes_wanted else {}
     if op.holds_lambdas:
         keywords["transform"] = LATE_BOUND["pull" if kind == "vjp" else "push"]
     return keywords

@@ -38,11 +38,11 @@ def loaded_module(name: str) -> ModuleType | None:
     return load_module(name) if name in sys.modules else None
 
 
-def load_name(package: str, homes: Mapping[str, str], name: str) -> Any:
-    """``__getattr__`` of a package; ``homes`` has the module in it that defines each name."""
-    if name not in homes:
+def load_name(package: str, modules: Mapping[str, str], name: str) -> Any:
+    """``__getattr__`` of a package; ``modules`` has the module in it that defines each name."""
+    if name not in modules:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
-    return getattr(load_module(f"{package}.{homes[name]}"), name)
+    return getattr(load_module(f"{package}.{modules[name]}"), name)
 
 
 def object_by_name(module: str | None, name: str) -> Any:

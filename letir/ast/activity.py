@@ -71,7 +71,9 @@ class _Activity:
                 elif True in requires:
                     results = self.results(bind, requires)
                     pairs = zip(bind.binders, results, strict=True)
-                    result.update([b for b, there in pairs if there and carries_derivative(b)])
+                    result.update(
+                        [b for b, is_required in pairs if is_required and carries_derivative(b)]
+                    )
         return result
 
     def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:

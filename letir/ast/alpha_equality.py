@@ -86,11 +86,11 @@ def _same_attrs(a: Bind, b: Bind, pairs: dict, pending: list) -> bool:
     first, second = bodies_of(a), bodies_of(b)
     if len(first) != len(second):
         return False
-    around = [
+    other_attrs = [
         attrs_with(c.attrs, c_bodies, [_NO_BODY] * len(c_bodies))
         for c, c_bodies in ((a, first), (b, second))
     ]
-    if around[0] != around[1]:
+    if other_attrs[0] != other_attrs[1]:
         return False
     for pair in zip(first, second, strict=True):
         key = id(pair[0]), id(pair[1])

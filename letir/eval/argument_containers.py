@@ -50,16 +50,18 @@ class ArgumentContainers:
         """
         roots = {"args": args, "kwargs": kwargs}
         owners = []
-        met = Counter([id(container) for _, container in containers_in((args, kwargs))])
+        occurrences = Counter([id(container) for _, container in containers_in((args, kwargs))])
         for place in places:
             owner, repeated = args, None
             for owner in parts_along_path(roots, place, len(place.steps) - 1):
-                if met[id(owner)] > 1:  # parts of it are met once, but are at two places as well
+                if (
+                    occurrences[id(owner)] > 1
+                ):  # parts of it are met once, but are at two places as well
                     repeated = owner
                 if _is_one_object(owner):
                     repeated = None
             if repeated is not None:
-                raise DTypeError(_not_one_container(place, repeated, met[id(repeated)]))
+                raise DTypeError(_not_one_container(place, repeated, occurrences[id(repeated)]))
             if not is_changeable(owner) or not can_store(owner, place):
                 raise DTypeError(_not_one_container(place, owner, 1))
             owners.append(owner)

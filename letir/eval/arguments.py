@@ -166,19 +166,19 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
 
     Solved first from sizes that are a single name, then from sums such as 2*n+1.
     """
-    met = [
+    equations = [
         (size.terms, n)
         for expected, actual in pairs
         for size, n in zip(expected.shape, actual.shape, strict=False)
         if type(size) is Size and not size.is_internal
     ]
     sizes: dict[str, int] = {}
-    for terms, n in met:
+    for terms, n in equations:
         match terms:
             case (((name,), 1),):
                 # the first occurrence decides; fits() finds contradictions
                 sizes.setdefault(name, n)
-    for terms, n in met:
+    for terms, n in equations:
         match terms:
             # the order of Size.terms: the constant is last
             case (((name,), factor),) | (((name,), factor), ((), _)) if type(n) is int:

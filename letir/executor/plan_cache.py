@@ -91,10 +91,10 @@ class PlanCache:
         with entry.lock:
             if entry.plans is not expected or entry.is_evicted:
                 return True
-            flight, mine = entry.flight, entry.flight is None
-            if mine:
+            flight, is_maker = entry.flight, entry.flight is None
+            if is_maker:
                 flight = entry.flight = _RunningCompile()
-        if mine:
+        if is_maker:
             self._compile(entry, expected, make, flight)
             return True
         if flight.thread == threading.get_ident():

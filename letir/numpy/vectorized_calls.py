@@ -71,8 +71,10 @@ def _with_core_axes(called: Any, operands: list) -> tuple[list, tuple]:
     shape = np.broadcast_shapes(
         *[x.shape[: x.ndim - len(core)] for x, core in zip(operands, cores, strict=True)]
     )
-    wide = [np.broadcast_to(x, (*shape, *core)) for x, core in zip(operands, cores, strict=True)]
-    return wide, shape
+    broadcast_operands = [
+        np.broadcast_to(x, (*shape, *core)) for x, core in zip(operands, cores, strict=True)
+    ]
+    return broadcast_operands, shape
 
 
 def _result_column(called: np.vectorize, values: list, place: int) -> Any:

@@ -27,10 +27,10 @@ def stencil_form(write: Any, function: Callable) -> str:
     slots = list(map(write.slot, range(len(write.bind.args))))
     out = made if len(dtypes) == 1 else f"({made})"
     call = f"{write.constant(ufunc)}({', '.join(slots)}, out={out})"
-    wide = [n for n in range(len(slots)) if len(write.type(n).shape) > 1]
-    if len(shape) == 1 or not wide:
+    with_rows = [n for n in range(len(slots)) if len(write.type(n).shape) > 1]
+    if len(shape) == 1 or not with_rows:
         return call
-    test = " and ".join(dict.fromkeys([f"{slots[n]}.flags.c_contiguous" for n in wide]))
+    test = " and ".join(dict.fromkeys([f"{slots[n]}.flags.c_contiguous" for n in with_rows]))
     return f"{call} if {test} else {write.constant(function)}({', '.join(slots)})"
 
 

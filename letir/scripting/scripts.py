@@ -106,9 +106,11 @@ class Script:
         Raises ParseError if there is one for these kinds already.
         """
         text = script_text_of(source)
-        function, around = read_function(text)
+        function, visible_scripts = read_function(text)
         check_distinct(text, function, self.overloads)
-        self.scripts = ChainMap(around, self.scripts)  # scripts visible to the new overload
+        self.scripts = ChainMap(
+            visible_scripts, self.scripts
+        )  # scripts visible to the new overload
         self.overloads.append(function)
         return self
 
@@ -275,10 +277,12 @@ class Script:
 
 def read_function(text: ScriptText) -> tuple[ScriptFunction, dict[str, Script]]:
     """(the only function of a text, the scripts that it may call)."""
-    around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
+    visible_scripts = {
+        name: value for name, value in text.names.items() if isinstance(value, Script)
+    }
     node = function_definition(text)
-    around.pop(node.name, None)  # an earlier definition of the function itself
-    return FunctionReader(text, around, node.name).function(node), around
+    visible_scripts.pop(node.name, None)  # an earlier definition of the function itself
+    return FunctionReader(text, visible_scripts, node.name).function(node), visible_scripts
 
 
 def check_distinct(

@@ -43,8 +43,8 @@ def script(source: str | Callable[..., Any]) -> Script:
                 f"a script is one function, found {listed}: use CompilationUnit for several",
             )
         return unit[names[0]]
-    function, around = read_function(text)
-    return Script(function.name, [function], around)
+    function, visible_scripts = read_function(text)
+    return Script(function.name, [function], visible_scripts)
 
 
 class CompilationUnit(Mapping):

@@ -150,7 +150,11 @@ def _point_of(f: Callable, args: Any) -> _Point:
             filled[i] = arg
         filled = _copy_arrays(filled)
         outs = flatten(_retype_for(f, filled)(*spec.unflatten(filled)))[0]
-        return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
+        return tuple(
+            out
+            for out, is_differentiable in zip(outs, differentiable, strict=True)
+            if is_differentiable
+        )
 
     # recordings search f for functions to record, such as SciPy's
     flat.letir_reaches = lambda: (f, None)  # type: ignore[attr-defined]

@@ -58,11 +58,11 @@ _FASTER_IF_SMALL = {
 
 def loaded_scipy_modules(libraries: Collection[LibraryModule]) -> list[LibraryModule]:
     """The loaded modules of SciPy, except the ``libraries`` ones."""
-    there = {library.module.__name__ for library in libraries}
+    known_names = {library.module.__name__ for library in libraries}
     result = []
     for part in {**_FUNCTIONS, **FUNCTIONS, **SOLVERS, **MAKERS}:
         name = f"scipy.{part}"
-        module = None if name in there else whole_module(name)
+        module = None if name in known_names else whole_module(name)
         if module is not None:
             result.append(LibraryModule(module, _stand_in_makers(part)))
     for name, methods in _METHODS.items():

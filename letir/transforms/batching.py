@@ -92,9 +92,9 @@ class _Batching(ExprVisitor):
 
     def visit_let(self, let: Let, names: dict, mapped: set):
         bind = let.bind
-        there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
-        if True in there:
-            self.emit_batched(bind, there, names, mapped)
+        is_mapped = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
+        if True in is_mapped:
+            self.emit_batched(bind, is_mapped, names, mapped)
         elif bind.op.random and is_final(bind.op.batch):  # all examples would get the same numbers
             raise error_at_bind(MissingRule(bind.op.batch.reason), bind)
         else:  # all examples share the results
@@ -104,11 +104,11 @@ class _Batching(ExprVisitor):
     def visit_ret(self, ret: Ret, names: dict, mapped: set):
         return ret.args
 
-    def emit_batched(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
-        """Emit the batch rule of ``bind``; ``there``: which operands are mapped."""
+    def emit_batched(self, bind: Bind, is_mapped: tuple, names: dict, mapped: set) -> None:
+        """Emit the batch rule of ``bind``; ``is_mapped``: which operands are mapped."""
         args = substitute_args(bind.args, names)
         try:
-            body = _batch_body(bind, args, there, self.size)
+            body = _batch_body(bind, args, is_mapped, self.size)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         self.builder.source = bind.source
@@ -137,25 +137,25 @@ class _BatchBody(Steps):
     axes: tuple[int | None, ...]
 
 
-def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
+def _batch_body(bind: Bind, args: tuple[Arg, ...], is_mapped: tuple, size) -> _BatchBody:
     """The batch rule of ``bind`` for the operands ``args``; cached by their types."""
     operands = [arg.type if type(arg) is Local else number_token(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
     # the key has types instead of locals, so that many binds share one recorded rule
-    key = (bind.op, attrs, size, there, *operands)
+    key = (bind.op, attrs, size, is_mapped, *operands)
     result = _bodies.get(key)
     if result is None:
-        result = _record_batch_rule(bind, args, there, size)
+        result = _record_batch_rule(bind, args, is_mapped, size)
         if not holds_arrays(bind.attrs):  # the cache would keep the arrays alive
             _bodies[key] = result
     return result
 
 
-def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
-    """The batch rule of ``bind``, recorded for operands ``args`` of which ``there`` are mapped."""
+def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], is_mapped: tuple, size) -> _BatchBody:
+    """The batch rule of ``bind``, recorded for these operands; ``is_mapped``: which are mapped."""
     builder = LetBuilder()
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
-    axes = tuple([0 if mapped else None for mapped in there])
+    axes = tuple([0 if mapped else None for mapped in is_mapped])
     rule = _batching_rule(bind.op)
     # bodies are batched too
     keywords = {"transform": batch_program} if bind.op.holds_lambdas else {}
@@ -168,7 +168,7 @@ def _record_batch_rule(bind: Bind, args: tuple[Arg, ...], there: tuple, size) ->
             f"for {len(bind.binders)} results\n"
             "  return results and their axes, one of each for each result"
         )
-    types = _slice_types(bind, args, there)
+    types = _slice_types(bind, args, is_mapped)
     results = [
         _settle_result(bind, *triple, size) for triple in zip(outs, out_axes, types, strict=True)
     ]
@@ -197,13 +197,13 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     avals = types_without_batch(args, axes)
     forward = decomposition(op.decompose, avals, attrs)
     backward, context, gradients = _gradient_of_slices(op, avals, forward, attrs)
-    there = [i for i, aval in enumerate(avals) if aval is not None]
-    place = {position: i for i, position in enumerate(there)}
+    given = [i for i, aval in enumerate(avals) if aval is not None]
+    place = {position: i for i, position in enumerate(given)}
     count = len(forward.ret.args)
-    place.update({len(args) + i: len(there) + i for i in range(count)})
+    place.update({len(args) + i: len(given) + i for i in range(count)})
     results, out_axes = mapped_scripted(
-        [args[i] for i in there],
-        [axes[i] for i in there],
+        [args[i] for i in given],
+        [axes[i] for i in given],
         script=op.name,
         forward=forward,
         backward=backward,
@@ -231,11 +231,11 @@ def _gradient_of_slices(op: Primitive, avals: tuple, forward: Lambda, attrs: dic
     return program, rule.captured, rule.results
 
 
-def _slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
+def _slice_types(bind: Bind, args: tuple[Arg, ...], is_mapped: tuple) -> tuple:
     """The result types of ``bind`` for one example of the batches ``args``."""
     slices = [
         Local(arg.type.with_shape(arg.type.shape[1:])) if mapped and arg.type is not None else arg
-        for arg, mapped in zip(args, there, strict=True)
+        for arg, mapped in zip(args, is_mapped, strict=True)
     ]
     return result_types(bind.op, tuple(slices), bind.attrs)
 

@@ -184,7 +184,7 @@ class StoredArrays(Sequence):
 
     def __getitem__(self, index):
         if index not in self.loaded:
-            around = self.members.last
+            last_read = self.members.last
             self.loaded[index] = self.array_from(self.members.read(f"constants/{index}.npy"))
-            self.members.last = around  # the text that refers to it
+            self.members.last = last_read  # the text that refers to it
         return self.loaded[index]

@@ -173,14 +173,14 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
     So a reader never sees a partial file. If writing fails, the file at ``path`` stays as it was.
     """
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with open(beside, "xb") as stream:
+        with open(temporary, "xb") as stream:
             yield stream
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except BaseException as error:  # also KeyboardInterrupt: leave no temporary file behind
-        beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(beside):
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(temporary):
             error = type(error)(error.errno, error.strerror, str(path))  # as the user knows it
             raise error from None
         raise

@@ -148,13 +148,13 @@ class Parser(TreeReader):
         """``params in TREE out TREE { body }``, in a scope of its own."""
         self.descend()
         # without an outer scope: a lambda is closed, only grad_of captures
-        around, self.scope = self.scope, _Scope()
+        outer_scope, self.scope = self.scope, _Scope()
         params = self.binders() if self.text.startswith("%", self.skip()) else []
         self.enter(params)
         trees = [self.tree_after("in"), self.tree_after("out")]
         self.expect("{")
         binds, ret = self.body(_RETURN, "a bind or 'return'")
-        self.scope = around
+        self.scope = outer_scope
         self.depth -= 1
         return Lambda([param for _, param, _ in params], binds, ret, *trees)
 

@@ -139,7 +139,11 @@ class DifferentiableGraph:
         )
         program = run_pipeline((dead_code, combine_sums, sink_negations), program)
         used = use_counts(program)
-        cts = [p for p, there in zip(specialized.params[:count], defined, strict=True) if there]
+        cts = [
+            p
+            for p, is_defined in zip(specialized.params[:count], defined, strict=True)
+            if is_defined
+        ]
         read = [
             (p, at) for p, at in zip(specialized.params[count:], captures, strict=True) if p in used
         ]

@@ -149,12 +149,14 @@ def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
 
 def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
     """For each level, the locals of its group that are read outside of it or returned."""
-    home = {b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders}
+    part_numbers = {
+        b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders
+    }
     result: list[set[Local]] = [set() for _ in parts]
 
     def note(args, level: int) -> None:
         for arg in args:
-            at = home.get(arg, level) if type(arg) is Local else level
+            at = part_numbers.get(arg, level) if type(arg) is Local else level
             if at != level:
                 result[at].add(arg)
 

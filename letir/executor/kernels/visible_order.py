@@ -75,15 +75,15 @@ def _order_of(bind: Bind, known: dict[Arg, Any], unknown: Container[Arg]) -> Any
 
     An operand with several long axes has part in it, also one that is broadcast along others.
     """
-    wide = [x for x in bind.args if _long_axes(x) != 1]
-    if any(_long_axes(x) is None for x in (*wide, *bind.binders)):
+    with_long_axes = [x for x in bind.args if _long_axes(x) != 1]
+    if any(_long_axes(x) is None for x in (*with_long_axes, *bind.binders)):
         return None
-    if any(x in unknown and x not in known for x in wide):
+    if any(x in unknown and x not in known for x in with_long_axes):
         return None
-    operands = tuple(dict.fromkeys([known.get(x, x) for x in wide]))
+    operands = tuple(dict.fromkeys([known.get(x, x) for x in with_long_axes]))
     if bind.op.elementwise:
         shape = bind.binders[0].type.shape
-        if len(operands) == 1 and any(x.type.shape == shape for x in wide):
+        if len(operands) == 1 and any(x.type.shape == shape for x in with_long_axes):
             return operands[0]
         small = [min(2, n) for n in shape]
         result = DerivedOrder(lambda *cuts: empty_like_ufunc(cuts, [bool], small)[0], operands)
@@ -159,8 +159,8 @@ class _OrderFollowers:
         is_view = bind.op.memory == "view" and bind.attrs.get("order", "C") == "C"
         if not (is_elementwise or bind.op.reduction is not None or is_view):
             return False
-        wide = [binder for binder in bind.binders if is_view or _long_axes(binder) != 1]
-        self.carriers.update(wide)
+        with_long_axes = [binder for binder in bind.binders if is_view or _long_axes(binder) != 1]
+        self.carriers.update(with_long_axes)
         self.orders.update(self.orders_of(bind))
         return all(_long_axes(binder) is not None for binder in bind.binders)
 
@@ -201,9 +201,9 @@ def operands_of_mixed_order(
     (``shown``) may depend on some of them only, or on a value that NumPy makes in C order because
     all its operands are broadcast.
     """
-    wide = [n for n, param in enumerate(body.params) if _long_axes(param) != 1]
-    read: dict[Arg, int] = {body.params[n]: 1 << n for n in wide}  # a bit each
-    every, broadcast = sum([1 << n for n in wide]), 1 << len(body.params)
+    with_long_axes = [n for n, param in enumerate(body.params) if _long_axes(param) != 1]
+    read: dict[Arg, int] = {body.params[n]: 1 << n for n in with_long_axes}  # a bit each
+    every, broadcast = sum([1 << n for n in with_long_axes]), 1 << len(body.params)
     for bind in body.binds:
         total = 0
         for arg in bind.args:
@@ -213,7 +213,7 @@ def operands_of_mixed_order(
     outs = zip(results, body.ret.args, strict=True)
     found = [read.get(arg) for out, arg in outs if out in shown]
     in_c_order = any(bits is not None and bits & broadcast for bits in found)
-    return (wide if any(bits != every for bits in found) else []), in_c_order
+    return (with_long_axes if any(bits != every for bits in found) else []), in_c_order
 
 
 def operands_that_decide_orders(

@@ -46,12 +46,12 @@ def shared_loops(kernel: Kernel) -> dict[Loop, tuple[str, ...]]:
     each other, see ``has_waiting_lanes``.
     """
     spread = spread_loop(kernel)
-    innermost, around = _split_statements(kernel.body if spread is None else spread.body)
-    bodies = [around, *[loop.body for loop in innermost]]
+    innermost, outer = _split_statements(kernel.body if spread is None else spread.body)
+    bodies = [outer, *[loop.body for loop in innermost]]
     written = {x.array for body in bodies for x in body if type(x) is Store}
-    if any(type(x) is While for x in around):
+    if any(type(x) is While for x in outer):
         return {}
-    if spread is not None and any(type(x) is Load and x.array in written for x in around):
+    if spread is not None and any(type(x) is Load and x.array in written for x in outer):
         return {}
     loops = {loop: _combining_instructions(loop) for loop in innermost}
     return {} if None in loops.values() else {k: v for k, v in loops.items() if v is not None}
@@ -79,17 +79,17 @@ def has_enough_steps(kernel: Kernel, sizes: Mapping[str, int]) -> bool:
 def _split_statements(body: tuple[Statement, ...]) -> tuple[list[Loop], list[Statement]]:
     """(the innermost loops, all statements outside of them except loops)."""
     innermost: list[Loop] = []
-    around: list[Statement] = []
+    outer: list[Statement] = []
     todo = list(body)
     while todo:
         statement = todo.pop()
         if type(statement) is not Loop:
-            around.append(statement)
+            outer.append(statement)
         elif any(type(x) in (Loop, While) for x in statement.body):
             todo += statement.body
         else:
             innermost.append(statement)
-    return innermost, around
+    return innermost, outer
 
 
 def _combining_instructions(loop: Loop) -> tuple[str, ...] | None:

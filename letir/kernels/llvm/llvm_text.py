@@ -139,8 +139,8 @@ class _HostModule(Chunks):
         if self.lanes > 1 or function not in self.vectorised:
             return ""
         lanes, params = self.vectors.lanes, "v" * len(function.params)
-        name, wide = function.name, function_name(function, lanes)
-        return f' "vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{params}_{name}({wide})"'
+        name, vector_name = function.name, function_name(function, lanes)
+        return f' "vector-function-abi-variant"="_ZGV_LLVM_N{lanes}{params}_{name}({vector_name})"'
 
     def entry_of(self, table: str, n: int, kind: str) -> str:
         place = self.value(f"getelementptr i64, ptr {table}, i64 {n}")

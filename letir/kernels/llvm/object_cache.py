@@ -104,13 +104,13 @@ def _drop_oldest(folder: Path) -> None:
     names = os.listdir(folder)
     if len(names) <= _MAX_FILES:
         return
-    aged = []
+    by_age = []
     for name in names:
         try:
-            aged.append((os.stat(folder / name).st_mtime, name))
+            by_age.append((os.stat(folder / name).st_mtime, name))
         except OSError:  # another process was faster
             continue
-    for _, name in sorted(aged)[: len(aged) // 2]:
+    for _, name in sorted(by_age)[: len(by_age) // 2]:
         try:
             os.unlink(folder / name)
         except OSError:

@@ -70,10 +70,10 @@ class VectorLoops(ModuleText):
 
     def sum_lanes(self, start: str, vector: str, dtype: np.dtype, lanes: int) -> str:
         """``start`` plus all lanes of a vector."""
-        kind, wide = type_text(dtype), vector_type(dtype, lanes)
+        kind, vector_kind = type_text(dtype), vector_type(dtype, lanes)
         name = f"llvm.vector.reduce.fadd.v{lanes}f{8 * dtype.itemsize}"
-        self.declared[name] = f"declare {kind} @{name}({kind}, {wide})"
-        return self.value(f"call reassoc {kind} @{name}({kind} {start}, {wide} {vector})")
+        self.declared[name] = f"declare {kind} @{name}({kind}, {vector_kind})"
+        return self.value(f"call reassoc {kind} @{name}({kind} {start}, {vector_kind} {vector})")
 
     # ---- statements in such a loop ----
 

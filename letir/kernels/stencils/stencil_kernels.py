@@ -348,8 +348,8 @@ class _StencilLowering(ScalarLowering):
         kept, self.selected = dict(self.scalars), set()
         for param, places in self.places.items():
             if places and places[-1].loop == last:
-                array, around = self.array_of(param), wraps and places[-1].wraps
-                column = self.index_at(places[-1], index, array.extents[-1], wraps=around)
+                array, wraps_here = self.array_of(param), wraps and places[-1].wraps
+                column = self.index_at(places[-1], index, array.extents[-1], wraps=wraps_here)
                 flag = None
                 if wraps and places[-1].fills:
                     here = (self.outer, column)

@@ -336,17 +336,17 @@ def _loop_over_examples(g: Graph, bind: Bind) -> Sequence[str]:
     body, mapped = bind.attrs["body"], bind.attrs["mapped"]
     operands = g.operands(bind)
     avals = [arg.type for arg in body.ret.args]
-    rows = [arg for arg, there in zip(bind.args, mapped, strict=True) if there]
+    rows = [arg for arg, is_set in zip(bind.args, mapped, strict=True) if is_set]
 
     def emit(inner: Graph, carry: Sequence[str], xs: Sequence[str]) -> list[str]:
         remaining = iter(xs)
         pairs = zip(operands, mapped, strict=True)
-        example_operands = [next(remaining) if there else name for name, there in pairs]
+        example_operands = [next(remaining) if is_set else name for name, is_set in pairs]
         return inner.emitter.body(inner, body, example_operands)
 
     if _has_steps(rows):
         return _scan_node(g, [], rows, emit, avals)
-    xs = [name for name, there in zip(operands, mapped, strict=True) if there]
+    xs = [name for name, is_set in zip(operands, mapped, strict=True) if is_set]
 
     def step(inner: Graph, number: str, carry: Sequence[str]) -> tuple:
         return "", [], emit(inner, [], _rows_at(inner, xs, rows, number))
@@ -367,7 +367,7 @@ def _gradient_step(g: Graph, bind: Bind) -> Sequence[str]:
     body, defined = bind.attrs["body"], [not is_undefined(arg) for arg in bind.args]
     if not any(defined[: bind.attrs["n_cts"]]):
         raise Unexportable(UNDEFINED)
-    operands = [arg if there else "" for arg, there in zip(bind.args, defined, strict=True)]
+    operands = [arg if is_set else "" for arg, is_set in zip(bind.args, defined, strict=True)]
     return g.emitter.body(g, specialize_undef(body, defined), operands)
 
 

@@ -354,7 +354,7 @@ def _unique(g: Graph, bind: Bind) -> list[str]:
     axis = axis if axis is None else axis % x.type.ndim
     values, *others = g("Unique", name, results=4, axis=axis, sorted=1)
     flags = [attrs["return_index"], attrs["return_inverse"], attrs["return_counts"]]
-    results = [other for other, there in zip(others, flags, strict=True) if there]
+    results = [other for other, is_wanted in zip(others, flags, strict=True) if is_wanted]
     if attrs["return_inverse"]:
         place = 1 + attrs["return_index"]
         results[place - 1] = g.reshape(results[place - 1], types[place].shape)

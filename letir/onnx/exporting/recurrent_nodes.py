@@ -93,7 +93,7 @@ def _cell_step(cell: Cell, biased: tuple[bool, ...], x: Any, *arrays: Any) -> An
     """One step of a cell, whose given biases come last."""
     count = cell.states + 2
     remaining = iter(arrays[count:])
-    biases = [next(remaining) if there else None for there in biased]
+    biases = [next(remaining) if has_bias else None for has_bias in biased]
     return cell.step(x, *arrays[:count], *biases)
 
 
@@ -193,5 +193,7 @@ def _joint_biases(g: Graph, cell: Cell, biased: tuple, names: Sequence[str], siz
         return ""
     remaining = iter(names)
     zeros = g("ConstantOfShape", g.ints([size]))  # of float32
-    parts = [_reorder_gates(g, next(remaining), cell.order) if there else zeros for there in biased]
+    parts = [
+        _reorder_gates(g, next(remaining), cell.order) if has_bias else zeros for has_bias in biased
+    ]
     return _with_direction(g, g("Concat", *parts, axis=0))

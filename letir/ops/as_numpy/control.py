@@ -60,9 +60,11 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
 def looped(write: Any, *args: str, body: Lambda, mapped: Sequence[bool]) -> str:
     """The body as a function, called on one example after the other; results are stacked."""
     example_function = write.function(body, "example", "One example of a batch.")
-    counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    counted = next(arg for arg, is_mapped in zip(args, mapped, strict=True) if is_mapped)
     rows, i = write.named("examples"), write.named("i")
-    each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
+    each = [
+        f"{arg}[{i}]" if is_mapped else arg for arg, is_mapped in zip(args, mapped, strict=True)
+    ]
     write.line(f"{rows} = [{example_function}({', '.join(each)}) for {i} in range(len({counted}))]")
     avals = [arg.type for arg in body.ret.args]
     empty = [
@@ -132,10 +134,10 @@ def gradient_step(write: Any, *args: str, n_cts: int, body: Lambda, **_: Any) ->
     if not needed:
         return ("None",) * len(body.ret.args)
     names = write.results(may_be_none=True)
-    there = [name for name in names if name]
+    bound_names = [name for name in names if name]
     with write.block(f"if {' and '.join(f'{ct} is None' for ct in needed)}:"):
-        if there:
-            write.line(f"{' = '.join(there)} = None")
+        if bound_names:
+            write.line(f"{' = '.join(bound_names)} = None")
     # with several cotangents, some may still be None in the body
     with write.block("else:"), write.defined(needed if len(needed) == 1 else ()):
         write.body(body, args, into=names)

@@ -58,7 +58,7 @@ def mapped_body(
 
 def axes_of(mapped: Iterable[bool]) -> list[int | None]:
     """The batch axes of operands: 0 where ``mapped``, else None."""
-    return [0 if there else None for there in mapped]
+    return [0 if has_axis else None for has_axis in mapped]
 
 
 @batch_first
@@ -78,7 +78,7 @@ def mapped_custom_vjp(
     ]
     axes = [*axes_of(mapped[n_outs:split]), *[0] * n_outs]
     # an operand that all examples share gets one cotangent from each example
-    summed = [not there for there in mapped[split : split + len(backward.ret.args)]]
+    summed = [not has_axis for has_axis in mapped[split : split + len(backward.ret.args)]]
     backward = mapped_body(backward, axes, like.shape[0], transform, summed)
     attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}
     return emit_op("custom_vjp", (*outs, *args[n_outs:]), **attrs)
@@ -87,8 +87,8 @@ def mapped_custom_vjp(
 def slice_types(args: Sequence, mapped: Sequence[bool]) -> list:
     """The type of each operand for one example, without the batch; None for None."""
     return [
-        type_without_batch(arg, 0 if there else None)
-        for arg, there in zip(args, mapped, strict=True)
+        type_without_batch(arg, 0 if has_axis else None)
+        for arg, has_axis in zip(args, mapped, strict=True)
     ]
 
 

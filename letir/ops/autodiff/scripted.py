@@ -73,8 +73,8 @@ def mapped_scripted(
     """Both programs, batched; the gradient of an operand that is not mapped is summed."""
     size = first_mapped(args, mapped).shape[0]
     count = len(forward.ret.args)
-    there = (*mapped, *[True] * count)
-    axes = [*axes_of(there[i] for i in context), *[0] * attrs["n_outs"]]
+    captured_mapped = (*mapped, *[True] * count)
+    axes = [*axes_of(captured_mapped[i] for i in context), *[0] * attrs["n_outs"]]
     return emit_op(
         "scripted",
         args,

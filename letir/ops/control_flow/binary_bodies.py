@@ -49,7 +49,7 @@ class _BatchedBody:
     mapped: tuple[bool, ...]
 
     def __call__(self, body: Lambda) -> Lambda:
-        axes = [0 if there else None for there in self.mapped]
+        axes = [0 if is_mapped else None for is_mapped in self.mapped]
         every = [False] * len(body.ret.args)
         return mapped_body(body, axes, self.count, LATE_BOUND["batch_program"], every)
 

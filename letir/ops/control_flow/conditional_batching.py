@@ -55,7 +55,7 @@ def _choose_once(name: str, args, mapped, programs, kinds) -> tuple:
     out = [any(axis is not None for axis in axes) for axes in places]
     bodies = [_with_batched_results(fn, axes, out, mapped[1:], kinds) for fn, axes in programs]
     result = emit_op(name, args, **choice_attrs(name, bodies))
-    return result, tuple([0 if there else None for there in out])
+    return result, tuple([0 if has_axis else None for has_axis in out])
 
 
 def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> Lambda:
@@ -65,7 +65,7 @@ def _with_batched_results(program: Lambda, axes, out: Sequence[bool], mapped, ki
     """
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
-    like = next((param for param, there in zip(params, mapped, strict=True) if there), None)
+    like = next((param for param, has_axis in zip(params, mapped, strict=True) if has_axis), None)
     results = []
     for i, result in enumerate(builder.call(program, params)):
         value = broadcast_batch(result, axes[i] is not None, like) if out[i] else result
@@ -128,8 +128,8 @@ def _run_branch(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> 
         is_mapped = any(mapped)  # else the result is the same for all examples
         first = first_selected(mask) if is_mapped else None
         safe = [
-            shelter_operand(mask, operand, first) if there else operand
-            for operand, there in zip(operands, mapped, strict=True)
+            shelter_operand(mask, operand, first) if has_axis else operand
+            for operand, has_axis in zip(operands, mapped, strict=True)
         ]
         return mask.emitter.call(program, safe)
 

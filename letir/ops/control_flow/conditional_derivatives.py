@@ -65,12 +65,12 @@ def emit_choice(
     ]
     pairs = zip(branch_results, _match_number_types(results), strict=True)
     programs = [_build_live(builder, returned) for (builder, *_), returned in pairs]
-    there = [operand for operand in operands if isinstance(operand, Value)]
-    programs, there = _drop_unread_operands(programs, there)
+    given_values = [operand for operand in operands if isinstance(operand, Value)]
+    programs, given_values = _drop_unread_operands(programs, given_values)
     emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
     op = PRIMITIVES[name]
     attrs = op.complete(choice_attrs(name, programs))
-    answers = dict(zip(positions, emitter.apply(op, (choice, *there), attrs), strict=True))
+    answers = dict(zip(positions, emitter.apply(op, (choice, *given_values), attrs), strict=True))
     return tuple([answers.get(i) for i in counts])
 
 
@@ -157,8 +157,10 @@ def choice_with_residuals(
     avals: list[ArrayType] = []  # the types of the further results
     placed = [_assign_slots(residuals, avals) for residuals in extra]
     bodies = [
-        _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(avals)])
-        for program, there in zip(programs, placed, strict=True)
+        _with_results(
+            program, count, [placed_results.get(i) or kind for i, kind in enumerate(avals)]
+        )
+        for program, placed_results in zip(programs, placed, strict=True)
     ]
     attrs = bind.op.complete(choice_attrs(bind.op.name, bodies))
     return Bind((*bind.binders, *map(Local, avals)), bind.op, bind.args, attrs, bind.source)

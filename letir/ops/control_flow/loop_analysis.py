@@ -16,7 +16,7 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
     """Which parameters the marked ``results`` depend on."""
     pairs = zip(body.ret.args, results, strict=True)
-    live = {arg for arg, there in pairs if there and type(arg) is Local}
+    live = {arg for arg, is_marked in pairs if is_marked and type(arg) is Local}
     for bind in reversed(body.binds):
         if not live.isdisjoint(bind.binders):
             live.update(bind.locals())

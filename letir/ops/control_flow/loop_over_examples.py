@@ -19,7 +19,7 @@ from letir.ops.define.records import define
 
 def _looped_impl(xp, *args, call, body, mapped):
     """The results of the body for each example, stacked."""
-    count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
+    count = next(len(arg) for arg, has_axis in zip(args, mapped, strict=True) if has_axis)
     if not count:
         avals = [arg.type for arg in body.ret.args]
         if not all(map(has_static_shape, avals)):
@@ -29,7 +29,9 @@ def _looped_impl(xp, *args, call, body, mapped):
             )
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
     rows = [
-        call(body, [arg[i] if there else arg for arg, there in zip(args, mapped, strict=True)])
+        call(
+            body, [arg[i] if has_axis else arg for arg, has_axis in zip(args, mapped, strict=True)]
+        )
         for i in range(count)
     ]
     return tuple([xp.stack(results) for results in zip(*rows, strict=True)])
@@ -37,7 +39,7 @@ def _looped_impl(xp, *args, call, body, mapped):
 
 def _looped_aval(*types, body, mapped):
     """The types of the body's results, with the batch in front."""
-    n = next(aval.shape[0] for aval, there in zip(types, mapped, strict=True) if there)
+    n = next(aval.shape[0] for aval, has_axis in zip(types, mapped, strict=True) if has_axis)
     results = [arg.type for arg in body.ret.args]
     return tuple([None if r is None else ArrayType(r.dtype, (n, *r.shape)) for r in results])
 
@@ -47,8 +49,8 @@ def _example_params(
 ) -> list[Value | None]:
     """A parameter for one example of each value; None for a value that is None."""
     return [
-        None if v is None else builder.param(type_without_batch(v, 0 if there else None))
-        for v, there in zip(values, mapped, strict=True)
+        None if v is None else builder.param(type_without_batch(v, 0 if has_axis else None))
+        for v, has_axis in zip(values, mapped, strict=True)
     ]
 
 
@@ -60,13 +62,13 @@ def _emit_looped(
     body = body.with_binds(live_binds(body))  # a rule may record more than its results need
     # an operand that the body does not read would be kept alive through the loop
     used = {x for bind in body.binds for x in bind.locals()}.union(body.ret.locals())
-    pairs = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
+    pairs = [(v, has_axis) for v, has_axis in zip(operands, mapped, strict=True) if v is not None]
     triples = [(p, *pair) for p, pair in zip(body.params, pairs, strict=True)]
     counts = next(triple for triple in triples if triple[2])  # gives the size of the batch
     triples = [triple for triple in triples if triple[0] in used or triple is counts]
-    params, values, there = zip(*triples, strict=True)
+    params, values, has_axis = zip(*triples, strict=True)
     body = Lambda(params, body.binds, body.ret)
-    rows = iter(emit_op("looped", values, body=body, mapped=there))
+    rows = iter(emit_op("looped", values, body=body, mapped=has_axis))
     return tuple([None if r is None else next(rows) for r in results])
 
 
@@ -81,8 +83,8 @@ def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
     pulled = _emit_looped(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [
-            ct if ct is None or there else emit_op("sum", (ct,), axis=0)
-            for ct, there in zip(pulled, mapped, strict=True)
+            ct if ct is None or has_axis else emit_op("sum", (ct,), axis=0)
+            for ct, has_axis in zip(pulled, mapped, strict=True)
         ]
     )
 
@@ -136,15 +138,15 @@ class LoopOverExamples:
         self, args: Sequence, axes: Sequence, /, *, transform: Callable | None = None, **attrs: Any
     ) -> tuple:
         op, builder = self.record(), LetBuilder()
-        operands, stacked, there = [], [], []
+        operands, stacked, has_axis = [], [], []
         for arg, axis in zip(args, axes, strict=True):
             if not isinstance(arg, Value):
                 operands.append(arg)
                 continue
             operands.append(builder.param(type_without_batch(arg, axis)))
             stacked.append(arg if axis is None else move_to_front(arg, axis))
-            there.append(axis is not None)
+            has_axis.append(axis is not None)
         out = builder.apply(op, operands, op.complete(attrs))
         body = builder.build(results_tuple(op, out))
-        outs = emit_op("looped", stacked, body=body, mapped=tuple(there))
+        outs = emit_op("looped", stacked, body=body, mapped=tuple(has_axis))
         return unwrap_results(op, outs), unwrap_results(op, (0,) * len(outs))

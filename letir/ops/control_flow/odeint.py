@@ -122,7 +122,7 @@ def _adjoint_body(body, args, needed: list[bool], transform):
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
     n = y_type.shape[0]
-    sizes = [arg.size for arg, there in zip(args, needed, strict=True) if there]
+    sizes = [arg.size for arg, is_needed in zip(args, needed, strict=True) if is_needed]
     state = builder.param(ArrayType(float, (2 * n + sum(sizes),)))
     s = builder.param(t_type)
     inner = [builder.param(param.type) for param in body.params[2:]]
@@ -131,7 +131,7 @@ def _adjoint_body(body, args, needed: list[bool], transform):
     by_y, _, *by_args = transform(body, [y, s, *inner], [a])
     parts = [slope, -_flat_cotangent(by_y, y)]
     triples = zip(by_args, inner, needed, strict=True)
-    parts += [-_flat_cotangent(ct, like) for ct, like, there in triples if there]
+    parts += [-_flat_cotangent(ct, like) for ct, like, is_needed in triples if is_needed]
     return builder.build([concatenate(parts)])
 
 
@@ -140,13 +140,15 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
     needed = [takes_gradient(arg) for arg in args]
-    n_integrals = sum(arg.size for arg, there in zip(args, needed, strict=True) if there)
+    n_integrals = sum(arg.size for arg, is_needed in zip(args, needed, strict=True) if is_needed)
     options = _derivative_tolerances(rtol, atol, method, n_integrals)
     backward = _adjoint_body(body, args, needed, transform)
     n, count = y0.shape[0], t.shape[0]
     emitter = ct.emitter
     a = zeros_like(y0)
-    pieces = [_flat_cotangent(None, arg) for arg, there in zip(args, needed, strict=True) if there]
+    pieces = [
+        _flat_cotangent(None, arg) for arg, is_needed in zip(args, needed, strict=True) if is_needed
+    ]
     by_t: list = []
     for i in range(count - 1, 0, -1):
         (slope,) = emitter.call(body, [ys[i], t[i], *args])
@@ -161,8 +163,8 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, method, transform):
         by_t.append(-(a * slope).sum())  # minus: a later start shortens the integration
         a = a + ct[0]
     cotangents, at = [], 0
-    for arg, there in zip(args, needed, strict=True):
-        if not there:
+    for arg, is_needed in zip(args, needed, strict=True):
+        if not is_needed:
             cotangents.append(None)
             continue
         cotangents.append(

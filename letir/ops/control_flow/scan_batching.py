@@ -25,7 +25,7 @@ def scan_batch(
 ) -> tuple:
     """One loop for all examples. In scanned operands and stacked results the batch is axis 1."""
     end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
-    first = next(i for i, there in enumerate(mapped) if there)
+    first = next(i for i, is_mapped in enumerate(mapped) if is_mapped)
     size = args[first].shape[axes[first]]
     kinds = [type_without_batch(arg, axis) for arg, axis in zip(args, axes, strict=True)]
     is_ragged = mapped[n_carry] and follows_while_scan(kinds, n_carry, n_xs) if n_xs else False
@@ -42,16 +42,18 @@ def scan_batch(
     ]
     like = operands[first]
     operands[:n_carry] = [
-        broadcast_batch(arg, axis is not None or not there, like)
-        for arg, axis, there in zip(operands, axes, mapped[:n_carry], strict=False)
+        broadcast_batch(arg, axis is not None or not is_mapped, like)
+        for arg, axis, is_mapped in zip(operands, axes, mapped[:n_carry], strict=False)
     ]
     operands[n_carry:end] = [
-        move_to_front(x, 1) if there else x
-        for x, there in zip(operands[n_carry:end], mapped[n_carry:end], strict=True)
+        move_to_front(x, 1) if is_mapped else x
+        for x, is_mapped in zip(operands[n_carry:end], mapped[n_carry:end], strict=True)
     ]
     attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
     outs = emit_op("scan", operands, body=program, **attrs)
-    places = [None if not there else 0 if i < n_carry else 1 for i, there in enumerate(out_mapped)]
+    places = [
+        None if not is_mapped else 0 if i < n_carry else 1 for i, is_mapped in enumerate(out_mapped)
+    ]
     return outs, tuple(places)
 
 
@@ -97,7 +99,7 @@ def batched_body(
     """
     mapped = list(mapped)
     while True:  # terminates: the set only grows
-        program, axes = transform(body, [0 if there else None for there in mapped], size)
+        program, axes = transform(body, [0 if is_mapped else None for is_mapped in mapped], size)
         out = [axis is not None for axis in axes]
         grown = [a or b for a, b in zip(mapped, out[:n_carry], strict=False)] + mapped[n_carry:]
         if grown == mapped:
@@ -109,7 +111,7 @@ def batched_body(
         return program, mapped, out
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
-    like = next(param for param, there in zip(params, mapped, strict=True) if there)
+    like = next(param for param, is_mapped in zip(params, mapped, strict=True) if is_mapped)
     results = list(builder.call(program, params))
     for i in range(n_carry):
         if mapped[i] and not out[i]:

@@ -102,10 +102,10 @@ class _ForwardStep(StepDerivative):
 
     @classmethod
     def from_body(
-        cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
+        cls, body: Lambda, n_carry: int, n_xs: int, with_tangent: Sequence[bool], linear: Callable
     ) -> "_ForwardStep":
-        """The forward step of ``body``; ``there`` marks the operands that have a tangent."""
-        inputs = {i for i, flag in enumerate(there) if flag}
+        """The forward step of ``body``; ``with_tangent`` marks the operands that have a tangent."""
+        inputs = {i for i, flag in enumerate(with_tangent) if flag}
         while True:  # terminates: the set only grows
             linearized = body.memo(_LinearizedBody(linear, tuple(sorted(inputs))))
             grown = inputs | {i for i in linearized.outputs if i < n_carry}
@@ -126,11 +126,13 @@ class _ForwardStep(StepDerivative):
         return inputs + [f.ret.args[i] for i in p.captured_outputs]
 
 
-def scan_with_tangent_residuals(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
+def scan_with_tangent_residuals(bind: Bind, with_tangent: Sequence[bool], linear: Callable) -> Bind:
     """``bind`` with the residuals that its tangents read as further results, if any are missing."""
     sizes = bind.attrs["n_carry"], bind.attrs["n_xs"]
     body = fit_step(bind.attrs["body"], [arg.type for arg in bind.args], *sizes)
-    along = stack_missing(lambda body: _ForwardStep.from_body(body, *sizes, there, linear), body)
+    along = stack_missing(
+        lambda body: _ForwardStep.from_body(body, *sizes, with_tangent, linear), body
+    )
     if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)
@@ -150,8 +152,8 @@ def scan_jvp(
     """A loop of the tangents that reads stacked residuals; else one of values and tangents."""
     attrs: dict[str, Any] = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
-    there = [t is not None for t in tangents]
-    along = _ForwardStep.from_body(body, n_carry, n_xs, there, transform.linear)
+    with_tangent = [t is not None for t in tangents]
+    along = _ForwardStep.from_body(body, n_carry, n_xs, with_tangent, transform.linear)
     if along.missing_residuals():  # recompute, without effects, which must not happen again
         attrs["body"] = without_effects(body)
         return scan_fused_jvp(tangents, *args, **attrs, transform=transform)[1]

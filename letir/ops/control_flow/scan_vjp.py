@@ -72,8 +72,10 @@ class StepDerivative:
     def missing_residuals(self) -> list[Local]:
         """The residuals that the loop does not stack."""
         end = self.n_carry + self.n_xs
-        there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
-        return [local for local in dict.fromkeys(self.captured) if local not in there]
+        available = (
+            self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
+        )
+        return [local for local in dict.fromkeys(self.captured) if local not in available]
 
     def saving_body(self) -> Lambda:
         """The body with the missing residuals as further results."""
@@ -338,10 +340,10 @@ class _SharedCotangents:
             i: split_products(ct.arg, makers) if has_length else ([], [ct.arg])
             for i, (_, ct) in terms.items()
         }
-        there = {p.b for group, _ in parts.values() for p in group if p.is_small} | rows.keys()
+        stackable = {p.b for group, _ in parts.values() for p in group if p.is_small} | rows.keys()
         for i, (products, rest) in parts.items():
-            self.products[i] = [p for p in products if p.b in there]
-            rest += [p.result for p in products if p.b not in there]
+            self.products[i] = [p for p in products if p.b in stackable]
+            rest += [p.result for p in products if p.b not in stackable]
             if rest:
                 values = add_terms(Value(loop.builder, local) for local in rest)
                 self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)

@@ -37,7 +37,7 @@ def _spread_carry(operands: list, before: Sequence[bool], mapped: Sequence[bool]
 
 def _result_axes(mapped: Sequence[bool], axis: int = 0) -> tuple:
     """The batch axes of results: ``axis`` where ``mapped``, else None."""
-    return tuple([axis if there else None for there in mapped])
+    return tuple([axis if is_mapped else None for is_mapped in mapped])
 
 
 # ---- while_loop, while_scan ----
@@ -132,7 +132,10 @@ class _BatchedLoop:
         mask, *values = self.params(operands)
         first = first_selected(mask)
         pairs = zip(values, self.mapped, strict=True)
-        safe = [shelter_operand(mask, value, first) if there else value for value, there in pairs]
+        safe = [
+            shelter_operand(mask, value, first) if is_mapped else value
+            for value, is_mapped in pairs
+        ]
         results = mask.emitter.call(self.body, safe)
         carry = [
             emit_op("where", (align_mask(mask, value.ndim - 1), new, value))

@@ -97,7 +97,7 @@ def shape_of(arg: Any, is_mapped: bool = False) -> tuple[int | Size, ...]:
 
 def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
     """The first operand with a batch axis. Raises MissingRule if its rank is unknown."""
-    result = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    result = next(arg for arg, has_axis in zip(args, mapped, strict=True) if has_axis)
     rank_of(result)
     return result
 
@@ -109,9 +109,10 @@ def align_ranks(args: Sequence, mapped: Sequence[bool]) -> list:
     """The operands with axes of length 1 inserted after the batch axis, so that mapped operands
     broadcast as their slices do.
     """
-    most = max(rank_of(arg, there) for arg, there in zip(args, mapped, strict=True))
+    most = max(rank_of(arg, has_axis) for arg, has_axis in zip(args, mapped, strict=True))
     return [
-        widen_rank(arg, most) if there else arg for arg, there in zip(args, mapped, strict=True)
+        widen_rank(arg, most) if has_axis else arg
+        for arg, has_axis in zip(args, mapped, strict=True)
     ]
 
 
@@ -134,7 +135,9 @@ def broadcast_batch(arg: Any, is_mapped: bool, like: Value) -> Value:
 def broadcast_batches(args: Sequence, mapped: Sequence[bool]) -> list[Value]:
     """The operands, each with a batch axis."""
     like = first_mapped(args, mapped)
-    return [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
+    return [
+        broadcast_batch(arg, has_axis, like) for arg, has_axis in zip(args, mapped, strict=True)
+    ]
 
 
 def emit_with_shape(
@@ -324,11 +327,11 @@ def composite_batch(stands_for: Callable, several: bool) -> Callable:
 
     def batch(args, axes, /, *, transform, **attrs):
         # an operand that is None is not a parameter of the program
-        there = [i for i, arg in enumerate(args) if arg is not None]
-        like, axis = next((args[i], axes[i]) for i in there if axes[i] is not None)
+        given = [i for i, arg in enumerate(args) if arg is not None]
+        like, axis = next((args[i], axes[i]) for i in given if axes[i] is not None)
         program = stands_for(types_without_batch(args, axes), attrs)
-        program, out_axes = transform(program, [axes[i] for i in there], like.shape[axis])
-        results = like.emitter.call(program, [args[i] for i in there])
+        program, out_axes = transform(program, [axes[i] for i in given], like.shape[axis])
+        results = like.emitter.call(program, [args[i] for i in given])
         return (results, out_axes) if several else (results[0], out_axes[0])
 
     return batch

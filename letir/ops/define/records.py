@@ -218,11 +218,11 @@ def diagonal_rules(terms: tuple[Rule | None, ...]) -> tuple[Callable, Callable]:
         return term if type(term) is Absent else unbroadcast(term(ct, out, *args), arg)
 
     def terms_jvp(tangents, out, *args):
-        there = [(t, g) for t, g in zip(terms, tangents, strict=True) if t and g is not None]
-        absent = next((t for t, _ in there if type(t) is Absent), None)
+        used_terms = [(t, g) for t, g in zip(terms, tangents, strict=True) if t and g is not None]
+        absent = next((t for t, _ in used_terms if type(t) is Absent), None)
         if absent is not None:
             raise MissingRule(absent.reason)
-        return broadcast_tangent(add_terms(t(g, out, *args) for t, g in there), out)
+        return broadcast_tangent(add_terms(t(g, out, *args) for t, g in used_terms), out)
 
     return terms_vjp, terms_jvp
 

@@ -21,8 +21,8 @@ _MISSING = np._NoValue  # type: ignore[attr-defined]  # NumPy's private mark for
 
 def _clip_aval(x, low, high):
     """The dtype and shape of the array promoted and broadcast with the bounds that are not None."""
-    there = [aval for aval in (x, low, high) if aval is not None]
-    return ArrayType(result_dtype(*there), broadcast_shapes(*[aval.shape for aval in there]))
+    given = [aval for aval in (x, low, high) if aval is not None]
+    return ArrayType(result_dtype(*given), broadcast_shapes(*[aval.shape for aval in given]))
 
 
 def _clip_terms(g, out, x, low, high):

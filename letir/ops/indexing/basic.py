@@ -366,12 +366,12 @@ def _assemble_jvp(tangents, y, *operands, items, shape):
     """The tangents of the parts, assembled."""
     sizes, rest = split_sizes(operands, shape)
     directions = iter(group_parts(items, tangents[len(sizes) :]))
-    there = [
+    moving_parts = [
         (item, tangent, arrays)
         for item, _, arrays in group_parts(items, rest)
         if (tangent := next(directions)[1]) is not None
     ]
-    return cast_cotangent(assemble(y, there), y.dtype)
+    return cast_cotangent(assemble(y, moving_parts), y.dtype)
 
 
 def _assemble_prepare(like, parts):

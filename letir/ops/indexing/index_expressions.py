@@ -25,10 +25,10 @@ def item_with_places(item: Any) -> tuple[tuple, Any]:
     """(the arrays of an index, the index with ``Here`` in their places)."""
     arrays: list = []
     if isinstance(item, tuple):  # a named tuple too
-        spelled = tuple([_entry_with_places(entry, arrays) for entry in item])
+        new_item = tuple([_entry_with_places(entry, arrays) for entry in item])
     else:
-        spelled = _entry_with_places(item, arrays)
-    return tuple(arrays), spelled
+        new_item = _entry_with_places(item, arrays)
+    return tuple(arrays), new_item
 
 
 def _entry_with_places(entry, arrays: list) -> Any:

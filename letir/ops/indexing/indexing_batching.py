@@ -254,18 +254,18 @@ def _array_axes_first(new, is_mapped: bool, layout: _Layout):
 def batched_assemble(args: Sequence, mapped: tuple, *, items: tuple, shape: tuple | None) -> Value:
     """The batching rule of assemble."""
     like = first_mapped(args, mapped)
-    (sizes, rest), (_, there) = split_sizes(args, shape), split_sizes(mapped, shape)
+    (sizes, rest), (_, rest_mapped) = split_sizes(args, shape), split_sizes(mapped, shape)
     refuse_mapped_shape("assemble", sizes, mapped[: len(sizes)])
     places = shape or (1,) * rank_of_shape(sizes, shape)
-    operands, spelled = [], []
-    for part, flags in zip(group_parts(items, rest), group_parts(items, there), strict=True):
+    operands, items_of_parts = [], []
+    for part, flags in zip(group_parts(items, rest), group_parts(items, rest_mapped), strict=True):
         item, operand, arrays = _batched_part(part, flags, places, like)
-        spelled.append(item)
+        items_of_parts.append(item)
         operands += [operand, *arrays]
     batch_sizes, shape = with_batch(like, sizes, shape)
     if not batch_sizes and not is_static_shape(shape):
         batch_sizes = [sizes_operand(shape, [like])]
-    return emit_op("assemble", (*batch_sizes, *operands), items=tuple(spelled), shape=shape)
+    return emit_op("assemble", (*batch_sizes, *operands), items=tuple(items_of_parts), shape=shape)
 
 
 def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
@@ -274,7 +274,7 @@ def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple
     batched = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)
     if not batched.mapped and not batched.layout.is_separated:
-        spelled, arrays = batched.with_full_slice()
-        return spelled, operand, arrays
-    spelled, arrays = batched.with_arange()
-    return spelled, _array_axes_first(operand, True, batched.layout), arrays
+        new_item, arrays = batched.with_full_slice()
+        return new_item, operand, arrays
+    new_item, arrays = batched.with_arange()
+    return new_item, _array_axes_first(operand, True, batched.layout), arrays

@@ -352,8 +352,8 @@ def _from_lists(operands) -> tuple[str, tuple]:
     """(subscripts, operands) for a call such as ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
     # if the number of arguments is odd, the last one is the list of the result
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
-    spelled = [_part_text(part) for part in lists]
-    return ",".join(spelled) + (
+    part_texts = [_part_text(part) for part in lists]
+    return ",".join(part_texts) + (
         "->" + _part_text(operands[-1]) if len(operands) % 2 else ""
     ), tuple(arrays)
 

@@ -193,7 +193,9 @@ def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal, chec
 def _triangular_batch(args, mapped, **form):
     """The batching rule: both operands get the batch, and a vector becomes a column."""
     like = first_mapped(args, mapped)
-    a, b = [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
+    a, b = [
+        broadcast_batch(arg, is_mapped, like) for arg, is_mapped in zip(args, mapped, strict=True)
+    ]
     is_vector = rank_of(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
         raise ShapeError(

@@ -107,7 +107,7 @@ def batched_dot(args: Sequence, mapped: Sequence[bool]) -> Value:
         x, y = align_ranks(args, mapped)
         return emit_op("mul", (x, y))
     if max(ranks) <= 2 and ranks != (1, 1):
-        return batched_matmul(args, [0 if there else None for there in mapped])[0]
+        return batched_matmul(args, [0 if is_mapped else None for is_mapped in mapped])[0]
     if not by_y:
         return emit_op("dot", (x, y))
     if not by_x:
@@ -137,11 +137,11 @@ def batched_einsum(parse: Callable) -> Callable:
 
     @batch_first
     def rule(args, mapped, *, subscripts, optimize):
-        ranks = [rank_of(arg, there) for arg, there in zip(args, mapped, strict=True)]
+        ranks = [rank_of(arg, is_mapped) for arg, is_mapped in zip(args, mapped, strict=True)]
         labels, out = parse(subscripts, ranks)
         # einsum has 52 letters, and parse() uses the last ones for ...
         label = next(c for c in _LABELS if c not in "".join(labels) + out)
-        labels = [label * there + part for part, there in zip(labels, mapped, strict=True)]
+        labels = [label * is_mapped + part for part, is_mapped in zip(labels, mapped, strict=True)]
         text = f"{','.join(labels)}->{label}{out}"
         return emit_op("einsum", args, subscripts=text, optimize=optimize or not all(mapped))
 

@@ -38,8 +38,8 @@ def _as_matrix(x: Value, rowvar: bool) -> Value:
 
 def _all_variables(m, y, rowvar: bool, dtype) -> Value:
     """The variables of both operands, in rows."""
-    there = [a.dtype for a in (m, y) if a is not None]
-    aval = np.result_type(*there, np.float64) if dtype is None else dtype
+    dtypes = [a.dtype for a in (m, y) if a is not None]
+    aval = np.result_type(*dtypes, np.float64) if dtype is None else dtype
     x = _as_matrix(cast(m, aval), rowvar)
     if y is None:
         return x
@@ -78,10 +78,10 @@ def _cov_decompose(
     ddof = (0 if bias else 1) if ddof is None else ddof
     total = Sizes.from_value(x)[1] if weights is None else sum_(weights)
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
-    around = x - center[:, None]
-    other = around if weights is None else around * weights
+    deviations = x - center[:, None]
+    other = deviations if weights is None else deviations * weights
     return squeeze(
-        dot(around, _conjugate_transpose(other)) / _divisor(total, weights, aweights, ddof)
+        dot(deviations, _conjugate_transpose(other)) / _divisor(total, weights, aweights, ddof)
     )
 
 
@@ -143,9 +143,9 @@ def _corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
     if _no_variable(x, rowvar):
         return _empty_covariance(x)
     rows = _all_variables(x, y, rowvar, dtype)
-    around = rows - mean(rows, axis=1, keepdims=True)
-    length = sqrt(sum_(real(around * conj(around)), axis=1))
-    result = dot(around, _conjugate_transpose(around)) / length[:, None] / length[None, :]
+    deviations = rows - mean(rows, axis=1, keepdims=True)
+    length = sqrt(sum_(real(deviations * conj(deviations)), axis=1))
+    result = dot(deviations, _conjugate_transpose(deviations)) / length[:, None] / length[None, :]
     return squeeze(result)
 
 

@@ -53,10 +53,10 @@ def _replace_nan(x: Value, number) -> Value:
 
 def _valid_mask(x: Value, mask):
     """A mask of elements that are not nan and in ``mask``; True if all elements are."""
-    there = ~isnan(x) if x.type is None or x.type.inexact else True
+    valid = ~isnan(x) if x.type is None or x.type.inexact else True
     if mask is None:
-        return there
-    return mask if there is True else mask & there
+        return valid
+    return mask if valid is True else mask & valid
 
 
 # ---- sums and products ----
@@ -139,11 +139,11 @@ nanmean = _define_nan_reduction("nanmean", np.nanmean, _nanmean_decompose, _nanm
 # ---- variance and deviation ----
 
 
-def _center_of(x: Value, there: Value, axis, dtype) -> Value:
+def _center_of(x: Value, valid: Value, axis, dtype) -> Value:
     """The mean of the valid elements, 0 if there are none: nan would reach derivatives."""
     part = real_part(x) if dtype is not None and dtype.kind != "c" else x
-    total = sum_(part, axis=axis, keepdims=True, where=there)
-    n = sum_(broadcast_to(there, x), axis=axis, keepdims=True)
+    total = sum_(part, axis=axis, keepdims=True, where=valid)
+    n = sum_(broadcast_to(valid, x), axis=axis, keepdims=True)
     return cast_cotangent(total / maximum(n, 1), total.dtype)
 
 
@@ -151,16 +151,16 @@ def _nanvar_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
     """The variance of the elements that are not nan."""
-    there = _valid_mask(x, mask)
+    valid = _valid_mask(x, mask)
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-    if there is True:
+    if valid is True:
         return var_decompose(x, None, mean, ddof=ddof, **options)
     x = _replace_nan(x, 0)
     if mean is None:
-        mean = _center_of(x, there, axis, dtype)
-    variance = var_decompose(x, there, mean, **options)
+        mean = _center_of(x, valid, axis, dtype)
+    variance = var_decompose(x, valid, mean, **options)
     # nan where there are too few elements, as in NumPy, computed without a division by zero
-    n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
+    n = sum_(broadcast_to(valid, x), axis=axis, keepdims=keepdims)
     few = n <= ddof
     scaled = variance * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else variance
     return cast_cotangent(where(few, math.nan, scaled), variance.dtype)
@@ -207,12 +207,12 @@ def _nan_extremum(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Va
     """
     if x.type is not None and not x.type.inexact:
         return reduce(x, axis, None, keepdims, initial, True if mask is None else mask)
-    there = _valid_mask(x, mask)
+    valid = _valid_mask(x, mask)
     start = beyond if initial is None else initial
-    result = reduce(_replace_nan(x, 0), axis, None, keepdims, start, there)
+    result = reduce(_replace_nan(x, 0), axis, None, keepdims, start, valid)
     if initial is not None:
         return result
-    some = any_(there, axis=axis, keepdims=keepdims)
+    some = any_(valid, axis=axis, keepdims=keepdims)
     return where(some, result, math.nan)
 
 

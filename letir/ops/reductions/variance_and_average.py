@@ -127,8 +127,8 @@ def var_decompose(
     if x.type is not None:
         aval = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
     x = x if aval is None or x.type.inexact else cast(x, aval.dtype)
-    around = _deviations_from_mean(x, mask, mean, axis, dtype)
-    squares = real(around * conj(around))
+    deviations = _deviations_from_mean(x, mask, mean, axis, dtype)
+    squares = real(deviations * conj(deviations))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     result = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
     return result if aval is None else cast_cotangent(result, aval.dtype)
@@ -139,10 +139,10 @@ def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tra
 
     The mean of ``x`` contributes nothing, since the deviations from it add up to 0.
     """
-    around = conj(_deviations_from_mean(x, mask, mean, axis, dtype))
+    deviations = conj(_deviations_from_mean(x, mask, mean, axis, dtype))
     each = divide_by_count(2 * real_part(ct), _variance_divisor(y, x, mask, axis, ddof, keepdims))
     slopes = apply_mask(
-        broadcast_back(each, x, axis, keepdims) * around, () if mask is None else (mask,)
+        broadcast_back(each, x, axis, keepdims) * deviations, () if mask is None else (mask,)
     )
     result = unbroadcast(slopes, x), None, None if mean is None else unbroadcast(-slopes, mean)
     return result[: 1 + (mask is not None or mean is not None) + (mean is not None)]
@@ -195,7 +195,7 @@ def variance_batch(name: str) -> Callable:
         x = broadcast_batch(args[0], mapped[0], first_mapped(args, mapped))
         ndim = rank_of(x, True)
         pairs = zip(args[1:], mapped[1:], strict=True)
-        rest = [widen_rank(arg, ndim) if there else arg for arg, there in pairs]
+        rest = [widen_rank(arg, ndim) if is_mapped else arg for arg, is_mapped in pairs]
         return emit_op(name, (x, *rest), axis=shift_axes(axis, ndim), **attrs)
 
     return batch_first(rule)

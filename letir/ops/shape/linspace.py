@@ -175,7 +175,7 @@ def _define_spaced(name: str, function, terms, prepare):
     @batch_first
     def batch(args, mapped, *, axis, **attrs):
         ends = align_ranks(args, mapped)
-        ndim = max(rank_of(arg, there) for arg, there in zip(args, mapped, strict=True))
+        ndim = max(rank_of(arg, is_mapped) for arg, is_mapped in zip(args, mapped, strict=True))
         return emit_op(name, ends, axis=shift_axes(axis, ndim + 1), **attrs)
 
     return define(

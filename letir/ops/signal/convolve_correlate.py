@@ -121,7 +121,7 @@ def _convolve_batch(args, mapped, *, mode):
     """The batching rule: windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
     # both operands are broadcast over the batch, so that one formula fits all cases
-    rows = [_row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
+    rows = [_row_of(x, has_axis, like) for x, has_axis in zip(args, mapped, strict=True)]
     long, short = sorted(rows, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]
     places = _mode_start(n, m, mode) + np.arange(_result_length(n, m, mode))[:, None] + np.arange(m)

@@ -55,8 +55,8 @@ def _wrap_period(x, xp, fp, period) -> tuple:
     x, xp = x % period, xp % period
     order = argsort(xp)
     xp, fp = xp[order], fp[order]
-    around = [xp[-1:] - period, xp, xp[:1] + period]
-    return x, concatenate(around), concatenate([fp[-1:], fp, fp[:1]])
+    extended = [xp[-1:] - period, xp, xp[:1] + period]
+    return x, concatenate(extended), concatenate([fp[-1:], fp, fp[:1]])
 
 
 def _interpolate_between(x: Value, xp: Value, fp: Value) -> Value:

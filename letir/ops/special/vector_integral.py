@@ -65,7 +65,7 @@ def _integral_vjp(ct, out, a, b, *args, body, points, transform):
         builder, t, inner = _inner_parameters(body, args)
         weights = builder.param(ct.type)
         _, *pulled = transform(body, [t, *inner], [weights])
-        chosen = [i for i, there in enumerate(needed) if there]
+        chosen = [i for i, is_needed in enumerate(needed) if is_needed]
         rows = [
             (zeros_like(inner[i]) if pulled[i] is None else pulled[i]).astype(float).reshape(-1)
             for i in chosen

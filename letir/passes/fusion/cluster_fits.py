@@ -192,26 +192,26 @@ def _fit_reduction(
     """``fit_into_cluster`` for a reduction of full values or of row values."""
     operand = bind.args[0]
     part, kind, axes = operand.type.shape, inside.get(operand), set(reduced_axes(bind))
-    wide = {n for n in range(len(part)) if part[n] != 1}
+    long_axes = {n for n in range(len(part)) if part[n] != 1}
     if not axes:
         return _NOWHERE
     plain = _splits_where(shape, lambda s: s.lead == 0)
     if part != shape:  # all rows
-        is_all = kind == "row" and axes == wide
+        is_all = kind == "row" and axes == long_axes
         return ("total", splits & plain & ~1) if is_all else _NOWHERE
     if kind is not None:
         splits &= _full_use(operand, shape, inside)
-    if axes == wide:
+    if axes == long_axes:
         return "total", splits & plain
-    within = _splits_where(shape, lambda s: axes == {n for n in wide if n >= s.rows})
+    within = _splits_where(shape, lambda s: axes == {n for n in long_axes if n >= s.rows})
     if splits & within:
         return "row", splits & within
-    return "column", splits & _splits_where(shape, lambda s: _reduces_rows(axes, wide, s))
+    return "column", splits & _splits_where(shape, lambda s: _reduces_rows(axes, long_axes, s))
 
 
-def _reduces_rows(axes: set[int], wide: set[int], split: Split) -> bool:
+def _reduces_rows(axes: set[int], long_axes: set[int], split: Split) -> bool:
     """Whether these are the axes of all rows, of all matrices, or both."""
-    lead, rows = [{n for n in wide if n < end} for end in (split.lead, split.rows)]
+    lead, rows = [{n for n in long_axes if n < end} for end in (split.lead, split.rows)]
     return axes == rows - lead or (split.is_stacked and axes in (lead, rows))
 
 

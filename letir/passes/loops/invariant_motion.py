@@ -339,15 +339,15 @@ def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambd
     count = len(operands) - first
     read = [set(use_counts(program)) for program in programs]
     # positions are counted from the end, where the bodies of one bind have the same parameters
-    there = [
+    is_read = [
         any(p.params[i - count] in r for p, r in zip(programs, read, strict=True))
         for i in range(count)
     ]
-    args = [*operands[:first], *itertools.compress(operands[first:], there)]
+    args = [*operands[:first], *itertools.compress(operands[first:], is_read)]
     bodies = []
     for program in programs:
         start = len(program.params) - count
-        params = [*program.params[:start], *itertools.compress(program.params[start:], there)]
+        params = [*program.params[:start], *itertools.compress(program.params[start:], is_read)]
         bodies.append(Lambda(params, program.binds, program.ret))
     attrs = with_bodies(bind, bodies).attrs
     return bind.replace(args=tuple(args), attrs=attrs)

@@ -267,9 +267,9 @@ def _attribute_choices(f: Lambda, names: list[str]) -> list[dict]:
                 f"rewrite: no operation has an attribute {name!r}\n"
                 "  keyword-only parameters of a pattern have the names of attributes: axis, axis_2"
             )
-        there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
+        used_values = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
         # 1 is not True or 1.0
-        domains.append(list({token(value): value for value in there}.values()))
+        domains.append(list({token(value): value for value in used_values}.values()))
     choices = list(itertools.islice(itertools.product(*domains), _MAX_ATTRIBUTES + 1))
     if len(choices) > _MAX_ATTRIBUTES:
         raise LetirError(

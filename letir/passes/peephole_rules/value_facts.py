@@ -213,8 +213,8 @@ class ValueFacts:
                 return bind.attrs["dtype"].type(value.value).item()
         return None
 
-    def may_be_replaced(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
-        """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``beside``.
+    def may_be_replaced(self, y: Local, x: Arg, other: Arg | None = None) -> bool:
+        """Whether ``x`` may replace ``y``, an equal result of a ufunc on ``x`` and ``other``.
 
         If so, note that it does.
         """
@@ -224,7 +224,7 @@ class ValueFacts:
         if not y.type.shape and op.compact == "array":  # no scalar
             return False
         # C order wins over Fortran order
-        if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_c_contiguous(x):
+        if type(other) is Local and len(other.type.shape) > 1 and not self.is_c_contiguous(x):
             return False
         return self.new_memory_may_be_replaced(y, x)
 

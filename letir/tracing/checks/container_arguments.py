@@ -321,16 +321,16 @@ def refusing_changes_at_two_places(f: Callable, args: tuple, kwargs: dict) -> Ca
 
 def _has_repeated(values: list) -> bool:
     """Whether a list, dict or object is among ``values``, or in them, twice."""
-    met, todo = set[int](), values
+    seen, todo = set[int](), values
     while todo:
         value = todo.pop()
         kind = type(value)
         if kind in _PLAIN:
             continue
         if kind is not tuple:
-            if id(value) in met and is_changeable(value):
+            if id(value) in seen and is_changeable(value):
                 return True
-            met.add(id(value))
+            seen.add(id(value))
         if kind in (list, tuple):
             todo.extend(value)
         elif kind is dict:

@@ -67,16 +67,20 @@ def _inner_while(test: Lambda, body: Lambda, every: int, continues: Value) -> La
     """The program of one segment, on (answer of the test, carried values, captured values)."""
     builder, count = LetBuilder(), len(body.ret.args)
     first, *values = [builder.param(continues.type), *_params_like(builder, body.params)]
-    asks, step = LetBuilder(), LetBuilder()
-    number, goes = asks.param(INDEX_AS_NUMBER), asks.param(continues.type)
-    _params_like(asks, body.params)
+    test_builder, step = LetBuilder(), LetBuilder()
+    number, continues_now = test_builder.param(INDEX_AS_NUMBER), test_builder.param(continues.type)
+    _params_like(test_builder, body.params)
     is_left = number < every
-    ask = asks.build([is_left & (goes if goes.dtype.kind == "b" else goes != 0)])
+    ask = test_builder.build(
+        [is_left & (continues_now if continues_now.dtype.kind == "b" else continues_now != 0)]
+    )
     number, _ = step.param(INDEX_AS_NUMBER), step.param(continues.type)
     carried = _params_like(step, body.params)
     next_carry = step.call(body, carried)
-    (goes,) = step.call(test, [*next_carry, *carried[count:]])
-    step_program = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *next_carry])
+    (continues_now,) = step.call(test, [*next_carry, *carried[count:]])
+    step_program = step.build(
+        [convert_number(number + 1, INDEX_AS_NUMBER), continues_now, *next_carry]
+    )
     return builder.build(
         _apply_recorded(while_loop, [0, first, *values], test=ask, body=step_program)[1:]
     )

@@ -74,16 +74,16 @@ def is_own_item(new: "Tracer", target: "Tracer", item: Any) -> bool:
 
 def is_same_slice(new: "Tracer", part: "Tracer") -> bool:
     """Whether two views are the same slice of one array: the end of ``x[i : i + 2] += y``."""
-    mine, other = new.sharing, part.sharing
+    first, second = new.sharing, part.sharing
     if (
-        type(mine) is not SharedView
-        or type(other) is not SharedView
-        or mine.parent is not other.parent
+        type(first) is not SharedView
+        or type(second) is not SharedView
+        or first.parent is not second.parent
     ):
         return False
-    if mine.op is not other.op or mine.attrs != other.attrs:
+    if first.op is not second.op or first.attrs != second.attrs:
         return False
-    starts = [[getattr(x, "arg", x) for x in view.extra] for view in (mine, other)]
+    starts = [[getattr(x, "arg", x) for x in view.extra] for view in (first, second)]
     return starts[0] == starts[1]
 
 

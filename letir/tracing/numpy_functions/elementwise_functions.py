@@ -113,12 +113,12 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     item = [slice(None)] * filt.ndim
     for a in map(int, axes):
         others = tuple(i for i in range(filt.ndim) if i != a)
-        there = np.any(filt != 0, axis=others)
-        if not filt.size or not bool(np.any(there)):
+        is_nonzero = np.any(filt != 0, axis=others)
+        if not filt.size or not bool(np.any(is_nonzero)):
             item[a] = slice(0)
             continue
-        start = int(np.argmax(there)) if "f" in trim else None
-        stop = filt.shape[a] - int(np.argmax(there[::-1])) if "b" in trim else None
+        start = int(np.argmax(is_nonzero)) if "f" in trim else None
+        stop = filt.shape[a] - int(np.argmax(is_nonzero[::-1])) if "b" in trim else None
         item[a] = slice(start, stop)
     if isinstance(original, list | tuple) and filt.ndim == 1:  # then NumPy returns a part of it
         return original[item[0]]

@@ -68,7 +68,7 @@ def _runs_of_step(
     old_rows = set(rows)
     new = pool.binds(after.binds)
     new_rows = set(new)
-    homes = {local: row for row in rows for local in pool.rows[row][0]}
+    rows_of_locals = {local: row for row in rows for local in pool.rows[row][0]}
     marked: list[tuple[int, int]] = []
     at = 0
     for row in new:
@@ -79,7 +79,7 @@ def _runs_of_step(
             at += at < len(rows) and rows[at] == row
             marked.append((_SAME, row))
             continue
-        is_change = any(local in homes for local in pool.rows[row][0])
+        is_change = any(local in rows_of_locals for local in pool.rows[row][0])
         if is_change:  # the row that it replaces stands before it
             while at < len(rows) and rows[at] not in new_rows:
                 marked.append((_REMOVED, rows[at]))
@@ -93,9 +93,9 @@ def _take_equal_rows(before: Lambda, after: Lambda, rows: Sequence[int], pool: R
     """Give a new bind that equals a bind before the pass the row and the numbers of this bind."""
     pool.numbers.update(
         {
-            mine: pool.numbers[old]
-            for mine, old in zip(after.params, before.params, strict=False)
-            if mine not in pool.numbers
+            own: pool.numbers[old]
+            for own, old in zip(after.params, before.params, strict=False)
+            if own not in pool.numbers
         }
     )
     equal: dict[tuple, list[int]] = {}
