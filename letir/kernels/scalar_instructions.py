@@ -120,7 +120,7 @@ INSTRUCTIONS = _instruction_table(
 
 @lru_cache(1 << 10)
 def instruction_dtype(
-    name: str, operands: tuple[np.dtype, ...], asked_dtype: np.dtype | None
+    name: str, operands: tuple[np.dtype, ...], requested_dtype: np.dtype | None
 ) -> np.dtype:
     """The dtype of the result. Raises TypeError for operands that the instruction does not take."""
     instruction = INSTRUCTIONS[name]
@@ -134,9 +134,9 @@ def instruction_dtype(
     if not fits or (name == "select" and operands[0] != BOOL):
         raise TypeError(f"{name} does not take operands of dtypes {', '.join(map(str, operands))}")
     if instruction.result == "given":
-        if asked_dtype is None or _is_other_float(asked_dtype):
-            raise TypeError(f"{name} has no result of dtype {asked_dtype}")
-        return asked_dtype
+        if requested_dtype is None or _is_other_float(requested_dtype):
+            raise TypeError(f"{name} has no result of dtype {requested_dtype}")
+        return requested_dtype
     return BOOL if instruction.result == "bool" else same[0]
 
 

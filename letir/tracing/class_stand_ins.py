@@ -62,8 +62,8 @@ class _NumberClass(ClassStandIn):
             parts = {**dict(zip(("real", "imag"), args, strict=False)), **kwargs}
             if len(parts) == 2 and first_traced(tuple(parts.values())) is not None:
                 return _complex_of(**parts)
-        is_asked = len(args) == 1 and isinstance(args[0], Value) and not kwargs
-        if is_asked and is_recording():
+        is_replaced = len(args) == 1 and isinstance(args[0], Value) and not kwargs
+        if is_replaced and is_recording():
             constant = args[0].as_constant()
             return (
                 cls.original(constant) if constant is not args[0] else _convert_traced(*args, cls)
@@ -162,8 +162,8 @@ def class_read(kind: type, reader: FrameType) -> type:
     """The class of a traced number whose ``__class__`` the code of ``reader`` reads, itself or by
     ``isinstance``.
     """
-    is_asked = is_recording() and is_read_by_user(reader, "__class__")
-    return _class_shown_for(kind) if is_asked else kind
+    is_replaced = is_recording() and is_read_by_user(reader, "__class__")
+    return _class_shown_for(kind) if is_replaced else kind
 
 
 class _TypeClass(type):

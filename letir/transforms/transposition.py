@@ -30,7 +30,7 @@ from letir.transforms.program_call import (
     tree_of_arguments,
 )
 
-_ASKED = "linear_transpose"
+_CALLER = "linear_transpose"
 _REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"
 
 
@@ -85,7 +85,7 @@ class _Transpose:
         chosen = tuple(range(len(args))) if argnums is None else argnums
         chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)
         positions, self.cotangents = arguments_of(call.tree, chosen)
-        check_inputs(call.fn, positions, _ASKED)
+        check_inputs(call.fn, positions, _CALLER)
         flat = transposed_program(call.fn, positions)
         linear = {n % len(args) for n in chosen}
         others = [arg for i, arg in enumerate(args) if i not in linear]
@@ -103,17 +103,17 @@ class _Transpose:
         """
         if not args:
             raise ShapeError(
-                f"{_ASKED}: the transpose takes the cotangent of the result first\n"
+                f"{_CALLER}: the transpose takes the cotangent of the result first\n"
                 "  pass one array of the type of the result"
             )
         count = self.out.arrays
         cts = [
             as_direction(ct, param.type, "cotangent")
             for ct, param in zip(
-                self.out.leaves_of(args[0], _ASKED), self.program.params[:count], strict=True
+                self.out.leaves_of(args[0], _CALLER), self.program.params[:count], strict=True
             )
         ]
-        others = self.others.leaves_of((args[1:], {}), _ASKED)
+        others = self.others.leaves_of((args[1:], {}), _CALLER)
         return self.cotangents.unflatten(
             copy_shared_results(run_flat(self.program, [*cts, *others, *lifted]))
         )
@@ -126,7 +126,7 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     Linear in the number of binds.
     """
     inputs = [fn.params[i] for i in positions]
-    linearity = Linearity(fn, inputs, _ASKED, _REMEDY)
+    linearity = Linearity(fn, inputs, _CALLER, _REMEDY)
     fn, chosen = linearity.fn, set(positions)
     defined = [arg in linearity.linear for arg in fn.ret.args]  # other results are always zero
     gradient = differentiate(fn, [i in chosen for i in range(len(fn.params))], defined=defined)
@@ -161,7 +161,7 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
         if local in read:
             if not has_static_shape(local.type):
                 raise DTypeError(
-                    f"{_ASKED}: the sizes of {local!r} are not known\n"
+                    f"{_CALLER}: the sizes of {local!r} are not known\n"
                     "  give the program types with known sizes: letir.retype"
                 )
             attrs = {"shape": local.type.shape, "dtype": local.type.dtype}

@@ -218,7 +218,7 @@ class TracedGenerator:
         self, method: str, operands: tuple, size: Any, dtype: Any = float, /, **options: Any
     ) -> Any:
         """Record one draw; a ``size`` of None is the broadcast shape of the parameters."""
-        asked_size = size
+        given_size = size
         operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
         if size is None:
             size = broadcast_shapes(*[parameter_type(x).shape for x in operands])
@@ -228,7 +228,7 @@ class TracedGenerator:
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())
         result = self.next_numbers(operands, generator_draw.complete(attrs))
-        return result if method in ("integers", "randint") else as_number(result, asked_size)
+        return result if method in ("integers", "randint") else as_number(result, given_size)
 
     def next_numbers(self, operands: tuple, attrs: Attrs) -> Any:
         """The numbers of one draw, recorded; the state becomes the next one."""

@@ -73,26 +73,26 @@ def _ufunc_method(xp, name: str, which: str) -> Callable:
     return getattr(getattr(xp, ufunc_of(name).__name__), which)
 
 
-def _fold_dtype(name: str, dtype: np.dtype, asked_dtype: np.dtype | None) -> np.dtype:
+def _fold_dtype(name: str, dtype: np.dtype, requested_dtype: np.dtype | None) -> np.dtype:
     """The dtype in which a ufunc folds arrays of ``dtype``. Raises DTypeError if it cannot."""
     ufunc = ufunc_of(name)
     try:
-        if asked_dtype is None:
+        if requested_dtype is None:
             # NumPy decides: some ufuncs widen small integers, and some have no loop for these
             # dtypes
             return ufunc.resolve_dtypes((None, dtype, None), reduction=True)[-1]
-        loop = ufunc.resolve_dtypes((asked_dtype, asked_dtype, None))
+        loop = ufunc.resolve_dtypes((requested_dtype, requested_dtype, None))
     except TypeError as error:
         raise DTypeError(
             f"{ufunc.__name__} does not fold arrays of {dtype}: {error}\n"
             "  convert the array with .astype"
         ) from None
-    if set(loop) != {asked_dtype}:
+    if set(loop) != {requested_dtype}:
         raise DTypeError(
-            f"{ufunc.__name__} does not fold in {asked_dtype}, but in {loop}\n"
+            f"{ufunc.__name__} does not fold in {requested_dtype}, but in {loop}\n"
             "  leave dtype out, or convert the array first"
         )
-    return asked_dtype
+    return requested_dtype
 
 
 # ---- accumulate ----

@@ -25,7 +25,7 @@ from letir.tracing.source_locations import at_user
 def _is_infinite(is_negative: bool):
     """np.isneginf (True), or isposinf."""
 
-    def asked(x, out=None):
+    def infinite_with_sign(x, out=None):
         """Infinite, and of this sign."""
         if x.dtype.kind == "c":
             raise DTypeError(
@@ -38,7 +38,7 @@ def _is_infinite(is_negative: bool):
             np.logical_and(result, side) if out is None else np.logical_and(result, side, out=out)
         )
 
-    return asked
+    return infinite_with_sign
 
 
 def _is_complex(x):

@@ -85,8 +85,8 @@ def _call_with_keywords(
 
 def _copy_to_order(result: Value, order: str) -> Value:
     """A result in C or Fortran order, if that is asked for."""
-    is_asked = order in "CF" and result.ndim > 1
-    return ensure_memory_order(result, order) if is_asked else result
+    is_requested = order in "CF" and result.ndim > 1
+    return ensure_memory_order(result, order) if is_requested else result
 
 
 def _called_on_stacks(
@@ -135,7 +135,7 @@ def _convert_operands(
     # NumPy selects the loop, because separate rules could deviate
     dtypes = ufunc.resolve_dtypes(
         (*avals, *[None] * ufunc.nout),
-        signature=_asked_dtypes(ufunc, dtype, signature),
+        signature=_requested_dtypes(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
     # a Python integer may not fit the dtype: comparisons accept it, other ufuncs raise
@@ -146,7 +146,7 @@ def _convert_operands(
     )
 
 
-def _asked_dtypes(ufunc, dtype, signature) -> tuple:
+def _requested_dtypes(ufunc, dtype, signature) -> tuple:
     """The requested dtypes of operands and results, None for those left open."""
     if signature is None:
         result_dtype = None if dtype is None else number_dtype(dtype)

@@ -97,7 +97,7 @@ def _random_argument(param: Local, rng: np.random.Generator) -> np.ndarray:
     raise NotShown(f"An argument of dtype {dtype} cannot be made up.")
 
 
-def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> dict[str, Any]:
+def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_requested: bool) -> dict[str, Any]:
     """The values of a run, as far as they are small.
 
     A program whose arguments are made up may come from a stranger, so it runs only if it is
@@ -106,7 +106,7 @@ def _values_of_run(fn: Lambda, args: Sequence[np.ndarray], is_asked: bool) -> di
     effects = [bind for bind in fn.binds if bind.op.effect and bind.op.role != "guard"]
     if effects:
         return {"values": None, "why": f"Not run here: {effects[0].op.name} has an effect."}
-    if not is_asked and any(bodies_of(bind) for bind in fn.binds):
+    if not is_requested and any(bodies_of(bind) for bind in fn.binds):
         return {"values": None, "why": "Not run here: the arguments are made up."}
     places = {id(bind): i for i, bind in enumerate(fn.binds)}  # parts of composites run too
     stored: list[list[list] | None] = [None] * len(fn)
