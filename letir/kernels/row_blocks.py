@@ -19,21 +19,21 @@ BLOCK_ROWS = 8  # rows of a block: a vector of float64, or a few
 _MAX_COLUMNS = 1 << 10  # of longer rows, the functions of rows are a small part of the work
 _MAX_KEPT = 1 << 8  # columns of rows of which a block stays in the cache between two sections
 _MIN_BLOCKS = 4  # with fewer blocks, the additional loops save no time
-_OF_ROWS = ("row", "shared row")
+_ROW_KINDS = ("row", "shared row")
 
 
 @define(eq=False)
 class Section:
     """A part of the work on a block of rows, one of several that follow each other.
 
-    ``together``: the binds that are computed for all rows of the block, in vectors. After them the
-    passes ``stages`` go over each row; ``alone`` are the binds computed in them for one row, by
-    stage.
+    ``vector_binds``: the binds that are computed for all rows of the block, in vectors. After them
+    the passes ``stages`` go over each row; ``row_binds`` are the binds computed in them for one
+    row, by stage.
     """
 
-    together: list[Bind] = field(factory=list)
+    vector_binds: list[Bind] = field(factory=list)
     stages: list[int] = field(factory=list)
-    alone: dict[int, list[Bind]] = field(factory=dict)
+    row_binds: dict[int, list[Bind]] = field(factory=dict)
 
 
 def sections_of(passes: RowPasses) -> list[Section] | None:
@@ -49,7 +49,7 @@ def sections_of(passes: RowPasses) -> list[Section] | None:
             result.append(Section(binds, [stage]))
         else:
             result[-1].stages.append(stage)
-            result[-1].alone[stage] = binds
+            result[-1].row_binds[stage] = binds
     if len(result) == 1 or _keeps_rows(passes, result):
         return None
     return None if space.columns > _MAX_KEPT and _reads_again(passes, result) else result
@@ -78,9 +78,9 @@ def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
         if is_full or bind.binders[0] in needed:
             needed.update(map(passes.source, bind.args))
             early += [bind] * (not is_full)
-    together = max([stages[bind] for bind in early if is_costly(bind)], default=-1)
+    vector_stage = max([stages[bind] for bind in early if is_costly(bind)], default=-1)
     return {
-        bind: stage if bind in early else together if stage <= together else end
+        bind: stage if bind in early else vector_stage if stage <= vector_stage else end
         for bind, stage in stages.items()
         if passes.kinds[bind.binders[0]] == "row"
     }
@@ -107,16 +107,16 @@ def _results_of(binds: list[Bind]) -> list[Arg]:
 class RowBlocks(RowLowering):
     """The lowering of a group that takes blocks of rows.
 
-    ``rooms``: the buffers of values and operands with one element per row. ``block``: the first row
-    of the current block, and the number of its rows.
+    ``row_buffers``: the buffers of values and operands with one element per row. ``block``: the
+    first row of the current block, and the number of its rows.
     """
 
     sections: list[Section] = field(kw_only=True)
-    rooms: dict[Arg | Input, Array] = field(factory=dict)
+    row_buffers: dict[Arg | Input, Array] = field(factory=dict)
     block: tuple[Operand, Operand] = field(init=False)
 
     def buffers(self) -> tuple[Array, ...]:
-        return tuple(self.rooms.values())
+        return tuple(self.row_buffers.values())
 
     def __attrs_post_init__(self):
         if _reads_again(self.passes, self.sections):
@@ -124,9 +124,9 @@ class RowBlocks(RowLowering):
 
     # ---- what sections read and compute ----
 
-    def read_together(self, section: Section) -> dict[Arg | Input, None]:
+    def read_in_vectors(self, section: Section) -> dict[Arg | Input, None]:
         """The values and operands of rows that are read where a section computes vectors."""
-        binds = section.together
+        binds = section.vector_binds
         return self.select_row_values(
             [(arg, b.binders[0].type.shape) for b in binds for arg in b.args]
         )
@@ -134,13 +134,13 @@ class RowBlocks(RowLowering):
     def read_by_rows(self, section: Section) -> dict[Arg | Input, None]:
         """The values and operands of rows that the passes of a section read or store."""
         passes = self.passes
-        binds = [bind for binds in section.alone.values() for bind in binds]
+        binds = [bind for binds in section.row_binds.values() for bind in binds]
         for bind in passes.elementwise:
             if not passes.computed.get(bind.binders[0], set()).isdisjoint(section.stages):
                 binds.append(bind)
         read = [(arg, b.binders[0].type.shape) for b in binds for arg in b.args]
         sources = [r.source for r in passes.reductions if self.is_in(r, section)]
-        stored = [value for value in _results_of(section.together) if value in self.stores]
+        stored = [value for value in _results_of(section.vector_binds) if value in self.stores]
         return self.select_row_values(
             read + [(value, value.type.shape) for value in (*sources, *stored)]
         )
@@ -157,7 +157,7 @@ class RowBlocks(RowLowering):
                 result |= {value: None} if self.passes.kinds[value] == "row" else {}
             elif type(value) is not Const:
                 key = self.input_of(value, shape)
-                result |= {key: None} if key[1] in _OF_ROWS else {}
+                result |= {key: None} if key[1] in _ROW_KINDS else {}
         return result
 
     def is_in(self, reduction: Reduction, section: Section) -> bool:
@@ -169,11 +169,11 @@ class RowBlocks(RowLowering):
 
     def values_of(self, section: Section) -> list[Arg]:
         """The values with one element per row that a section computes."""
-        return _results_of(section.together) + self.results_of_rows(section)
+        return _results_of(section.vector_binds) + self.results_of_rows(section)
 
     def results_of_rows(self, section: Section) -> list[Arg]:
         """The values with one element per row that the passes of a section compute."""
-        alone = [bind for binds in section.alone.values() for bind in binds]
+        alone = [bind for binds in section.row_binds.values() for bind in binds]
         reduced = [
             reduction.bind
             for reduction in self.passes.reductions
@@ -185,7 +185,7 @@ class RowBlocks(RowLowering):
 
     def emit_rows(self, first: list[Parts], is_parallel: bool) -> list[Parts]:
         b = self.builder
-        self.make_rooms()
+        self.choose_row_buffers()
         bits, most = b.number(BLOCK_ROWS.bit_length() - 1, "i8"), b.number(BLOCK_ROWS, "i8")
         count = b.let("shr", b.add(self.m, b.number(BLOCK_ROWS - 1, "i8")), bits)
         blocks = b.loop(count, *flatten_parts(first), is_parallel=is_parallel)
@@ -196,32 +196,32 @@ class RowBlocks(RowLowering):
             self.block = start, size
             totals = split_like(blocks.carried, first)
             for section in self.sections:
-                if section.together:
-                    self.emit_together(section)
+                if section.vector_binds:
+                    self.emit_vector_loop(section)
                 totals = self.emit_section(section, totals, is_parallel)
             blocks.next(*flatten_parts(totals))
         return split_like(blocks.results, first)
 
-    def make_rooms(self) -> None:
+    def choose_row_buffers(self) -> None:
         """Choose the values and operands that buffers hold: those that cross between loops."""
         for section in self.sections:
-            own, alone = _results_of(section.together), self.results_of_rows(section)
-            needed = [key for key in self.read_together(section) if key not in own]
+            own, alone = _results_of(section.vector_binds), self.results_of_rows(section)
+            needed = [key for key in self.read_in_vectors(section) if key not in own]
             for key in self.read_by_rows(section):
                 if not isinstance(key, tuple) and key not in alone:
                     needed.append(key)
             for key in needed:
                 value = key[0] if isinstance(key, tuple) else key
-                if key not in self.rooms:
-                    name = f"r{len(self.rooms)}"
-                    self.rooms[key] = Array(name, value.type.dtype, (str(BLOCK_ROWS),))
+                if key not in self.row_buffers:
+                    name = f"r{len(self.row_buffers)}"
+                    self.row_buffers[key] = Array(name, value.type.dtype, (str(BLOCK_ROWS),))
 
-    def emit_together(self, section: Section) -> None:
+    def emit_vector_loop(self, section: Section) -> None:
         """Write the loop that computes values of all rows of the block in vectors."""
         b, (_, size) = self.builder, self.block
-        needed = self.read_together(section)
-        own = _results_of(section.together)
-        arrays = [self.rooms[key] for key in needed if key not in own]
+        needed = self.read_in_vectors(section)
+        own = _results_of(section.vector_binds)
+        arrays = [self.row_buffers[key] for key in needed if key not in own]
         # missing rows are copies of the last one, which raise no other flags
         with b.loop(b.sub(b.number(BLOCK_ROWS, "i8"), size)) as missing:
             for array in arrays:
@@ -230,12 +230,12 @@ class RowBlocks(RowLowering):
         with b.loop(b.number(BLOCK_ROWS, "i8")) as row:
             for key in needed:
                 if key not in own:
-                    self.enter_value(key, b.load(self.rooms[key], (row,)))
-            for bind in section.together:
+                    self.enter_value(key, b.load(self.row_buffers[key], (row,)))
+            for bind in section.vector_binds:
                 self.add(bind)
             for value in own:
-                if value in self.rooms:
-                    b.store(self.rooms[value], (row,), self.scalars[value])
+                if value in self.row_buffers:
+                    b.store(self.row_buffers[value], (row,), self.scalars[value])
 
     def enter_value(self, key: Arg | Input, scalar: Operand) -> None:
         """Let statements use this scalar for a value or an operand."""
@@ -257,7 +257,7 @@ class RowBlocks(RowLowering):
             self.enter_row(b.add(start, rows.index))
             self.load_values(section, rows.index)
             for stage in section.stages:
-                for bind in section.alone.get(stage, ()):
+                for bind in section.row_binds.get(stage, ()):
                     self.add(bind)
                 self.emit_pass(stage)
             self.store_values(section, rows.index)
@@ -269,12 +269,12 @@ class RowBlocks(RowLowering):
     def load_values(self, section: Section, row: Operand) -> None:
         """Load what the passes of a section over one row read."""
         b, alone = self.builder, self.results_of_rows(section)
-        self.loaded = {key: x for key, x in self.loaded.items() if key[1] not in _OF_ROWS}
+        self.loaded = {key: x for key, x in self.loaded.items() if key[1] not in _ROW_KINDS}
         for key in self.read_by_rows(section):
             if isinstance(key, tuple):
                 self.loaded[key] = b.load(self.inputs[key], self.place[key[1]])
             elif key not in alone:
-                self.scalars[key] = b.load(self.rooms[key], (row,))
+                self.scalars[key] = b.load(self.row_buffers[key], (row,))
 
     def store_values(self, section: Section, row: Operand) -> None:
         """Store the values of one row: results, and values that later sections need."""
@@ -283,10 +283,10 @@ class RowBlocks(RowLowering):
             if value in self.stores:
                 b.store(self.stores[value], self.place["row"], self.scalars[value])
         for value in self.results_of_rows(section):
-            if value in self.rooms:
-                b.store(self.rooms[value], (row,), self.scalars[value])
+            if value in self.row_buffers:
+                b.store(self.row_buffers[value], (row,), self.scalars[value])
         if section is self.sections[0]:
-            for key, array in self.rooms.items():
+            for key, array in self.row_buffers.items():
                 if isinstance(key, tuple):
                     x = b.load(self.inputs[key], self.place[key[1]])
                     b.store(array, (row,), x)
@@ -294,7 +294,7 @@ class RowBlocks(RowLowering):
     def value(self, arg: Arg) -> Operand:
         value = self.passes.source(arg)
         key = None if value in self.passes.kinds else self.input_of(value, self.result)
-        assert key is None or key[1] not in _OF_ROWS or key in self.loaded, (
+        assert key is None or key[1] not in _ROW_KINDS or key in self.loaded, (
             "see ``select_row_values``"
         )
         return super().value(arg)

@@ -117,32 +117,32 @@ class Cluster:
     """Positions of binds to be fused; ``shape`` is the shape of all their results.
 
     ``start`` and ``clock``: the bytes made by the program before its first bind and up to its last
-    one; ``made``: those that its binds make. ``gaps``, ``held`` and ``saved`` are bytes too, see
-    the note. ``into``: the cluster into which this one was merged.
+    one; ``own_bytes``: the bytes that its binds make. The note at the end explains ``gap_bytes``,
+    ``held_bytes`` and ``saved_bytes``. ``merged_into``: the cluster into which it was merged.
     """
 
     shape: tuple
     start: int = 0
     members: list[int] = field(factory=list)
     clock: int = 0
-    made: int = 0
-    gaps: int = 0
-    held: int = 0
-    saved: int = 0
+    own_bytes: int = 0
+    gap_bytes: int = 0
+    held_bytes: int = 0
+    saved_bytes: int = 0
     is_open: bool = True
-    into: "Cluster | None" = None
+    merged_into: "Cluster | None" = None
 
 
 def enclosing_cluster(cluster: Any) -> Any:
     """The cluster at the end of a chain of merges: a union-find lookup with path compression.
 
-    Each cluster names the cluster that it was merged ``into``, or None.
+    Each cluster names the cluster that it was ``merged_into``, or None.
     """
     end = cluster
-    while end.into is not None:
-        end = end.into
+    while end.merged_into is not None:
+        end = end.merged_into
     while cluster is not end:  # path compression: later lookups are shorter
-        cluster.into, cluster = end, cluster.into
+        cluster.merged_into, cluster = end, cluster.merged_into
     return end
 
 
@@ -153,11 +153,11 @@ class Grouping:
     For a local, ``remaining`` counts the uses that are not yet seen or are outside of its own
     cluster, and ``owners`` has the cluster that computes it. For an array that owns memory,
     ``last`` is the position of its last use, and ``readers`` are the clusters that read it.
-    ``unmade``: results of other binds that are not stored as arrays either.
+    ``unstored``: results of other binds that are not stored as arrays either.
     """
 
     fn: Lambda
-    unmade: Container[Local] = ()
+    unstored: Container[Local] = ()
     remaining: dict = field(factory=dict)
     owners: dict = field(factory=dict)
     roots: dict = field(factory=dict)
@@ -199,7 +199,7 @@ class Grouping:
             if not isinstance(bind, Bind):
                 continue
             # of operations that may copy, see ``Primitive.views``, a copy counts as a view
-            if bind.op.memory != "view" and not (self.unmade and self.is_unmade(bind)):
+            if bind.op.memory != "view" and not (self.unstored and self.is_unstored(bind)):
                 continue
             viewed = bind.args[0]
             if type(viewed) is Local:
@@ -217,7 +217,7 @@ class Grouping:
             owner = self.owners.get(arg) if type(arg) is Local else None
             if owner is None or owner in owners:
                 continue
-            if owner.into is not None:
+            if owner.merged_into is not None:
                 owner = enclosing_cluster(owner)
             if owner in owners or not owner.is_open:
                 continue
@@ -262,13 +262,13 @@ class Grouping:
             for cluster in self.open:
                 cluster.is_open = False
             self.open.clear()
-        if not is_weightless(bind.op) and not (self.unmade and self.is_unmade(bind)):
+        if not is_weightless(bind.op) and not (self.unstored and self.is_unstored(bind)):
             for binder in bind.binders:
                 self.clock += self.nbytes[binder.type]
 
-    def is_unmade(self, bind: Bind) -> bool:
+    def is_unstored(self, bind: Bind) -> bool:
         """Whether kernels read the results of a bind from its operand."""
-        return any(x in self.unmade for x in bind.binders)
+        return any(x in self.unstored for x in bind.binders)
 
     # ---- clusters ----
 
@@ -291,21 +291,29 @@ class Grouping:
     def cluster_of(self, arg: Arg) -> Cluster | None:
         """The cluster that computes an operand."""
         cluster = self.owners.get(arg) if type(arg) is Local else None
-        return cluster if cluster is None or cluster.into is None else enclosing_cluster(cluster)
+        return (
+            cluster
+            if cluster is None or cluster.merged_into is None
+            else enclosing_cluster(cluster)
+        )
 
     def union_of(self, clusters: list[Cluster]) -> Cluster | None:
         """The union of those open clusters that may wait for another bind; the others end here."""
         # bytes made since the last bind of a cluster do not count if one of the others made them
-        starts = sorted([(cluster.start, cluster.made) for cluster in clusters])
+        starts = sorted([(cluster.start, cluster.own_bytes) for cluster in clusters])
         made_from = [*accumulate([made for _, made in reversed(starts)], initial=0)]
         ready, result = [], None
         for cluster in clusters:
             later = len(starts) - bisect_left(starts, (cluster.clock,))
             made = self.clock - cluster.clock - made_from[later]
-            if cluster.gaps + made > _NEGLIGIBLE_BYTES and made and cluster.held > cluster.saved:
+            if (
+                cluster.gap_bytes + made > _NEGLIGIBLE_BYTES
+                and made
+                and cluster.held_bytes > cluster.saved_bytes
+            ):
                 cluster.is_open = False
                 continue
-            cluster.gaps += made
+            cluster.gap_bytes += made
             ready.append(cluster)
         for cluster in ready:
             cluster.clock = self.clock
@@ -317,15 +325,19 @@ class Grouping:
         if len(a.members) < len(b.members):
             a, b = b, a
         a.members += b.members
-        a.start, a.made = min(a.start, b.start), a.made + b.made
-        a.held, a.saved, a.gaps = a.held + b.held, a.saved + b.saved, a.gaps + b.gaps
-        b.into, b.members = a, []
+        a.start, a.own_bytes = min(a.start, b.start), a.own_bytes + b.own_bytes
+        a.held_bytes, a.saved_bytes, a.gap_bytes = (
+            a.held_bytes + b.held_bytes,
+            a.saved_bytes + b.saved_bytes,
+            a.gap_bytes + b.gap_bytes,
+        )
+        b.merged_into, b.members = a, []
         return a
 
     def enter_bind(self, cluster: Cluster, position: int, bind: Bind) -> None:
         """Add a bind, and account for the bytes that the cluster holds and saves."""
         if cluster.members:
-            cluster.gaps += self.clock - cluster.clock
+            cluster.gap_bytes += self.clock - cluster.clock
         cluster.members.append(position)
         owners, remaining, nbytes = self.owners, self.remaining, self.nbytes
         for arg in bind.args:
@@ -335,16 +347,16 @@ class Grouping:
             if owner is not None and (owner is cluster or enclosing_cluster(owner) is cluster):
                 uses = remaining[arg] = remaining[arg] - 1
                 if not uses:
-                    cluster.saved -= nbytes[arg.type]
+                    cluster.saved_bytes -= nbytes[arg.type]
             else:
                 self.note_read(self.roots.get(arg, arg), cluster, position)
         for binder in bind.binders:
             size = nbytes[binder.type]
             self.clock += size
-            cluster.made += size
+            cluster.own_bytes += size
             owners[binder] = cluster
             if binder in remaining:
-                cluster.saved += size
+                cluster.saved_bytes += size
         cluster.clock = self.clock
 
     def note_read(self, root: Local, cluster: Cluster, position: int) -> None:
@@ -353,7 +365,7 @@ class Grouping:
         is_last = self.last[root] == position
         if readers is None:
             if is_last:  # the usual case: no other cluster holds the array
-                cluster.held += self.nbytes[root.type]
+                cluster.held_bytes += self.nbytes[root.type]
             else:
                 self.readers[root] = [cluster]
             return
@@ -368,19 +380,19 @@ class Grouping:
         readers = self.readers.pop(root)
         if len(readers) > 1:
             readers = [*{id(c): c for c in map(enclosing_cluster, readers)}.values()]
-        elif readers[0].into is not None:
+        elif readers[0].merged_into is not None:
             readers = [enclosing_cluster(readers[0])]
         for reader in readers:
-            reader.held += size
+            reader.held_bytes += size
         return readers
 
 
 # Note [Memory held by a cluster]
 #
-# The binds of a cluster wait for its last bind, and keep their operands alive: ``held`` are the
-# bytes of arrays that the original program would have freed by now. On the other hand, ``saved``
-# are the bytes of its results that the original program would have computed by now. As long as no
-# more is held than saved, other binds may come between. In a loop that sums large arrays, a cluster
-# would hold one more array in every step, so each step gets its own cluster. If the bytes made in
-# between, ``gaps``, are small, the held bytes do not matter: the original program held them too.
+# The binds of a cluster wait for its last bind, and keep their operands alive: ``held_bytes`` are
+# the bytes of arrays that the original program would have freed by now. ``saved_bytes`` are the
+# bytes of its results that the original program would have computed by now. As long as no more is
+# held than saved, other binds may come between. In a loop that sums large arrays, a cluster would
+# hold one more array in every step, so each step gets its own cluster. If the bytes that are made
+# in between, ``gap_bytes``, are few, the held bytes do not matter: the original program held them.
 # Bytes made by a cluster that is merged with this one do not count: nothing is made there any more.

@@ -60,14 +60,14 @@ def fuse(fn: Lambda) -> Lambda:
     )
 
 
-def fused_level(fn: Lambda, unmade: Container[Local] = ()) -> Lambda:
-    """``fn`` with its own binds fused; ``unmade``: values that no array holds, see ``Grouping``."""
+def fused_level(fn: Lambda, unstored: Container[Local] = ()) -> Lambda:
+    """``fn`` with its own binds fused; ``unstored``: values without an array, see ``Grouping``."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn
     live = fn.with_binds(live_binds(fn))
     if any(len(bind.binders) > 1 for bind in live.binds):
         live = passes.splits_first(live)
-    grouping = Grouping(live, unmade)
+    grouping = Grouping(live, unstored)
     grouping.run()
     binds = _Fuser(grouping).binds()
     return fn if binds is None else fn.with_binds(binds)
@@ -82,7 +82,7 @@ class _Fuser:
 
     def binds(self) -> list[Bind] | None:
         """The program's binds with a bind for each cluster; None if all clusters are single."""
-        binds, unmade = self.grouping.fn.binds, self.grouping.unmade
+        binds, unstored = self.grouping.fn.binds, self.grouping.unstored
         of: list[Cluster | None] = [None] * len(binds)
         for cluster in self.grouping.clusters:
             cluster.members.sort()
@@ -92,7 +92,7 @@ class _Fuser:
             cluster = of[position]
             if cluster is None:
                 self.units.append(bind)
-                if is_weightless(bind.op) or (unmade and self.grouping.is_unmade(bind)):
+                if is_weightless(bind.op) or (unstored and self.grouping.is_unstored(bind)):
                     self.move(bind)
             elif position == cluster.members[-1]:
                 self.units.append(cluster)

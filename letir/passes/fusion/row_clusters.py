@@ -51,7 +51,7 @@ class RowCluster:
     copies: dict[Local, Bind] = field(factory=dict)
     is_read: bool = False
     has_product: bool = False
-    into: "RowCluster | None" = None
+    merged_into: "RowCluster | None" = None
 
     @property
     def split(self) -> Split:
@@ -145,7 +145,7 @@ class _Search:
                 self.owners[bind.binders[0]] = cluster
             for binder in bind.binders:
                 self.positions[binder] = position
-        return [candidate for candidate in self.clusters if candidate.into is None]
+        return [candidate for candidate in self.clusters if candidate.merged_into is None]
 
     # ---- one bind ----
 
@@ -253,7 +253,7 @@ class _Search:
     def cluster_of(self, arg: Arg) -> RowCluster | None:
         """The cluster that computes an operand."""
         result = self.owners.get(arg) if type(arg) is Local else None
-        return result if result is None or result.into is None else enclosing_cluster(result)
+        return result if result is None or result.merged_into is None else enclosing_cluster(result)
 
     def is_copy(self, arg: Arg, shape: tuple[int, ...]) -> bool:
         """Whether an operand of this shape is one number, broadcast outside of clusters."""
@@ -280,7 +280,7 @@ class _Search:
                 end.copies |= cluster.copies
                 end.is_read |= cluster.is_read
                 end.has_product |= cluster.has_product
-                cluster.into, cluster.members, cluster.operands = end, [], {}
+                cluster.merged_into, cluster.members, cluster.operands = end, [], {}
         end.members.sort()
         return end
 

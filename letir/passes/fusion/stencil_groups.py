@@ -275,13 +275,13 @@ def with_rolled_groups(fn: Lambda, kept: Container[Local], is_exact: bool) -> La
     if not any(bind.op.role == "roll" or bind.op.adds_parts == "zeros" for bind in fn.binds):
         return fn
     flat = without_groups(fn, kept)
-    rolled = _unmade_rolls(flat, is_exact)
+    rolled = _unstored_rolls(flat, is_exact)
     result = fused_level(flat, rolled) if rolled else fn
     bodies = [bind.attrs["body"] for bind in result.binds if bind.op.role == "fused"]
     return fn if any(len(body.binds) > MAX_COMPILED for body in bodies) else result
 
 
-def _unmade_rolls(fn: Lambda, is_exact: bool) -> frozenset[Local]:
+def _unstored_rolls(fn: Lambda, is_exact: bool) -> frozenset[Local]:
     """Rolled arrays, and arrays of one part in zeros, that only elementwise kernels read."""
     stored = {arg for arg in fn.ret.args if type(arg) is Local}
     result = set()
