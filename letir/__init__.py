@@ -280,7 +280,7 @@ _LATE_BOUND = {
     ),
     "executor.external_state.effects": (
         *("note_call_of_user", "note_log", "note_open", "note_output"),
-        *("run_with_effects", "warn_in_place"),
+        *("raise_has_effects", "warn_in_place"),
     ),
     "executor.external_state.library_objects": (
         "iterators_in_use",

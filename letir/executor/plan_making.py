@@ -159,7 +159,7 @@ def _record_with_state(executor: "Executor", request: PlanRequest) -> tuple:
                 state = holders, before, first.fn
                 has_taken = not refuse_changed_state(executor, request, recording, state)
     except EndOfRecording:
-        LATE_BOUND["run_with_effects"](executor, recording.effect, holders, before)
+        LATE_BOUND["raise_has_effects"](executor, recording.effect, holders, before)
     except MustRunAsPython as error:
         executor.runs_python |= not hasattr(error, "letir_is_python_kind")
         LATE_BOUND["restore_state"](holders, before)

@@ -45,12 +45,12 @@ class Differentiable:
         program: Lambda,
         optimized: Lambda,
         requires_grad: Sequence[bool],
-        making: GraphCompiler,
+        compiler: GraphCompiler,
     ):
-        self.program, self.optimized, self.making = program, optimized, making
+        self.program, self.optimized, self.compiler = program, optimized, compiler
         self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
         self.changed, self.executed = changed_params(program), weakref.ref(optimized)
-        self.parts = _program_parts(optimized, requires_grad, making)
+        self.parts = _program_parts(optimized, requires_grad, compiler)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
         # for the use counts: each part reads its operands immediately
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
@@ -106,7 +106,9 @@ class _Part:
     graph: DifferentiableGraph | None = None
 
 
-def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: GraphCompiler) -> list[_Part]:
+def _program_parts(
+    fn: Lambda, requires_grad: Sequence[bool], compiler: GraphCompiler
+) -> list[_Part]:
     """The parts of a program: graphs, stretches that do not require grad, single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     terms: list[Any] = [*fn.binds, fn.ret]
@@ -118,14 +120,14 @@ def _program_parts(fn: Lambda, requires_grad: Sequence[bool], making: GraphCompi
             continue
         parts += _stretch_part(stretch, last, i)
         stretch = []
-        parts.append(_single_part(bind, making))
+        parts.append(_single_part(bind, compiler))
     return parts + _stretch_part(stretch, last, len(fn.binds))
 
 
-def _single_part(bind: Bind, making: GraphCompiler) -> _Part:
+def _single_part(bind: Bind, compiler: GraphCompiler) -> _Part:
     """The part for one bind with an operand that requires grad."""
     if bind.op.role == "subgraph":
-        graph = DifferentiableGraph(bind, making)
+        graph = DifferentiableGraph(bind, compiler)
         return _Part(bind.args, bind.binders[: graph.count], GraphRunner(graph).run, graph)
     if function_behind(bind.op) is not None:
         return _Part(bind.args, bind.binders, partial(_apply_function, bind))
@@ -188,11 +190,11 @@ def compile_differentiable(
     >>> x.grad, len(f.graphs)
     (Variable(192.), 1)
     """
-    making = GraphCompiler(
+    compiler = GraphCompiler(
         partial(optimize_program, optimize=optimize, exact=exact), Differentiable
     )
-    optimized = making.optimize(fn, requires_grad=requires_grad)
-    result = Differentiable(fn, optimized, requires_grad, making)
+    optimized = compiler.optimize(fn, requires_grad=requires_grad)
+    result = Differentiable(fn, optimized, requires_grad, compiler)
     result.reason = reason
     return result
 

@@ -37,7 +37,7 @@ class BackwardPrograms:
     program: Lambda
     captured: tuple[int, ...]
     results: tuple[int, ...]
-    making: "GraphCompiler"
+    compiler: "GraphCompiler"
     missing: tuple = ()  # required of rules: the operands without a rule, here none
     plans: dict = field(factory=dict)  # plans by requires_grad flags; the key None is for arrays
     # by key: threads make plans of other keys in parallel
@@ -58,14 +58,14 @@ class BackwardPrograms:
             with self.locks.setdefault(requires, new_lock(threading.RLock)):
                 result = self.plans.get(requires)
                 if result is None:
-                    result = self.plans[requires] = self.making.plan(self.program, requires)
+                    result = self.plans[requires] = self.compiler.plan(self.program, requires)
         return result
 
 
 @frozen(eq=False)
 class GraphCompiler:
     """The functions that compile graphs: ``optimize(program, requires_grad=)``, and for Variables
-    ``record(program, optimized, requires_grad, making)``.
+    ``record(program, optimized, requires_grad, compiler)``.
     """
 
     optimize: Callable
@@ -84,7 +84,7 @@ class DifferentiableGraph:
     """One ``differentiable_graph`` of a program, and its gradient programs."""
 
     bind: Bind
-    making: GraphCompiler
+    compiler: GraphCompiler
     backwards: dict = field(factory=dict)  # by (results with a gradient, wanted operands)
     flows: frozenset = field(init=False)  # the results that may have a gradient
     exposed: frozenset = field(init=False)
@@ -149,7 +149,7 @@ class DifferentiableGraph:
         ]
         program = Lambda([*cts, *[p for p, _ in read]], program.binds, program.ret)
         places = tuple([at for _, at in read])
-        return BackwardPrograms(program, places, tuple([i for i, _ in needed]), self.making)
+        return BackwardPrograms(program, places, tuple([i for i, _ in needed]), self.compiler)
 
 
 def _may_be_view(bind: Bind) -> bool:
@@ -168,9 +168,9 @@ def _exposed_captures(bind: Bind) -> frozenset:
     for member in f.binds:
         if not _may_be_view(member):
             continue
-        of = next((owner.get(arg, arg) for arg in member.locals()), None)
-        if of is not None:  # the result may be a view of any of its operands
-            owner.update(dict.fromkeys(member.binders, of))
+        viewed = next((owner.get(arg, arg) for arg in member.locals()), None)
+        if viewed is not None:  # the result may be a view of any of its operands
+            owner.update(dict.fromkeys(member.binders, viewed))
     args, count = f.ret.args, attrs["f_real_outputs"]
     real = {owner.get(arg, arg) for arg in args[:count]}
     captured = attrs["df_input_captured_outputs"]

@@ -141,7 +141,7 @@ def refuse_changes(
         executor.runs_python = repeats = True
         executor.cache.clear()
     if repeats:
-        LATE_BOUND["run_with_effects"](executor, "it counts its calls outside", holders, before)
+        LATE_BOUND["raise_has_effects"](executor, "it counts its calls outside", holders, before)
     new = new_changes(executor.earlier_changes, holders, before, now)
     executor.earlier_changes = [*executor.earlier_changes, *new]
     if new and any(entry.plans for entry in list(executor.cache.entries.values())):

@@ -27,7 +27,7 @@ class HasEffects(ReadsOwnChanges):
     """Raised for a function whose recording has ended at an effect outside of it."""
 
 
-def _end_at(recording: ActiveRecording, effect: str) -> None:
+def _end_recording(recording: ActiveRecording, effect: str) -> None:
     """Note an effect, and end the recording before it happens.
 
     If what the function has changed so far cannot be undone, the recording goes on: its plan is for
@@ -47,7 +47,7 @@ def note_output(recording: ActiveRecording, effect: str, frame: FrameType) -> No
     """Note that text is written to a stream; warnings are not, which are shown once anyway."""
     file = frame.f_code.co_filename
     if not (is_letir_file(file) or frame.f_globals.get("__name__") == "warnings"):
-        _end_at(recording, effect)
+        _end_recording(recording, effect)
 
 
 def note_open(
@@ -55,9 +55,9 @@ def note_open(
 ) -> Any:
     """Note that a file is opened, and open it unless that ends the recording."""
     mode = kwargs.get("mode", args[1] if len(args) > 1 else "r")
-    is_letirs = is_letir_file(frame.f_code.co_filename)
-    if type(mode) is str and not _WRITING.isdisjoint(mode) and not is_letirs:
-        _end_at(recording, "writes a file")
+    is_own = is_letir_file(frame.f_code.co_filename)
+    if type(mode) is str and not _WRITING.isdisjoint(mode) and not is_own:
+        _end_recording(recording, "writes a file")
     return original(*args, **kwargs)
 
 
@@ -71,7 +71,7 @@ def note_call_of_user(
     name, module = original.__name__, original.__module__.lstrip("_")
     is_system = module == os.name and not is_letir_file(frame.f_code.co_filename)
     if is_system or is_user_module(frame.f_globals):
-        _end_at(recording, f"calls {'os' if is_system else module}.{name}")
+        _end_recording(recording, f"calls {'os' if is_system else module}.{name}")
     return warn_in_place(3, *args, **kwargs) if name == "warn" else original(*args, **kwargs)
 
 
@@ -90,7 +90,7 @@ def note_log(
     """Note that a record is logged, and log it unless that ends the recording."""
     record = args[1] if len(args) > 1 else kwargs["record"]
     if record.name.partition(".")[0] != "letir":
-        _end_at(recording, "logs")
+        _end_recording(recording, "logs")
     state, recording.state = recording.state, None  # a handler may print
     try:
         return original(*args, **kwargs)
@@ -98,7 +98,7 @@ def note_log(
         recording.state = state
 
 
-def run_with_effects(executor: Any, effect: str, holders: list, before: list) -> None:
+def raise_has_effects(executor: Any, effect: str, holders: list, before: list) -> None:
     """Undo what a recording that has ended at an effect has changed, and raise ``HasEffects``.
 
     After several such recordings, and without any plan, all calls with arguments of these types run
@@ -117,6 +117,6 @@ LATE_BOUND.update(
     note_log=note_log,
     note_open=note_open,
     note_output=note_output,
-    run_with_effects=run_with_effects,
+    raise_has_effects=raise_has_effects,
     warn_in_place=warn_in_place,
 )

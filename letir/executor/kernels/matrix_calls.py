@@ -106,10 +106,10 @@ def _run_of(shape: tuple[int, ...], avals: list) -> int:
     for axis in reversed(range(len(shape))):
         if shape[axis] == 1:
             continue
-        here = [operand[axis] == 1 for operand in padded]
-        if pattern is not None and here != pattern:
+        broadcast_axes = [operand[axis] == 1 for operand in padded]
+        if pattern is not None and broadcast_axes != pattern:
             return run
-        run, pattern = run * shape[axis], here
+        run, pattern = run * shape[axis], broadcast_axes
     return math.prod(shape)
 
 
