@@ -10,26 +10,24 @@ import numpy as np
 TURN = 0.003  # seconds
 
 
-def time_interleaved(
-    functions: Sequence[Callable], rounds: int, clock: Callable[[], float] = time.perf_counter
-) -> np.ndarray:
+def time_interleaved(functions: Sequence[Callable], rounds: int) -> np.ndarray:
     """Seconds per call, of shape (rounds, functions): in each round each function has a short turn.
 
     Other load on the machine slows all functions of a round alike, so ratios within a round hold.
     """
     # also warms caches up
-    first = [_seconds_per_call(function, 1, clock) for function in functions]
+    first = [_seconds_per_call(function, 1) for function in functions]
     calls = [max(1, round(TURN / max(seconds, 1e-9))) for seconds in first]
     turns = list(zip(functions, calls, strict=True))
-    return np.array([[_seconds_per_call(f, n, clock) for f, n in turns] for _ in range(rounds)])
+    return np.array([[_seconds_per_call(f, n) for f, n in turns] for _ in range(rounds)])
 
 
-def _seconds_per_call(function: Callable, calls: int, clock: Callable[[], float]) -> float:
+def _seconds_per_call(function: Callable, calls: int) -> float:
     """The mean time of ``calls`` calls."""
-    start = clock()
+    start = time.perf_counter()
     for _ in range(calls):
         function()
-    return (clock() - start) / calls
+    return (time.perf_counter() - start) / calls
 
 
 def peak_bytes(function: Callable) -> int:

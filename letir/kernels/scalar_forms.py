@@ -65,10 +65,6 @@ def _instruction_form(name: str) -> Form:
     return lambda b, *operands: b.let(name, *operands)
 
 
-def _compared_with_zero(name: str) -> Form:
-    return lambda b, x: b.let(name, x, b.number(0, x.dtype))
-
-
 def _truth_value(b: Builder, x: Operand) -> Operand:
     return x if x.dtype == BOOL else b.let("ne", x, b.number(0, x.dtype))
 

@@ -82,11 +82,6 @@ class BodyGraph:
     frame: Frame
 
     @property
-    def input_count(self) -> int:
-        """The number of inputs."""
-        return len(self.graph.input)
-
-    @property
     def output_count(self) -> int:
         """The number of outputs."""
         return len(self.graph.output)

@@ -123,10 +123,10 @@ def known_int(value: Any, role: str) -> Any:
     return result[0]
 
 
-def axis_of(axis: int, rank: int, role: str = "axis") -> int:
+def axis_of(axis: int, rank: int) -> int:
     """An axis counted from the front. Raises ShapeError if there is no such axis."""
     if not -rank <= axis < rank:
-        raise ShapeError(f"{role} {axis} of an array with {rank} axes\n  count from 0, or from -1")
+        raise ShapeError(f"axis {axis} of an array with {rank} axes\n  count from 0, or from -1")
     return axis % rank if rank else 0
 
 

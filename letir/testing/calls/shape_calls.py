@@ -22,7 +22,7 @@ from letir.testing.calls.call import (
 _INDICES = np.array([[2, 0, 1], [0, 0, 2]])
 
 
-def _call_on_copy(name: str, *others, takes_complex: bool = True) -> NumpyCall:
+def _call_on_copy(name: str, *others) -> NumpyCall:
     """A call of a function that changes its first argument in place."""
 
     def f(np, x):
@@ -30,7 +30,7 @@ def _call_on_copy(name: str, *others, takes_complex: bool = True) -> NumpyCall:
         getattr(np, name)(x, *others)
         return x
 
-    return (call_of if takes_complex else real_call)(f, X)
+    return call_of(f, X)
 
 
 def _call_copyto(np, x, y):
