@@ -204,11 +204,7 @@ _LATE_BOUND = {
     "kernels.machine_costs": ("machine_costs",),
     "passes.peephole_rules.canceling_maxima": ("without_canceling_maxima",),
     "numpy.power_series": ("polynomial_function",),
-    "tracing.numpy_functions.polynomial_objects": (
-        "coefficients_of",
-        "horner",
-        "accept_polynomials",
-    ),
+    "tracing.numpy_functions.polynomial_objects": ("coefficients_of", "horner", "polynomial_call"),
     "numpy.functions_of_sizes": ("sized_function",),
     "plan.generator_draws": ("unchecked_runner", "run_with_generators"),
     "plan.straight_line": ("rest_of_run", "straight_line_of"),

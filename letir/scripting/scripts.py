@@ -106,11 +106,9 @@ class Script:
         Raises ParseError if there is one for these kinds already.
         """
         text = script_text_of(source)
-        function, visible_scripts = read_function(text)
+        function, visible = read_function(text)
         check_distinct(text, function, self.overloads)
-        self.scripts = ChainMap(
-            visible_scripts, self.scripts
-        )  # scripts visible to the new overload
+        self.scripts = ChainMap(visible, self.scripts)  # scripts visible to the new overload
         self.overloads.append(function)
         return self
 
@@ -277,12 +275,10 @@ class Script:
 
 def read_function(text: ScriptText) -> tuple[ScriptFunction, dict[str, Script]]:
     """(the only function of a text, the scripts that it may call)."""
-    visible_scripts = {
-        name: value for name, value in text.names.items() if isinstance(value, Script)
-    }
+    visible = {name: value for name, value in text.names.items() if isinstance(value, Script)}
     node = function_definition(text)
-    visible_scripts.pop(node.name, None)  # an earlier definition of the function itself
-    return FunctionReader(text, visible_scripts, node.name).function(node), visible_scripts
+    visible.pop(node.name, None)  # an earlier definition of the function itself
+    return FunctionReader(text, visible, node.name).function(node), visible
 
 
 def check_distinct(

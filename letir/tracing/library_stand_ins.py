@@ -208,8 +208,8 @@ def _call_for_polynomials(original: Any, *args, **kwargs):
 
 def _stand_in_for_polynomials(original: Any) -> Callable:
     """The stand-in for a function that also takes ``poly1d`` objects with traced coefficients."""
-    accept_polynomials = lambda f: LATE_BOUND["accept_polynomials"](f, _accepting_lists(f))  # noqa: E731
-    return _library_stand_in(original, accept_polynomials)
+    call = lambda f: LATE_BOUND["polynomial_call"](f, _accepting_lists(f))  # noqa: E731
+    return _library_stand_in(original, call)
 
 
 def _call_as_strided(original: Any, x, *args, **kwargs):
@@ -316,7 +316,7 @@ def _as_coefficients(x: Any) -> Any:
     return np.atleast_1d(traced_or_array(x))
 
 
-def _coefficient_function(name: str, plain: Any) -> Callable:
+def _series_function(name: str, plain: Any) -> Callable:
     """The function of coefficients with this name, which also takes traced ones."""
 
     def function(*args, **kwargs):
@@ -337,9 +337,7 @@ def _watch_polynomials() -> None:
     """Put the functions of coefficients in place, once there are traced ones."""
     kind = np.polynomial.Polynomial
     methods = [(name, plain) for name, plain in vars(kind).items() if name in _ON_COEFFICIENTS]
-    add_methods(
-        [(kind, name, f, staticmethod(_coefficient_function(name, f))) for name, f in methods]
-    )
+    add_methods([(kind, name, f, staticmethod(_series_function(name, f))) for name, f in methods])
 
 
 def _polynomial(self, coef, *args, **kwargs):

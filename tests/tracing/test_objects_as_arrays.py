@@ -32,7 +32,7 @@ def products(c):
     return (p * q - 2 * p + q**2).coeffs, p(0.5), q(c), (p * p).deriv()(c[0])
 
 
-def accept_polynomials(c):
+def polynomial_call(c):
     p, q = np.poly1d(c[:3]), np.poly1d([c[2], 3.0])
     quotient, rest = np.polydiv(p, q)
     parts = (np.polyadd(p, q), np.polymul(p, q), np.polyder(p), np.polyint(p, 2), quotient, rest)
@@ -52,7 +52,7 @@ def fitted(c):
     return p.coef, p(Polynomial([1.0, 2.0])).coef, Chebyshev(c).convert(kind=Polynomial).coef
 
 
-OBJECTS = [converted, products, accept_polynomials, from_roots, fitted]
+OBJECTS = [converted, products, polynomial_call, from_roots, fitted]
 
 
 @pytest.mark.parametrize("f", OBJECTS)

@@ -20,7 +20,7 @@ from letir.onnx.exporting.reduction_nodes import wide_dtype
 from letir.ops.indexing.basic import index_add
 
 
-def _export_decomposition(g: Graph, bind: Bind) -> Any:
+def _export_parts(g: Graph, bind: Bind) -> Any:
     """The nodes of the operation's decomposition."""
     return g.emitter.parts(g, bind)
 
@@ -49,7 +49,7 @@ def _rule(kind: str, attributes: Callable = lambda bind: {}, *, double=True) -> 
             is_exact = all(float(np.float32(a)) == a for a in attrs.values() if type(a) is float)
             attrs = attrs if double and is_exact else None
         if attrs is None and bind.op.decompose is not None:
-            return _export_decomposition(g, bind)
+            return _export_parts(g, bind)
         # without a decomposition it is a ufunc, which casts its operands
         dtype = bind.binders[0].type.dtype
         return g(kind, *g.operands(bind, dtype), **(attrs or {}))
@@ -77,7 +77,7 @@ exports_op("softplus")(_rule("Softplus", lambda bind: {} if bind.attrs["beta"] =
 exports_op("leaky_relu")(
     _rule("LeakyRelu", lambda bind: {"alpha": float(bind.attrs["negative_slope"])})
 )
-exports_op("one_hot", "logsumexp")(_export_decomposition)  # nodes of these names cover fewer cases
+exports_op("one_hot", "logsumexp")(_export_parts)  # nodes of these names cover fewer cases
 exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "beta": 0.5}))
 
 
@@ -85,7 +85,7 @@ exports_op("hardsigmoid")(_rule("HardSigmoid", lambda bind: {"alpha": 1 / 6, "be
 def _gelu(g: Graph, bind: Bind) -> Any:
     is_double = bind.binders[0].type.dtype == np.float64  # runtimes compute it in single precision
     if g.opset < 20 or not _is_floating(bind) or is_double:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     return g("Gelu", *g.operands(bind), approximate=bind.attrs["approximate"])
 
 
@@ -93,7 +93,7 @@ def _gelu(g: Graph, bind: Bind) -> Any:
 def _prelu(g: Graph, bind: Bind) -> Any:
     x, weight = (arg.type for arg in bind.args)
     if not _is_floating(bind):
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     name, slope = g.operands(bind)
     if weight.ndim == 1 and x.ndim > 1:
         slope = g.unsqueeze(slope, list(range(1, x.ndim - 1)))
@@ -106,7 +106,7 @@ def _prelu(g: Graph, bind: Bind) -> Any:
 @exports_op("linear")
 def _linear(g: Graph, bind: Bind) -> Any:
     if not _is_floating(bind) or [arg.type.ndim for arg in bind.args[:2]] != [2, 2]:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     return g("Gemm", *g.operands(bind), transB=1)
 
 
@@ -117,11 +117,7 @@ def _layer_norm(g: Graph, bind: Bind) -> Any:
 
 @exports_op("rms_norm")
 def _rms_norm(g: Graph, bind: Bind) -> Any:
-    return (
-        _export_decomposition(g, bind)
-        if g.opset < 23
-        else _last_axes_node(g, bind, "RMSNormalization")
-    )
+    return _export_parts(g, bind) if g.opset < 23 else _last_axes_node(g, bind, "RMSNormalization")
 
 
 def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
@@ -129,14 +125,14 @@ def _last_axes_node(g: Graph, bind: Bind, kind: str) -> Any:
     x, axes = bind.args[0], _last_axes(bind)
     has_weight = len(bind.args) > 1 and bind.args[1].type is not NO_TYPE
     if not _is_floating(bind) or axes is None or not has_weight or x.type.dtype == np.float16:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     first = x.type.ndim - axes
     shape = x.type.shape[first:]
     if any(arg.type.shape != shape for arg in _present(bind)[1:]):
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     attrs: dict[str, Any] = {"axis": first, "epsilon": float(bind.attrs["eps"])}
     if x.type.dtype == np.float64 and float(np.float32(attrs["epsilon"])) != attrs["epsilon"]:
-        return _export_decomposition(g, bind)  # the attribute has single precision
+        return _export_parts(g, bind)  # the attribute has single precision
     return g(kind, *[g.operand(arg) for arg in _present(bind)], **attrs)
 
 
@@ -152,7 +148,7 @@ def _group_norm(g: Graph, bind: Bind) -> Any:
     x, epsilon = bind.args[0].type, float(bind.attrs["eps"])
     is_whole = len(_present(bind)) == 3 and _is_floating(bind) and x.dtype == np.float32
     if not is_whole or g.opset < 21 or x.ndim < 3 or type(x.shape[1]) is Size:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     attrs = {"num_groups": bind.attrs["groups"], "epsilon": epsilon}
     return g("GroupNormalization", *g.operands(bind), **attrs)
 
@@ -162,7 +158,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
     x = bind.args[0].type
     is_whole = len(_present(bind)) == 5 and _is_floating(bind) and x.dtype == np.float32
     if bind.attrs["train"] or not is_whole or len(bind.binders) != 3:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     name, mean, variance, weight, bias = g.operands(bind)
     epsilon = float(bind.attrs["eps"])
     result = g("BatchNormalization", name, weight, bias, mean, variance, epsilon=epsilon)
@@ -172,7 +168,7 @@ def _batch_norm(g: Graph, bind: Bind) -> Any:
 @exports_op("attention")
 def _attention(g: Graph, bind: Bind) -> Any:
     if g.opset < 23 or not _is_attention_node(bind):
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     names = [g.operand(arg) for arg in _present(bind)]
     has_heads = bind.args[0].type.ndim == 4
     if not has_heads:  # the node has an axis of heads
@@ -202,7 +198,7 @@ def _is_attention_node(bind: Bind) -> bool:
 @exports_op("embedding")
 def _embedding(g: Graph, bind: Bind) -> Any:
     if bind.attrs["max_norm"] is not None or bind.args[1].type.dtype.kind not in "iu":
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     weight, indices = bind.args
     return g("Gather", g.operand(weight), g.operand(indices, np.dtype(np.int64)), axis=0)
 
@@ -369,10 +365,10 @@ def _pool(g: Graph, bind: Bind) -> Any:
     lead = x.ndim - len(window)
     pads = zip(bind.attrs["padding"], window, strict=True)
     if not _is_floating(bind) or not _is_static(bind) or any(max(p) >= k for p, k in pads):
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     name = g.operand(bind.args[0])
     if lead > 2 or x.dtype == np.float16 or (is_max and lead > 2):
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     name = g.unsqueeze(name, list(range(2 - lead)))
     attrs = {"kernel_shape": list(window), **_window_attributes(bind.attrs)}
     if not is_max:
@@ -392,7 +388,7 @@ def _pad(g: Graph, bind: Bind) -> Any:
         return g.cast(g("Pad", g.operand(bind.args[0], wide), pads, mode=mode), wide, aval.dtype)
     is_plain = mode == "constant" and type(value) in (int, float)
     if not is_plain or aval.dtype.kind not in "fi" or aval.dtype.itemsize < 4:
-        return _export_decomposition(g, bind)
+        return _export_parts(g, bind)
     return g("Pad", g.operand(bind.args[0]), pads, g.array(value, aval.dtype))
 
 

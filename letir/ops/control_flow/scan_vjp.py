@@ -72,10 +72,8 @@ class StepDerivative:
     def missing_residuals(self) -> list[Local]:
         """The residuals that the loop does not stack."""
         end = self.n_carry + self.n_xs
-        available = (
-            self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
-        )
-        return [local for local in dict.fromkeys(self.captured) if local not in available]
+        known = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
+        return [local for local in dict.fromkeys(self.captured) if local not in known]
 
     def saving_body(self) -> Lambda:
         """The body with the missing residuals as further results."""

@@ -22,7 +22,7 @@ def coefficients_of(c_or_r: Any) -> Any:
     return traced_or_array(c_or_r) if is_list else c_or_r
 
 
-def accept_polynomials(original: Any, recorded: Callable) -> Callable:
+def polynomial_call(original: Any, recorded: Callable) -> Callable:
     """NumPy's function ``original``, which also takes polynomials with traced coefficients.
 
     ``recorded``: the function of coefficients that records.
@@ -51,6 +51,6 @@ def _evaluate_by_horner(x: Any, coefficients: Any) -> Any:
     return out
 
 
-LATE_BOUND["accept_polynomials"] = accept_polynomials
+LATE_BOUND["polynomial_call"] = polynomial_call
 LATE_BOUND["coefficients_of"] = coefficients_of
 LATE_BOUND["horner"] = _evaluate_by_horner
