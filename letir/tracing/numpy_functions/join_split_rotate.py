@@ -29,7 +29,7 @@ _MAX_SLICES = 8  # runs of indices that are read as slices
 # ---- axes ----
 
 
-def atleast_function(places: tuple[tuple, ...]) -> Callable[..., Any]:
+def _atleast_function(places: tuple[tuple, ...]) -> Callable[..., Any]:
     """np.atleast_nd: ``places[ndim]`` is the index that adds the missing axes."""
 
     def raised(*arys):
@@ -43,9 +43,9 @@ def atleast_function(places: tuple[tuple, ...]) -> Callable[..., Any]:
     return raised
 
 
-atleast_1d = atleast_function(((...,),))
-atleast_2d = atleast_function(((None,), (None,)))
-atleast_3d = atleast_function(((None, ..., None), (None, ..., None), (..., None)))
+atleast_1d = _atleast_function(((...,),))
+atleast_2d = _atleast_function(((None,), (None,)))
+atleast_3d = _atleast_function(((None, ..., None), (None, ..., None), (..., None)))
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
