@@ -29,6 +29,11 @@ Made of the docstrings by `python docs/make_api.py`; a test fails if it is not u
 suite. `letir.numpy` and `letir.scipy` are described on the pages on [NumPy](numpy.md) and [SciPy](scipy.md).
 
 """
+OBJECTS = {  # the descriptions of public objects, whose docstrings are those of their classes
+    "OPSET": "The version of ONNX's operators that exported models have by default.",
+    "PRIMITIVES": "The records of all operations, by name. A record that is not loaded yet is loaded.",
+    "SAMPLES": "The samples of all operations, by name: lists of ``Sample``.",
+}
 COLUMNS = "| name | |\n|---|---|\n"
 
 
@@ -74,7 +79,7 @@ def table(title: str, names: Mapping, target: str) -> str:
     for name, value in names.items():
         anchor = name.lower() + (f"-{seen[name.lower()]}" if seen[name.lower()] else "")
         seen[name.lower()] += 1  # trace and Trace have headings that differ by a number
-        rows.append(f"| [`{name}`]({target}#{anchor}) | {summary(value)} |\n")
+        rows.append(f"| [`{name}`]({target}#{anchor}) | {summary(value, name)} |\n")
     return f"## {title}\n\n{COLUMNS}{''.join(rows)}"
 
 
@@ -95,7 +100,7 @@ def section(name: str, value) -> str:
     parts = [f"## {name}\n"]
     if shown := signature(name, value):
         parts.append(f"```text\n{shown}\n```\n")
-    parts.append(f"{described(documentation(value))}\n")
+    parts.append(f"{described(documentation(value, name))}\n")
     parts += list(methods(value))
     return "\n".join(parts)
 
@@ -115,9 +120,9 @@ def signature(name: str, value) -> str:
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text)
 
 
-def documentation(value) -> str:
+def documentation(value, name: str = "") -> str:
     """The docstring of a public object, without references to promises such as [semantics.md B2]."""
-    text = inspect.getdoc(value) or ""
+    text = OBJECTS.get(name) or inspect.getdoc(value) or ""
     if isinstance(value, Primitive):
         ufunc = next(iter(value.numpy), None)
         of_numpy = f"NumPy's ``{ufunc.__name__}``, recorded as one operation." if ufunc else text
@@ -130,9 +135,9 @@ def is_described(record: Primitive) -> bool:
     return inspect.getdoc(record) != inspect.getdoc(Primitive)
 
 
-def summary(value) -> str:
+def summary(value, name: str = "") -> str:
     """The first sentence of a docstring, as a cell of a table."""
-    first = documentation(value).partition("\n\n")[0].replace("\n", " ")
+    first = documentation(value, name).partition("\n\n")[0].replace("\n", " ")
     return markdown(re.split(r"(?<=\.) (?=[A-Z`])", first)[0]).replace("|", "\\|")
 
 

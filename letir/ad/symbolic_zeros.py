@@ -140,10 +140,12 @@ class Specializer:
 
 @entry_point
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
-    """``df`` specialised for defined (True), undefined (False) or unknown (None) parameters.
+    """The gradient program ``df``, where it is known which of its parameters are defined.
 
-    Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain, in bodies too, only
-    where their operands are unknown. Linear time; returns ``df`` itself if nothing changes.
+    ``defined_mask``: for each parameter True, False for an undefined cotangent, which is zero, or
+    None if it is not known. Steps ``grad_of`` and sums ``autograd_add`` stay, in bodies too, only
+    where it is not known whether their operands are defined; undefined parameters stay, unused.
+    Linear time; returns ``df`` itself if nothing changes.
 
     >>> from letir import parse
     >>> df = parse('''lambda %0: float64[], %1: float64[] {
@@ -197,10 +199,11 @@ def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
 
 @entry_point
 def lower_grad_of(df: Lambda) -> Lambda:
-    """``df`` with every ``grad_of``, in bodies too, replaced by ``when_defined``.
+    """The gradient program ``df`` without steps ``grad_of``, in bodies too.
 
-    This operation runs the body if a cotangent is defined. Linear time; returns ``df`` itself if it
-    has no ``grad_of``.
+    A step holds the derivative rule of one operation, and is skipped if none of its cotangents is
+    defined. An ordinary operation, ``when_defined``, takes its place: a body that runs if a
+    cotangent is defined. Linear time; returns ``df`` itself if it has no such step.
 
     >>> from letir import parse
     >>> df = parse('''lambda %0: float64[], %1: float64[] {

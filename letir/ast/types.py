@@ -28,7 +28,7 @@ _NATIVE = {dtype: dtype for dtype in map(np.dtype, "qQ?bhilBHILefdFD")}  # the l
 
 
 class UndefType:
-    """The class of ``Undef``, an undefined cotangent: a zero without shape or dtype.
+    """An undefined cotangent: a zero without shape or dtype. ``Undef`` is the only object.
 
     >>> from letir import parse
     >>> parse("lambda %0 { %1 = autograd_add(Undef, %0); return %1 }").binds[0].args[0].value

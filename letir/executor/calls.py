@@ -374,9 +374,9 @@ LATEST = LatestProgram()
 
 
 def last_executed_graph() -> Lambda | None:
-    """The optimised program that an executor last ran successfully in this thread.
+    """The optimised program of this thread's last call of a jitted function.
 
-    None if there is none, or if it was freed. A failing call does not change it.
+    None if there is none, or if it was freed. A call that fails does not change it.
 
     >>> from letir import jit
     >>> f = jit(lambda x: (x + 1) * 2)
