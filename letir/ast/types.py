@@ -332,8 +332,11 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
                     out[i] = number
                     continue
                 listed = ", ".join(map(str, shapes))
+                remedy = "sizes at one axis must be equal, or 1: "
+                if type(n) is Size and type(out[i]) is Size:
+                    remedy = "if these sizes are always equal, give them one name; or "
                 raise ShapeError(
                     f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}\n"
-                    "  sizes at one axis must be equal, or 1: add axes with x[:, None]"
+                    f"  {remedy}add axes with x[:, None]"
                 )
     return tuple(out)
