@@ -156,16 +156,16 @@ class Partition:
         """The rule of a bind for operands at these places, and the number of rows."""
         if any(place.axis == MIXED for place in places):
             return None, 0
-        sure = {place.count for place in places if place.is_split}
-        maybe = {place.count for place in places if place.axis is not None}
-        if not maybe:
+        split_counts = {place.count for place in places if place.is_split}
+        row_counts = {place.count for place in places if place.axis is not None}
+        if not row_counts:
             return self._repeating(bind)
-        if len(sure) > 1 or (not sure and len(maybe) > 1):
+        if len(split_counts) > 1 or (not split_counts and len(row_counts) > 1):
             return None, 0
-        (count,) = sure or maybe
+        (count,) = split_counts or row_counts
         axes = tuple([place.axis if place.count == count else None for place in places])
         result = rule_for(bind, SplitOperands(axes, count, self.values))
-        if result is None and sure:  # with the repeated values as whole ones
+        if result is None and split_counts:  # with the repeated values as whole ones
             axes = tuple([a if not p.repeats else None for a, p in zip(axes, places, strict=True)])
             result = rule_for(bind, SplitOperands(axes, count, self.values))
         return result, count

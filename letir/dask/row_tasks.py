@@ -138,7 +138,7 @@ def _compiled_for(group: RowProgram, count: int) -> Compiled:
 
 def _reduction_tree(bundle: da.Array, group: RowProgram) -> da.Array:
     """The partial results of all blocks, joined by a tree of tasks, as one block."""
-    how = tuple([r if type(r) is Partial else None for r in group.results])
+    joins = tuple([r if type(r) is Partial else None for r in group.results])
     every = dask.config.get("split_every", _SPLIT_EVERY)
     name = f"letir-rows-tree-{uuid.uuid4().hex}"
     keys: list = _block_keys(bundle)
@@ -148,33 +148,36 @@ def _reduction_tree(bundle: da.Array, group: RowProgram) -> da.Array:
         parts = [keys[i : i + every] for i in range(0, len(keys), every)]
         keys = [(f"{name}-{depth}", i) for i in range(len(parts))]
         tasks.update(
-            {key: (_join_partial_results, how, part) for key, part in zip(keys, parts, strict=True)}
+            {
+                key: (_join_partial_results, joins, part)
+                for key, part in zip(keys, parts, strict=True)
+            }
         )
         depth += 1
-    tasks[name, 0] = (_finish_partial_results, how, keys)
+    tasks[name, 0] = (_finish_partial_results, joins, keys)
     graph = _graph_of_tasks(name, tasks, bundle)
     return da.Array(graph, name, chunks=((1,),), meta=np.empty(0, object))
 
 
-def _join_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
+def _join_partial_results(joins: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The partial results of several blocks, in their order."""
     result: list = []
-    for i, partial in enumerate(how):
+    for i, partial in enumerate(joins):
         join = None if partial is None else getattr(np, partial.ufunc)
         result.append(None if join is None else functools.reduce(join, [part[i] for part in parts]))
     return tuple(result)
 
 
-def _finish_partial_results(how: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
+def _finish_partial_results(joins: tuple[Partial | None, ...], parts: list[tuple]) -> tuple:
     """The results of all blocks."""
-    joined = _join_partial_results(how, parts)
-    pairs = zip(joined, how, strict=True)
+    joined = _join_partial_results(joins, parts)
+    pairs = zip(joined, joins, strict=True)
     return tuple([x / part.divisor if part and part.divisor else x for x, part in pairs])
 
 
-def _graph_of_tasks(name: str, tasks: dict, of: Any) -> HighLevelGraph:
+def _graph_of_tasks(name: str, tasks: dict, array: Any) -> HighLevelGraph:
     """The graph with these tasks on the blocks of an array."""
-    return HighLevelGraph.from_collections(name, tasks, dependencies=[of])
+    return HighLevelGraph.from_collections(name, tasks, dependencies=[array])
 
 
 def _block_keys(bundle: da.Array) -> list[tuple]:

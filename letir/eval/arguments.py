@@ -64,7 +64,7 @@ def checked_arguments(
     """
     if len(leaves) != len(fn.params):
         raise _wrong_count_error(fn, len(leaves))
-    others, wrong = [], {}
+    others, problems = [], {}
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
@@ -74,15 +74,17 @@ def checked_arguments(
             actual = type_of(leaves[i])
         except DTypeError as error:
             if leaves[i] is not Undef:
-                wrong[i] = str(error).replace("\n  ", ": ")
+                problems[i] = str(error).replace("\n  ", ": ")
             elif param not in fn.memo(_undefinable_params):
-                wrong[i] = "Undef is a missing cotangent, and the program computes with this value"
+                problems[i] = (
+                    "Undef is a missing cotangent, and the program computes with this value"
+                )
             continue
         # types are interned: `is` decides, except for symbolic sizes and mismatches
         if actual is not expected and expected is not None:
             others.append((i, expected, actual))
-    if others or wrong:
-        _check_others(fn, others, wrong)
+    if others or problems:
+        _check_others(fn, others, problems)
     return leaves
 
 
@@ -120,21 +122,23 @@ def _widen_number(number, expected: ArrayType):
     return kind(number) if kind and type(number) in (int, float) else number
 
 
-def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
+def _check_others(fn: Lambda, others: list[tuple], problems: dict[int, str]) -> None:
     """Raise unless the other arguments (position, expected, found) fit by symbolic sizes."""
     sizes = sizes_of([(expected, actual) for _, expected, actual in others])
     misfits = [(i, e, f) for i, e, f in others if not fits_type(f, e, sizes)]
-    wrong |= {
+    problems |= {
         i: f"expected {e!r}, found {_type_text(f)}{_argument_remedy(f, e)}" for i, e, f in misfits
     }
-    if not wrong:
+    if not problems:
         return
     # ShapeError only if all dtypes are right: a caller may retry with other shapes
-    only_shapes = len(misfits) == len(wrong) and all(_same_kind(f, e) for _, e, f in misfits)
+    only_shapes = len(misfits) == len(problems) and all(_same_kind(f, e) for _, e, f in misfits)
     known_sizes = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
         f"arguments do not fit the program{known_sizes}\n"
-        + "".join(f"  {argument_text(i, fn.params[i].name)}: {wrong[i]}\n" for i in sorted(wrong))
+        + "".join(
+            f"  {argument_text(i, fn.params[i].name)}: {problems[i]}\n" for i in sorted(problems)
+        )
         + "  trace again for other types"
     )
 

@@ -117,7 +117,7 @@ def _place_of(cupy: Any, array: Any) -> int | str | None:
 
 def _mixed_places(arrays: Sequence, places: Sequence, params: Sequence[Local]) -> DTypeError:
     """The error for arguments on several devices, or on a device and on the host."""
-    on = [
+    described = [
         f"{argument_text(i, params[i].name if params else None)}, {type_of(arrays[i])!r}, is on "
         f"{place if type(place) is str else f'device {place}'}"
         for i, place in enumerate(places)
@@ -126,7 +126,7 @@ def _mixed_places(arrays: Sequence, places: Sequence, params: Sequence[Local]) -
     is_host = "the host" in places
     return DTypeError(
         f"arguments {'mix NumPy and CuPy arrays' if is_host else 'are on several devices'}: "
-        f"{', '.join(on)}\n  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
+        f"{', '.join(described)}\n  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
     )
 
 

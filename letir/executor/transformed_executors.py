@@ -113,8 +113,13 @@ def pickled_function(function: JittedFunction) -> Any:
     f = executor.f
     if executor.origin is not None:
         transformed, transform = executor.origin
-        of = transform.function
-        return _transformed_by_name, (of.__module__, of.__name__, transformed, transform.options)
+        original = transform.function
+        return _transformed_by_name, (
+            original.__module__,
+            original.__name__,
+            transformed,
+            transform.options,
+        )
     name = executor_name(f)
     is_named = object_by_name(getattr(f, "__module__", None), name) is function
     if is_named and not (f.__module__ == "__main__" and _is_for_cloudpickle()):

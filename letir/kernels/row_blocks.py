@@ -71,16 +71,16 @@ def _stages_of_rows(passes: RowPasses) -> dict[Bind, int]:
     """
     stages = {bind: passes.stages[bind.binders[0]] for bind in passes.elementwise}
     end = max(passes.stages.values(), default=0) + 1
-    early: list[Bind] = []
+    needed_binds: list[Bind] = []
     needed: set[Arg] = set()
     for bind in reversed(stages):
         is_full = passes.kinds[bind.binders[0]] == "full"
         if is_full or bind.binders[0] in needed:
             needed.update(map(passes.source, bind.args))
-            early += [bind] * (not is_full)
-    vector_stage = max([stages[bind] for bind in early if is_costly(bind)], default=-1)
+            needed_binds += [bind] * (not is_full)
+    vector_stage = max([stages[bind] for bind in needed_binds if is_costly(bind)], default=-1)
     return {
-        bind: stage if bind in early else vector_stage if stage <= vector_stage else end
+        bind: stage if bind in needed_binds else vector_stage if stage <= vector_stage else end
         for bind, stage in stages.items()
         if passes.kinds[bind.binders[0]] == "row"
     }
@@ -173,13 +173,13 @@ class RowBlocks(RowLowering):
 
     def results_of_rows(self, section: Section) -> list[Arg]:
         """The values with one element per row that the passes of a section compute."""
-        alone = [bind for binds in section.row_binds.values() for bind in binds]
+        row_results = [bind for binds in section.row_binds.values() for bind in binds]
         reduced = [
             reduction.bind
             for reduction in self.passes.reductions
             if reduction.kind == "row" and reduction.stage in section.stages
         ]
-        return _results_of([*alone, *reduced])
+        return _results_of([*row_results, *reduced])
 
     # ---- statements ----
 
@@ -205,10 +205,10 @@ class RowBlocks(RowLowering):
     def choose_row_buffers(self) -> None:
         """Choose the values and operands that buffers hold: those that cross between loops."""
         for section in self.sections:
-            own, alone = _results_of(section.vector_binds), self.results_of_rows(section)
+            own, row_results = _results_of(section.vector_binds), self.results_of_rows(section)
             needed = [key for key in self.read_in_vectors(section) if key not in own]
             for key in self.read_by_rows(section):
-                if not isinstance(key, tuple) and key not in alone:
+                if not isinstance(key, tuple) and key not in row_results:
                     needed.append(key)
             for key in needed:
                 value = key[0] if isinstance(key, tuple) else key
@@ -268,12 +268,12 @@ class RowBlocks(RowLowering):
 
     def load_values(self, section: Section, row: Operand) -> None:
         """Load what the passes of a section over one row read."""
-        b, alone = self.builder, self.results_of_rows(section)
+        b, row_results = self.builder, self.results_of_rows(section)
         self.loaded = {key: x for key, x in self.loaded.items() if key[1] not in _ROW_KINDS}
         for key in self.read_by_rows(section):
             if isinstance(key, tuple):
                 self.loaded[key] = b.load(self.inputs[key], self.place[key[1]])
-            elif key not in alone:
+            elif key not in row_results:
                 self.scalars[key] = b.load(self.row_buffers[key], (row,))
 
     def store_values(self, section: Section, row: Operand) -> None:

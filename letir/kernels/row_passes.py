@@ -221,15 +221,17 @@ class RowPasses:
     def classify_reduction(self, bind: Bind, form: ReductionForm, stage: int) -> None:
         (binder,), operand = bind.binders, bind.args[0]
         expect_known(operand.type)
-        of, kind = "row", "single"
+        operand_kind, kind = "row", "single"
         if operand.type.shape == self.space.shape:
-            of, axes = "full", reduced_axes(bind)
+            operand_kind, axes = "full", reduced_axes(bind)
             kind = self.kind_of_total(axes)
         dtype = binder.type.dtype
         if binder.type.weak or (self.is_exact and not form.is_exact(dtype)):
             raise NoKernel
         self.kinds[binder], self.stages[binder] = kind, stage + 1
-        self.reductions.append(Reduction(bind, form, form.accumulator(dtype), of, kind, stage))
+        self.reductions.append(
+            Reduction(bind, form, form.accumulator(dtype), operand_kind, kind, stage)
+        )
 
     def kind_of_total(self, axes: tuple[int, ...]) -> str:
         """The kind of a full value's reduction along these axes."""

@@ -255,9 +255,11 @@ def _restoring_states(body: list[str], drawing: Sequence[tuple[str, Any]], names
         names.update(used)
         saved.append(f" g{n} = {state}")
         restored.append(f"restore({text}, g{n})")
-    back = "; ".join(restored)
-    body_lines = [f" {line.replace('return Miss', f'{back}; return Miss')}" for line in body]
-    return [*saved, " try:", *body_lines, f" except BaseException: {back}; raise"]
+    restore_text = "; ".join(restored)
+    body_lines = [
+        f" {line.replace('return Miss', f'{restore_text}; return Miss')}" for line in body
+    ]
+    return [*saved, " try:", *body_lines, f" except BaseException: {restore_text}; raise"]
 
 
 def _starts_with_seed(plan: Any, binds: Sequence[Bind], n: int) -> bool:

@@ -300,10 +300,10 @@ def _resolve_dtypes(ufunc: np.ufunc, types: tuple) -> tuple | None:
     results = (None,) * ufunc.nout
     try:
         result = ufunc.resolve_dtypes((*map(promotion_type, types), *results))
-        again = ufunc.resolve_dtypes((*result[: ufunc.nin], *results))
+        resolved_again = ufunc.resolve_dtypes((*result[: ufunc.nin], *results))
     except (TypeError, DTypeError):
         return None
-    return result[: ufunc.nin] if result == again else None
+    return result[: ufunc.nin] if result == resolved_again else None
 
 
 def _ready_number(number: Any, dtype: np.dtype) -> np.ndarray:

@@ -22,9 +22,9 @@ def extend_borders(x: Any, before: tuple, after: tuple, mode: str, cval: Any) ->
         raise RuntimeError("boundary mode not supported")  # SciPy's words
     pairs = list(zip(before, after, strict=True))
     widths = [(max(a, 0), max(b, 0)) for a, b in pairs]
-    how: Any = _PADDED_BY[mode]
-    options: dict[str, Any] = {"constant_values": cval} if how == "constant" else {}
-    result = np.pad(x, widths, how, **options)
+    padding: Any = _PADDED_BY[mode]
+    options: dict[str, Any] = {"constant_values": cval} if padding == "constant" else {}
+    result = np.pad(x, widths, padding, **options)
     item = [
         slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, result.shape, strict=True)
     ]

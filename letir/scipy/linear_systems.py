@@ -234,8 +234,8 @@ def polar(a: Any, side: str = "right") -> tuple:
 def cosm(A: Any) -> Any:
     """The cosine of a square matrix."""
     turned = PRIMITIVES["expm"](1j * traced_or_array(A))
-    back = PRIMITIVES["expm"](-1j * traced_or_array(A))
-    result = (turned + back) / 2
+    turned_back = PRIMITIVES["expm"](-1j * traced_or_array(A))
+    result = (turned + turned_back) / 2
     return result if traced_or_array(A).dtype.kind == "c" else result.real
 
 
@@ -243,6 +243,6 @@ def cosm(A: Any) -> Any:
 def sinm(A: Any) -> Any:
     """The sine of a square matrix."""
     turned = PRIMITIVES["expm"](1j * traced_or_array(A))
-    back = PRIMITIVES["expm"](-1j * traced_or_array(A))
-    result = (turned - back) / 2j
+    turned_back = PRIMITIVES["expm"](-1j * traced_or_array(A))
+    result = (turned - turned_back) / 2j
     return result if traced_or_array(A).dtype.kind == "c" else result.real

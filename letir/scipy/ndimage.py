@@ -184,10 +184,10 @@ def gaussian_filter(
     chosen = filtered_axes(axes, x.ndim)
     per_axis = [one_per_axis(value, len(chosen)) for value in (sigma, order, mode, radius)]
     result, kind = x, dtype_of_output(output)
-    for axis, width, degree, how, reach in zip(chosen, *per_axis, strict=True):
+    for axis, width, degree, border, reach in zip(chosen, *per_axis, strict=True):
         if width > 1e-15:
             result = gaussian_filter1d(
-                result, width, axis, degree, kind, how, cval, truncate, radius=reach
+                result, width, axis, degree, kind, border, cval, truncate, radius=reach
             )
     return store_result(result if result is not x else x.copy(), x, output)
 
@@ -211,8 +211,8 @@ def laplace(
 ) -> Any:
     """The Laplacian by second differences."""
 
-    def second(x, axis, how, kind):
-        return correlate1d(x, [1, -2, 1], axis, kind, how, cval, 0)
+    def second(x, axis, border, kind):
+        return correlate1d(x, [1, -2, 1], axis, kind, border, cval, 0)
 
     return _sum_along_axes(input, output, mode, axes, second)
 
@@ -225,9 +225,9 @@ def _gaussian_derivative(
     """
     chosen = filtered_axes(axes, traced_or_array(input).ndim)
 
-    def derivative(x, axis, how, kind):
+    def derivative(x, axis, border, kind):
         order = [degree * (a == axis) for a in chosen]
-        return gaussian_filter(x, sigma, order, kind, how, cval, axes=chosen, **options)
+        return gaussian_filter(x, sigma, order, kind, border, cval, axes=chosen, **options)
 
     return derivative
 
@@ -301,9 +301,9 @@ def uniform_filter(
     chosen = filtered_axes(axes, x.ndim)
     per_axis = [one_per_axis(value, len(chosen)) for value in (size, mode, origin)]
     result = x
-    for axis, n, how, start in zip(chosen, *per_axis, strict=True):
+    for axis, n, border, start in zip(chosen, *per_axis, strict=True):
         if n > 1:
-            result = uniform_filter1d(result, n, axis, dtype_of_output(output), how, cval, start)
+            result = uniform_filter1d(result, n, axis, dtype_of_output(output), border, cval, start)
     return store_result(result if result is not x else x.copy(), x, output)
 
 

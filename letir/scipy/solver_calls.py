@@ -72,10 +72,10 @@ class _RecordedCallback(Callback):
             return traced_or_array(out)
 
         kinds = tuple([ShapeDtype(np.shape(x), _floating_dtype(x)) for x in args])
-        again = functools.partial(record, function, kinds, {}, ABSTRACT)
+        record_again = functools.partial(record, function, kinds, {}, ABSTRACT)
         try:
             recording = LATE_BOUND["require_same_state"](
-                self.f, again, "it changes state outside of it"
+                self.f, record_again, "it changes state outside of it"
             )
         except Exception as error:  # of letir, or of the function, which SciPy then calls itself
             raise _NotRecorded(str(error)) from None

@@ -154,10 +154,10 @@ class BindWriter:
     def defined(self, operands: Sequence[str]) -> Iterator[None]:
         """A context in which these operands are known not to be None."""
         nullable = self.writer.nullable
-        were = nullable.intersection(operands)
-        nullable -= were
+        known = nullable.intersection(operands)
+        nullable -= known
         yield
-        nullable |= were
+        nullable |= known
 
     def named(self, name: str) -> str:
         """A new name for a temporary."""

@@ -217,10 +217,10 @@ def _central_difference(step: float) -> Callable:
 
     def change(point: _Point, i: int, tangent) -> list:
         before, arg, after = point.args[:i], point.args[i], point.args[i + 1 :]
-        ahead = point.f(*before, step_along(arg, step * tangent), *after)
-        behind = point.f(*before, step_along(arg, -step * tangent), *after)
+        above = point.f(*before, step_along(arg, step * tangent), *after)
+        below = point.f(*before, step_along(arg, -step * tangent), *after)
         with np.errstate(invalid="ignore"):  # inf - inf: infinite values have no derivative
-            return [np.subtract(a, b) / (2 * step) for a, b in zip(ahead, behind, strict=True)]
+            return [np.subtract(a, b) / (2 * step) for a, b in zip(above, below, strict=True)]
 
     return change
 

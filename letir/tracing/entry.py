@@ -182,8 +182,8 @@ def record(
             return Recording(fn, tree, inputs, lifted, keeps)
     except RecordAgain as found:
         options = (found.mode, writes, lifts_variables, intercept, draws)
-        again = functools.partial(record, f, args, kwargs, *options)
-        return LATE_BOUND["recorded_again"](found, f, again, draws == LIFT_STATES)
+        record_again = functools.partial(record, f, args, kwargs, *options)
+        return LATE_BOUND["recorded_again"](found, f, record_again, draws == LIFT_STATES)
 
 
 def _guarded_result(f: Callable, new: Trace, call: Any, leaves: list, given: tuple | None) -> Any:

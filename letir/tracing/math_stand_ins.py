@@ -63,9 +63,9 @@ def _log(x, base=None):
     result = _recording_function("log")(x)
     if base is None:
         return result
-    by = _recording_function("log")(base) if isinstance(base, Value) else math.log(base)
+    log_of_base = _recording_function("log")(base) if isinstance(base, Value) else math.log(base)
     # Python's quotient, which raises for the base 1
-    return PRIMITIVES["python_operator"](result, by, operator="div", kind="float")
+    return PRIMITIVES["python_operator"](result, log_of_base, operator="div", kind="float")
 
 
 def _hypot(*coordinates):

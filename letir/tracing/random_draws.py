@@ -332,10 +332,10 @@ def _captured_generator(root: Trace, generator: Any) -> Any:
         local = root.parameter_for(outer)
         root.note_argument(local, outer.concrete_value())
         state = root.make_tracer(root, local, ABSENT)
-        within = functools.partial(_record_within, root)
+        record_within = functools.partial(_record_within, root)
         lifted[id(generator)] = (
             generator,
-            _captured_generators.lift_generator(generator, state, within),
+            _captured_generators.lift_generator(generator, state, record_within),
         )
     return lifted[id(generator)][1]
 

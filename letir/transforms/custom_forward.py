@@ -183,8 +183,8 @@ class custom_jvp(CustomFunction[P, R]):
                 "  the result as the function computes it, and its change along the tangents"
             )
         out, tangent = result  # ``out`` is only checked; the result is computed by the function
-        for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
-            self.check_type("result", _type_of_value(again), expected.type)
+        for leaf, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
+            self.check_type("result", _type_of_value(leaf), expected.type)
         leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
         if leaves is None:
             raise ShapeError(
@@ -225,9 +225,9 @@ class custom_jvp(CustomFunction[P, R]):
         params, count = recording.fn.params, primal.tree.arrays
         end = len(params) - len(recording.lifted)
         outs, tangents = params[count : count + n_outs], params[count + n_outs : end]
-        over = [Local(value.type) for value in primal.lifted]
-        # the operands of the bind in their order, then results and tangents; ``over`` is not read
-        ordered = (*params[:count], *over, *params[end:], *outs, *tangents)
+        lifted = [Local(value.type) for value in primal.lifted]
+        # the operands of the bind in their order, then results and tangents; ``lifted`` is not read
+        ordered = (*params[:count], *lifted, *params[end:], *outs, *tangents)
         fn = Lambda(ordered, recording.fn.binds, recording.fn.ret)
         with suppress(MissingRule):  # the linearity of operations without a vjp is not checked
             Linearity(fn, tangents, f"{self}: its rule", _LINEAR)

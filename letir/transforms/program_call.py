@@ -84,8 +84,8 @@ def kept_transform(f: Lambda, options: tuple | None, transform: Callable) -> Cal
         if options is None or not ARRAY_CLASSES.issuperset(map(type, call.leaves)):
             return transform(call, **given)
         key = id(f), options, *given.get("inputs", ())
-        of, result = _kept.get(key, (None, None))
-        if of is None or of() is not f:
+        function_ref, result = _kept.get(key, (None, None))
+        if function_ref is None or function_ref() is not f:
             result = transform(call, **given)
             if not result.is_for_one_call:
                 _kept[key] = ref(f), result

@@ -126,8 +126,8 @@ class RepeatedFunction:
 
     __slots__ = ("__weakref__", "attempts", "calls", "first", "is_shared", "of", "runs")
 
-    def __init__(self, of: Callable, first: Callable) -> None:
-        self.of = of  # gives f, or the code of the functions, while it exists
+    def __init__(self, held_ref: Callable, first: Callable) -> None:
+        self.of = held_ref  # gives f, or the code of the functions, while it exists
         self.first, self.is_shared = first, False  # ``first`` gives the first of them
         self.calls: tuple[Any, ...] = ()
         self.runs = self.attempts = 0
@@ -190,8 +190,8 @@ def repeated_function(f: Callable, options: tuple | None) -> RepeatedFunction:
         return found
     if options is None or type(f) not in (FunctionType, partial):
         return _RECORDED_ALWAYS
-    of, first = [ref(value, partial(_forget, _functions, key)) for value in (held, f)]
-    _functions[key] = result = RepeatedFunction(of, first)
+    held_ref, first = [ref(value, partial(_forget, _functions, key)) for value in (held, f)]
+    _functions[key] = result = RepeatedFunction(held_ref, first)
     return result
 
 

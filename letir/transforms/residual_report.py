@@ -244,15 +244,17 @@ def _rules_reading(parts: SplitGradient) -> dict[Local, dict[str, None]]:
         v: dict.fromkeys(n for line in rule_names.values() for n in line)
         for v, rule_names in readers.items()
     }
-    _, again = plain.needed(captured)
+    _, recomputed = plain.needed(captured)
     done = {(bind.op, bind.source) for bind in parts.primal_binds[parts.lifted :]}
     for bind in reversed(plain.primal_binds):  # users first, so that names propagate to the inputs
-        if id(bind) in again and (bind.op, bind.source) in done:
+        if id(bind) in recomputed and (bind.op, bind.source) in done:
             # bounded: a long chain would collect all names, and the table shows _MAX_NAMES only
-            through = [name for b in bind.binders for name in names.get(b, ())][: _MAX_NAMES + 1]
+            names_of_results = [name for b in bind.binders for name in names.get(b, ())][
+                : _MAX_NAMES + 1
+            ]
             for local in bind.locals():
                 if len(names.setdefault(local, {})) <= _MAX_NAMES:
-                    names[local].update(dict.fromkeys(through))
+                    names[local].update(dict.fromkeys(names_of_results))
     return names
 
 
@@ -301,7 +303,7 @@ def _residual_rows(parts: SplitGradient, others: set[Local]) -> Iterator[Residua
             printer.skip(bind)  # numbers the bind without printing it: most binds are not residuals
         else:
             texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
-    _, again = parts.needed(others)
+    _, recomputed = parts.needed(others)
     for local in parts.captured:
         bind, base = parts.producers.get(local), base_of.get(local)
         yield Residual(
@@ -314,20 +316,24 @@ def _residual_rows(parts: SplitGradient, others: set[Local]) -> Iterator[Residua
             readers=tuple(readers.get(local, ())),
             source=None if bind is None else bind.source,
             view_of=None if base is None else printer.numbers[base],
-            instead=_instead_text(parts, local, others, again, printer.numbers),
+            instead=_instead_text(parts, local, others, recomputed, printer.numbers),
         )
 
 
 def _instead_text(
-    parts: SplitGradient, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
+    parts: SplitGradient,
+    local: Local,
+    others: set[Local],
+    recomputed: dict[int, Bind],
+    numbers: dict,
 ) -> str:
     """The treatment of ``local`` by another policy: "kept", or the operations that recompute it.
 
-    ``others``: the residuals of that policy; ``again``: the binds that it recomputes.
+    ``others``: the residuals of that policy; ``recomputed``: the binds that it recomputes.
     """
     if local in others:
         return "kept"
-    if id(parts.producers.get(local)) not in again:
+    if id(parts.producers.get(local)) not in recomputed:
         return "not needed"
     binds: dict[int, Bind] = {}
     origins: dict[str, None] = {}

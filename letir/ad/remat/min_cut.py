@@ -46,13 +46,13 @@ def minimum_cut(choice: "ResidualChoice", kept: set[Local]) -> set[Local]:
 def _reads_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     """For each segment, its values that the backward pass or a later segment reads."""
     parts = choice.parts
-    _, again = parts.needed(kept)
+    _, recomputed = parts.needed(kept)
     place = {b: i // SEGMENT for i, bind in enumerate(parts.primal_binds) for b in bind.binders}
     result: dict[int, dict[Local, None]] = {}
     for local in parts.read:
         if local in place:
             result.setdefault(place[local], {})[local] = None
-    for bind in again.values():
+    for bind in recomputed.values():
         own = place[bind.binders[0]]
         for local in bind.locals():
             if place.get(local, own) < own:  # uses in the same segment are edges of its graph

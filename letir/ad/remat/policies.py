@@ -222,9 +222,9 @@ class ResidualChoice:
     def replace_by_results(self, kept: set[Local]) -> set[Local]:
         """``kept`` with values replaced by results computed from them that are not larger."""
         parts = self.parts
-        needed, again = parts.needed(kept)
+        needed, recomputed = parts.needed(kept)
         uses: dict[Local, list[Bind]] = {}
-        for bind in again.values():
+        for bind in recomputed.values():
             for local in dict.fromkeys(bind.locals()):
                 uses.setdefault(local, []).append(bind)
         kept = set(needed)

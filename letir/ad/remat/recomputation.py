@@ -43,17 +43,17 @@ class SplitGradient:
     def needed(self, kept: set[Local]) -> tuple[set[Local], dict[int, Bind]]:
         """(values of ``kept`` and parameters that are read, recomputed binds by id)."""
         result: set[Local] = set()
-        again: dict[int, Bind] = {}
+        recomputed: dict[int, Bind] = {}
         stack = list(self.read)
         while stack:
             local = stack.pop()
             bind = self.producers.get(local)
             if bind is None or local in kept:
                 result.add(local)
-            elif id(bind) not in again:
-                again[id(bind)] = bind
+            elif id(bind) not in recomputed:
+                recomputed[id(bind)] = bind
                 stack += bind.locals()
-        return result, again
+        return result, recomputed
 
 
 def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
@@ -236,8 +236,8 @@ class _Recomputing:
                 vjps[i] = cotangents[local]
         self.builder.params = [*vjps.values(), *captures.params()]
         df = self.builder.build(results)
-        still = set(vjps.values())
-        dropped = [p for p in params.values() if p not in still]
+        kept_params = set(vjps.values())
+        dropped = [p for p in params.values() if p not in kept_params]
         return Gradient(
             f=captures.primal(),
             # nothing dropped: no cotangent has become undefined

@@ -135,8 +135,10 @@ class FunctionSpecialization:
         if not once:
             return tuple(result)
         # the edges through which a second derivative would have flowed
-        through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
-        return tuple([_refuse_derivative(self, ct, through) for ct in result])
+        lost_edges = [
+            v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad
+        ]
+        return tuple([_refuse_derivative(self, ct, lost_edges) for ct in result])
 
     def gradient(self, i: int, ct: Any) -> Any:
         """The gradient of a result in the form for backward; zeros if it is missing."""
@@ -209,8 +211,8 @@ class _NoRule:
         )
 
 
-def _refuse_derivative(spec: FunctionSpecialization, ct, through: list[GradEdge]):
+def _refuse_derivative(spec: FunctionSpecialization, ct, lost_edges: list[GradEdge]):
     """``ct`` as the result of a node without a derivative rule."""
     source, _ = user_place(2)
-    node = TapeNode(through).set_fields(_NoRule(spec, ct.type), (), ORDER(), source)
+    node = TapeNode(lost_edges).set_fields(_NoRule(spec, ct.type), (), ORDER(), source)
     return RECORDER.new_variable(ct.array, node)

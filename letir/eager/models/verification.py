@@ -42,8 +42,8 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
     # recorded twice: hidden state that the function reads makes the two programs differ
     (first, actual), (second, _) = (_call_on_copies(recorded, f, args, kwargs) for _ in range(2))
     expected = _call_on_copies(_plain_call, f, args, kwargs)
-    wrong = _difference_lines(expected, actual)
-    if not wrong and first == second:
+    differences = _difference_lines(expected, actual)
+    if not differences and first == second:
         for i, other in enumerate(check_inputs):
             inputs = tuple(other) if isinstance(other, tuple | list) else (other,)
             _check_at(f, first, f"check_inputs[{i}]", inputs, kwargs)
@@ -54,7 +54,9 @@ def verify(f: Callable, *args: Any, check_inputs: Sequence = (), **kwargs: Any) 
         else "both recordings are the same: the function computes with values that no operation "
         "on its arguments gives"
     )
-    raise TraceError("\n  ".join(["verify: the program is not the function", *wrong, programs]))
+    raise TraceError(
+        "\n  ".join(["verify: the program is not the function", *differences, programs])
+    )
 
 
 def _check_at(f: Callable, program: Lambda, name: str, args: tuple, kwargs: dict) -> None:
@@ -67,11 +69,11 @@ def _check_at(f: Callable, program: Lambda, name: str, args: tuple, kwargs: dict
     try:
         actual = _call_on_copies(_call_recorded if of_model else replay, f, args, kwargs)
     except LetirError as error:
-        wrong = [f"{type(error).__name__}: {line}" for line in str(error).splitlines()[:1]]
+        differences = [f"{type(error).__name__}: {line}" for line in str(error).splitlines()[:1]]
     else:
-        wrong = _difference_lines(_call_on_copies(_plain_call, f, args, kwargs), actual)
-    if wrong:
-        lines = [f"verify: at {name} the program is not the function", *wrong]
+        differences = _difference_lines(_call_on_copies(_plain_call, f, args, kwargs), actual)
+    if differences:
+        lines = [f"verify: at {name} the program is not the function", *differences]
         raise TraceError("\n  ".join(lines))
 
 

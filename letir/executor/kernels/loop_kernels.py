@@ -61,11 +61,11 @@ def with_loop_kernels(fn: Lambda, is_exact: bool = False) -> Lambda:
 
 def becomes_loop_kernel(is_exact: bool, bind: Bind) -> bool:
     """Whether a counted loop becomes a kernel once its composites are decomposed."""
-    alone = Lambda((), (bind,), Ret(bind.binders))
-    if any(inner.op.decompose is not None for body in all_bodies(alone) for inner in body.binds):
-        alone = decompose(alone, keep_rules=False)
-    alone = with_captured_constants(without_constant_carry(alone))
-    return _kernel_for(alone.binds[-1], is_exact) is not None
+    program = Lambda((), (bind,), Ret(bind.binders))
+    if any(inner.op.decompose is not None for body in all_bodies(program) for inner in body.binds):
+        program = decompose(program, keep_rules=False)
+    program = with_captured_constants(without_constant_carry(program))
+    return _kernel_for(program.binds[-1], is_exact) is not None
 
 
 def _level_with_calls(fn: Lambda, calls: dict[int, Bind]) -> Lambda:

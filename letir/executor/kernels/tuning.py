@@ -145,8 +145,8 @@ def _least_thread_work(group: _Group, costs: MachineCosts) -> int:
     pays: list[int] = []
     for size in reversed(_SIZES if get_num_threads() > 1 else ()):
         x = np.linspace(1.0, 2.0, size)
-        alone = _fastest_time(partial(group.ufunc, x), time.perf_counter)
-        if _fastest_time(partial(threaded, x), time.perf_counter) > _GAIN * alone:
+        in_one_thread = _fastest_time(partial(group.ufunc, x), time.perf_counter)
+        if _fastest_time(partial(threaded, x), time.perf_counter) > _GAIN * in_one_thread:
             break
         pays.append(size)
     return pays[-1] * work_of_element(group.body) if pays else costs.least_thread_work

@@ -108,9 +108,9 @@ def plan_memory(plan: Plan, sizes: dict[str, int], is_often: bool | None = None)
     result.run(len(plan.table.steps))
     if result.peak_at < 0:
         return PlanMemory(0, "no step", (), 0, result.is_exact)
-    again = SimulatedRun(plan, sizes, is_often)
-    again.run(result.peak_at)
-    arrays = sorted(again.held, key=lambda array: array.bytes, reverse=True)
+    until_peak = SimulatedRun(plan, sizes, is_often)
+    until_peak.run(result.peak_at)
+    arrays = sorted(until_peak.held, key=lambda array: array.bytes, reverse=True)
     where = memory_text(plan.table.bind_at(result.peak_at))
     return PlanMemory(result.peak, where, tuple(arrays), result.results, result.is_exact)
 

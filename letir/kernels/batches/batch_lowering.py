@@ -235,9 +235,16 @@ class _BatchLowering(Unrolling):
                 )
                 for m, offset in enumerate(scattered.offsets):
                     at = self.place_in(item, size, n * len(scattered.offsets) + m)
-                    to = (self.zero, b.add(place, self.index(offset)) if offset else place)
+                    target_index = (
+                        self.zero,
+                        b.add(place, self.index(offset)) if offset else place,
+                    )
                     part = b.load(scattered.parts, (self.zero, at))
-                    b.store(scattered.target, to, b.add(b.load(scattered.target, to), part))
+                    b.store(
+                        scattered.target,
+                        target_index,
+                        b.add(b.load(scattered.target, target_index), part),
+                    )
 
     def place_in(self, item: Operand, size: int, place: int) -> Operand:
         """The index of an element of an item in an array with items of this size."""

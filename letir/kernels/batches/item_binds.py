@@ -152,8 +152,8 @@ def _agrees(bind: Bind, n: int, attrs: Attrs, kinds: tuple) -> bool:
                 x[item : item + 1] if is_batch(arg.type, n) else x
                 for arg, x in zip(bind.args, operands, strict=True)
             ]
-            alone = _as_list(bind.op.impl(np, *examples, **own_attrs))
-            for x, y in zip(whole, alone, strict=True):
+            of_item = _as_list(bind.op.impl(np, *examples, **own_attrs))
+            for x, y in zip(whole, of_item, strict=True):
                 if x.shape[0] != _TRIED or not np.array_equal(x[item : item + 1], y):
                     return False
     except (ValueError, IndexError, TypeError):

@@ -314,8 +314,8 @@ def _round(g: Graph, bind: Bind) -> str:
     if decimals == 0:
         return g("Round", x)
     scale = g.array(10.0 ** abs(decimals), dtype)
-    to, back = ("Mul", "Div") if decimals > 0 else ("Div", "Mul")
-    return g(back, g("Round", g(to, x, scale)), scale)
+    scale_op, unscale_op = ("Mul", "Div") if decimals > 0 else ("Div", "Mul")
+    return g(unscale_op, g("Round", g(scale_op, x, scale)), scale)
 
 
 @exports_op("trunc")

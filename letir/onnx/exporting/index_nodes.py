@@ -214,16 +214,21 @@ _REDUCTIONS |= {"maximum": "max", "minimum": "min"}
 @exports_op("ufunc_at")
 def _ufunc_at(g: Graph, bind: Bind) -> str:
     x, *rest = bind.args
-    dtype, how = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
+    dtype, reduction_name = x.type.dtype, _REDUCTIONS.get(bind.attrs["ufunc"])
     count = arrays_in(bind.attrs["item"])
-    if how is None or dtype.kind != "f" or len(rest) != count + 1:
+    if reduction_name is None or dtype.kind != "f" or len(rest) != count + 1:
         raise Unexportable("ScatterND can only add, multiply, or take the larger or smaller")
     new, arrays = rest[0], rest[1:]
     name = g.operand(new, dtype)
     change = {"sub": "Neg", "div": "Reciprocal"}.get(bind.attrs["ufunc"])
     change_value = g(change, name) if change else name
     return _write_item(
-        g, (g.operand(x), x.type), (change_value, new.type), bind.attrs["item"], arrays, how
+        g,
+        (g.operand(x), x.type),
+        (change_value, new.type),
+        bind.attrs["item"],
+        arrays,
+        reduction_name,
     )
 
 
@@ -240,11 +245,11 @@ def _assemble(g: Graph, bind: Bind) -> str:
 
 
 def _write_item(
-    g: Graph, target: tuple, value: tuple, item: Any, arrays: Sequence, how: str
+    g: Graph, target: tuple, value: tuple, item: Any, arrays: Sequence, reduction_name: str
 ) -> str:
     """``target`` with ``value`` written or added at ``item``; both are pairs (name, type).
 
-    ``how``: ScatterND's reduction, "none" for a write or "add".
+    ``reduction_name``: ScatterND's reduction, "none" for a write or "add".
     """
     (name, aval), (new, new_type) = target, value
     place = _layout_of_index(g, aval, item, arrays)
@@ -256,7 +261,7 @@ def _write_item(
     axes = [i for i, entry in enumerate(place.axes) if entry != slice(None)]
     whole = [i for i, entry in enumerate(place.axes) if entry == slice(None)]
     if not axes:
-        return new if how == "none" else g(_ELEMENTWISE[how], name, new)
+        return new if reduction_name == "none" else g(_ELEMENTWISE[reduction_name], name, new)
     shape = place.block
     for axis in axes:
         if type(place.axes[axis]) is slice:
@@ -264,19 +269,23 @@ def _write_item(
             place.axes[axis] = slice(_slice_indices(g, name, axis, place.axes[axis]), None)
     order = [*axes, *whole]
     grid = _index_grid(g, place, axes, shape)
-    if how == "none" and any(arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays):
+    if reduction_name == "none" and any(
+        arg.type.dtype.kind != "b" and arg.type.ndim for arg in arrays
+    ):
         new = _last_writes(g, g.transpose(name, order), grid, new, (shape, len(axes)))
-    result = _scatter_node(g, g.transpose(name, order), grid, new, how, aval.dtype)
+    result = _scatter_node(g, g.transpose(name, order), grid, new, reduction_name, aval.dtype)
     return g.transpose(result, np.argsort(order).tolist())
 
 
-def _scatter_node(g: Graph, name: str, grid: str, new: str, how: str, dtype: np.dtype) -> str:
-    """A ScatterND node, in a dtype for which runtimes have the reduction ``how``."""
-    if how == "none" or dtype in (np.float32, np.float64, np.int32, np.int64):
-        return g("ScatterND", name, grid, new, reduction=how)
+def _scatter_node(
+    g: Graph, name: str, grid: str, new: str, reduction_name: str, dtype: np.dtype
+) -> str:
+    """A ScatterND node, in a dtype for which runtimes have the reduction ``reduction_name``."""
+    if reduction_name == "none" or dtype in (np.float32, np.float64, np.int32, np.int64):
+        return g("ScatterND", name, grid, new, reduction=reduction_name)
     wide = np.dtype(np.float32) if dtype.kind == "f" else _INT
     name, new = g.cast(name, dtype, wide), g.cast(new, dtype, wide)
-    return g.cast(g("ScatterND", name, grid, new, reduction=how), wide, dtype)
+    return g.cast(g("ScatterND", name, grid, new, reduction=reduction_name), wide, dtype)
 
 
 def _last_writes(g: Graph, name: str, grid: str, new: str, extent: tuple[tuple, int]) -> str:

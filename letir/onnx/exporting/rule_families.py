@@ -56,11 +56,11 @@ def fail_unless_guards_hold(g: Graph, results: Sequence[str]) -> list[str]:
     if the condition holds, else at an index that does not exist.
     """
     results = list(results)
-    for number, (holds, bind, was) in enumerate(g.checks):
+    for number, (holds, bind, recorded) in enumerate(g.checks):
         place = "" if bind.source is None else f" at {bind.source.short}"
         g.bind = bind
         at = g("Where", holds, g.array(0, np.int64), g.array(1 + number, np.int64))
-        name = f"the model was recorded where this was {was}{place}"
+        name = f"the model was recorded where this was {recorded}{place}"
         for i, result in enumerate(results):
             results[i] = g("Gather", g.unsqueeze(result, [0]), at, axis=0)
             g.nodes[-1].name = g.names.new(name)

@@ -122,8 +122,8 @@ def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     # the last results are the residuals that a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
     body = without_effects(fit_body(body, tuple(map(body_type, args))))
-    again = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
-    return transform(body, again, cts, wanted=wanted, known=known)
+    barred = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
+    return transform(body, barred, cts, wanted=wanted, known=known)
 
 
 def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):

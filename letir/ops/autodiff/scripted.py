@@ -39,9 +39,9 @@ def _scripted_vjp(
         for position, ct in zip(gradients, pulled, strict=True):
             result[position] = ct
     # the script defines cotangents of the function's results only, not of captured values
-    late = [None] * n_outs + list(cts[n_outs:])
-    if any(ct is not None for ct in late):
-        further = transform(forward, list(args), late)
+    captured_cts = [None] * n_outs + list(cts[n_outs:])
+    if any(ct is not None for ct in captured_cts):
+        further = transform(forward, list(args), captured_cts)
         result = [add_terms(pair) for pair in zip(result, further, strict=True)]
     return tuple(result)
 

@@ -29,8 +29,8 @@ def propagate_defined(
     """``defined``, extended by the carried results that get a cotangent in any step: a fixpoint."""
     defined = list(defined)
     while True:
-        back = params_reaching(body, defined)[:n_carry]
-        grown = [a or (b and c) for a, b, c in zip(defined, back, needed, strict=False)]
+        reached = params_reaching(body, defined)[:n_carry]
+        grown = [a or (b and c) for a, b, c in zip(defined, reached, needed, strict=False)]
         grown += defined[n_carry:]
         if grown == defined:
             return defined

@@ -276,8 +276,8 @@ def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Va
     step = builder.build([np.False_, *prefixes, *prefixes])
     start = [zeros_like(sum_(x, axis=0, dtype=x.dtype)) for x in xs]
     attrs = {"n_carry": 1 + k, "n_xs": k, "length": n if is_number(n) else None, "reverse": False}
-    yes = xs[0].emitter.apply(constant, (), constant.complete({"value": np.True_}))
-    return list(emit_scan([yes, *start, *xs, *captured], body=step, **attrs)[1 + k :])
+    begins = xs[0].emitter.apply(constant, (), constant.complete({"value": np.True_}))
+    return list(emit_scan([begins, *start, *xs, *captured], body=step, **attrs)[1 + k :])
 
 
 def _scan_aval(*types, body, n_xs, reverse, batched):

@@ -167,8 +167,8 @@ def scan_with_residuals(
     n_carry, n_xs = attrs["n_carry"], attrs["n_xs"]
     # recorded for any size perhaps: the residuals have the sizes of the operands
     body = fit_step(attrs["body"], [arg.type for arg in bind.args], n_carry, n_xs)
-    back = stack_residuals(body, n_carry, n_xs, needed, defined, differentiate)
-    return with_stacking_body(bind, back.body)
+    step = stack_residuals(body, n_carry, n_xs, needed, defined, differentiate)
+    return with_stacking_body(bind, step.body)
 
 
 def with_stacking_body(bind: Bind, body: Lambda) -> Bind:
@@ -215,16 +215,16 @@ def scan_vjp(
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
     defined = [ct is not None for ct in cts]
     body = fit_step(body, list(map(body_type, args)), n_carry, n_xs)
-    back = ReverseStep.from_body(body, n_carry, n_xs, needed, defined, transform.program)
-    if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
+    step = ReverseStep.from_body(body, n_carry, n_xs, needed, defined, transform.program)
+    if step.missing_residuals():  # rerun the loop, which then stacks the missing residuals
         silent = without_effects(body)
-        back = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)
+        step = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
-        outs = emit_scan(args, body=back.body, **attrs)
-    more = [None] * (len(back.body.ret.args) - len(cts))
+        outs = emit_scan(args, body=step.body, **attrs)
+    more = [None] * (len(step.body.ret.args) - len(cts))
     is_ragged = follows_while_scan(list(map(body_type, args)), n_carry, n_xs)
     numbers = args[n_carry] if is_ragged else None
-    return scan_backward(back, [*cts, *more], outs, args, ScanBuilder(length, not reverse, numbers))
+    return scan_backward(step, [*cts, *more], outs, args, ScanBuilder(length, not reverse, numbers))
 
 
 class ScanBuilder:
@@ -290,11 +290,11 @@ def emit_scan(operands: Sequence, **attrs: Any) -> tuple:
 
 
 def scan_backward(
-    back: ReverseStep, cts: Sequence, outs: Sequence, args: Sequence, loop: ScanBuilder
+    step: ReverseStep, cts: Sequence, outs: Sequence, args: Sequence, loop: ScanBuilder
 ) -> tuple:
     """The cotangents of the operands, by a scan over the steps in the opposite order."""
-    g, n_carry = back.gradient, back.n_carry
-    end = n_carry + back.n_xs
+    g, n_carry = step.gradient, step.n_carry
+    end = n_carry + step.n_xs
     # includes carried values that a step replaces by values without a cotangent: with a trip count
     # of 0 the result is the operand
     known = {
@@ -302,12 +302,12 @@ def scan_backward(
         *g.df_output_vjps,
         *[i for i, ct in enumerate(cts) if ct is not None],
     }
-    carry = [i for i in range(n_carry) if back.needed[i] and i in known]
+    carry = [i for i in range(n_carry) if step.needed[i] and i in known]
     if not (g.df_input_vjps or carry):
         return (None,) * len(args)
     by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
     by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
-    reads = residual_params(back, outs, args, loop)
+    reads = residual_params(step, outs, args, loop)
     pulled = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
     pairs = zip(g.df_output_vjps, pulled, strict=True)
     by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
@@ -363,20 +363,20 @@ class _SharedCotangents:
 
 
 def residual_params(
-    back: StepDerivative, outs: Sequence, args: Sequence, loop: ScanBuilder
+    step: StepDerivative, outs: Sequence, args: Sequence, loop: ScanBuilder
 ) -> list[Value]:
     """The residuals that the derivative of a step reads, as parameters of the body of ``loop``."""
-    f, end = back.f, back.n_carry + back.n_xs
+    f, end = step.f, step.n_carry + step.n_xs
     place = {param: i for i, param in enumerate(f.params)}
-    stacked, constant = back.stacked(), back.constant()
-    computed = [x for x in back.captured if x in constant and x not in place]
+    stacked, constant = step.stacked(), step.constant()
+    computed = [x for x in step.captured if x in constant and x not in place]
     values: dict[Local, Value] = {}
     if computed:
         program = partial_program(f, f.params[end:], computed)
         emitter = next(v.emitter for v in (*outs, *args) if isinstance(v, Value))
         residuals = emitter.call(program, args[end:])
         values |= {x: loop.share(v) for x, v in zip(computed, residuals, strict=True)}
-    for x in back.captured:
+    for x in step.captured:
         if x in values:
             continue
         if x in stacked:
@@ -386,7 +386,7 @@ def residual_params(
             values[x] = loop.row(args[place[x]])
         else:
             values[x] = loop.share(args[place[x]])
-    return [values[x] for x in back.captured]
+    return [values[x] for x in step.captured]
 
 
 def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callable) -> tuple:

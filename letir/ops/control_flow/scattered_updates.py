@@ -138,8 +138,8 @@ def _combine_segments(
     order = PRIMITIVES["argsort"](place, kind="stable")
     place, values = place[order], [x[order] for x in values]
     differs = place[1:] != place[:-1]
-    yes = place[:1] >= 0
-    begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
+    is_kept = place[:1] >= 0
+    begins, ends = concatenate([is_kept, differs]), concatenate([differs, is_kept])
     prefixes = compute_prefixes(_SegmentedBody(combine, neutral), [begins, *values])[1:]
     # the last prefix of a segment combines all of it; the others go to the extra element
     target = where(ends, place, Sizes.from_value(whole[0])[0] - 1)

@@ -61,10 +61,10 @@ def while_scan_with_residuals(
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
     defined = _body_results(defined, n_carry, attrs["numbered"])
     body = fit_body_keeping_numbers(attrs["body"], [arg.type for arg in bind.args])
-    back = stack_residuals(body, n_carry, 0, needed, defined, differentiate)
-    if back.body is body:
+    reverse_step = stack_residuals(body, n_carry, 0, needed, defined, differentiate)
+    if reverse_step.body is body:
         return bind
-    attrs = bind.op.complete({**attrs, "body": back.body})
+    attrs = bind.op.complete({**attrs, "body": reverse_step.body})
     more = _while_scan_types(bind.args, attrs)[len(bind.binders) :]
     return Bind((*bind.binders, *map(Local, more)), bind.op, bind.args, attrs, bind.source)
 
@@ -91,15 +91,17 @@ def while_scan_vjp(
     body = fit_body_keeping_numbers(without_effects(body), tuple(map(body_type, args)))
     cts = _body_results(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
-    back = ReverseStep.from_body(body, n_carry, 0, needed, defined, transform.program)
-    if back.missing_residuals():  # rerun the loop, which then stacks the missing residuals
-        back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
-        attrs = {"test": without_effects(test), "body": back.body, "n_carry": n_carry}
+    reverse_step = ReverseStep.from_body(body, n_carry, 0, needed, defined, transform.program)
+    if reverse_step.missing_residuals():  # rerun the loop, which then stacks the missing residuals
+        reverse_step = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
+        attrs = {"test": without_effects(test), "body": reverse_step.body, "n_carry": n_carry}
         attrs |= {"numbered": numbered}
         outs = _emit_loop("while_scan", args, attrs)
-    more = [None] * (len(back.body.ret.args) - len(cts))
+    more = [None] * (len(reverse_step.body.ret.args) - len(cts))
     loop = ScanBuilder(None, True, outs[n_carry])
-    return scan_backward(back, [*cts, *more], _body_results(outs, n_carry, numbered), args, loop)
+    return scan_backward(
+        reverse_step, [*cts, *more], _body_results(outs, n_carry, numbered), args, loop
+    )
 
 
 def _emit_loop(name: str, operands: Sequence, attrs: dict) -> tuple:

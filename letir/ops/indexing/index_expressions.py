@@ -174,7 +174,7 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
     entries = expand_item(shape, item, arrays)
     kinds, axis = iter(arrays), 0
     sizes: list = []  # sizes of the axes from slices and None
-    together: list[tuple] = []  # shapes of the advanced indices
+    array_shapes: list[tuple] = []  # shapes of the advanced indices
     # (position of the entry, number of kept axes before it) for each advanced index
     places: list[tuple[int, int]] = []
     for position, entry in enumerate(entries):
@@ -193,16 +193,18 @@ def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tup
             axis += 1
         elif aval.dtype.kind == "b":
             _check_mask(aval, shape, axis)
-            together.append((entry.count,))  # a mask acts as mask.nonzero(): index arrays of 1 axis
+            array_shapes.append(
+                (entry.count,)
+            )  # a mask acts as mask.nonzero(): index arrays of 1 axis
             axis += aval.ndim
         else:
-            together.append(aval.shape)
+            array_shapes.append(aval.shape)
             axis += 1
     # arrays that are not adjacent: their broadcast axes come first (see NumPy's page)
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
     try:
-        return (*sizes[:start], *broadcast_shapes(*together), *sizes[start:])
+        return (*sizes[:start], *broadcast_shapes(*array_shapes), *sizes[start:])
     except ShapeError as error:
         raise BoundsError(
             f"the arrays of an index do not broadcast: {error}\n"

@@ -67,10 +67,10 @@ def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
     x, residuals, rank, s = xp.linalg.lstsq(a, b, rcond)
     m, n = a.shape
     if m > n and bool(rank == n) != full_rank:
-        was = "full" if full_rank else "deficient"
+        recorded = "full" if full_rank else "deficient"
         raise GuardError(
-            f"the program was recorded for a matrix of {was} rank, now the rank is {int(rank)} of "
-            f"{n} columns\n  trace again with these arguments: whether there are residuals "
+            f"the program was recorded for a matrix of {recorded} rank, "
+            f"now the rank is {int(rank)} of {n} columns\n  trace again with these arguments: whether there are residuals "
             "depends on it"
         )
     return x, residuals, xp.asarray(rank)[()], s

@@ -178,8 +178,10 @@ def _cofactors_change(direction, x):
     # row i has 1 for the i-th singular value, so that the products leave out both i and j
     without = where(is_on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
     pairs = where(is_on_diagonal(moved), 0, _products_of_others(without))
-    on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
-    inner = where(is_on_diagonal(moved), expand_dims(on, -1), -(pairs * swap_last_axes(moved)))
+    diagonal_part = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
+    inner = where(
+        is_on_diagonal(moved), expand_dims(diagonal_part, -1), -(pairs * swap_last_axes(moved))
+    )
     return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 

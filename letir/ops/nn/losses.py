@@ -71,8 +71,8 @@ def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean")
     """
     check_same_shape("binary_cross_entropy", x, target)
     rest = 1 - target
-    no = where(equal(rest, 0), 0, rest * log1p(-where(equal(rest, 0), 0, x)))
-    losses = -(_safe_log_product(target, x) + no)
+    log_of_rest = where(equal(rest, 0), 0, rest * log1p(-where(equal(rest, 0), 0, x)))
+    losses = -(_safe_log_product(target, x) + log_of_rest)
     return reduce_losses(losses if weight is None else losses * weight, reduction)
 
 

@@ -195,8 +195,8 @@ def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     here = equal(windows, y)
     each = divide_by_count(ct, _count_ties(here, axes))
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    by = where(here, each, 0)
-    return (unbroadcast(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
+    ct_of_window = where(here, each, 0)
+    return (unbroadcast(fold(ct_of_window, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
 
 
 def _count_ties(here, axes):

@@ -225,8 +225,8 @@ def _histogramdd_decompose(
             if bins[i] is None
             else _edges_decompose(column, bins=bins[i], range=limits)
         )
-        at, within = _find_bins(column, lines)
-        place, inside = place * (lines.shape[0] - 1) + at, inside & within
+        at, is_in_range = _find_bins(column, lines)
+        place, inside = place * (lines.shape[0] - 1) + at, inside & is_in_range
         edge_lines.append(lines)
     shape = tuple(lines.shape[0] - 1 for lines in edge_lines)
     kind = np.dtype(np.float64)

@@ -68,9 +68,9 @@ def ufunc_of(name: str) -> np.ufunc:
     return result
 
 
-def _ufunc_method(xp, name: str, which: str) -> Callable:
+def _ufunc_method(xp, name: str, method: str) -> Callable:
     """The method of the ufunc in the array module."""
-    return getattr(getattr(xp, ufunc_of(name).__name__), which)
+    return getattr(getattr(xp, ufunc_of(name).__name__), method)
 
 
 def _fold_dtype(name: str, dtype: np.dtype, requested_dtype: np.dtype | None) -> np.dtype:
@@ -158,9 +158,9 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
         )
 
 
-def _method_call(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
-    """A call of the method ``which`` of a ufunc, as text."""
-    return write.call(f"np.{ufunc_of(ufunc).__name__}.{which}", *operands, **attrs)
+def _method_call(write, method: str, ufunc: str, *operands: str, **attrs) -> str:
+    """A call of the method ``method`` of a ufunc, as text."""
+    return write.call(f"np.{ufunc_of(ufunc).__name__}.{method}", *operands, **attrs)
 
 
 ufunc_accumulate = define(

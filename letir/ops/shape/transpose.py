@@ -79,8 +79,8 @@ def _moveaxis_prepare(a, source, destination):
             "moveaxis: source and destination differ in length\n  name as many places as axes"
         )
     order = [i for i in range(a.ndim) if i not in source]
-    for to, start in sorted(zip(destination, source, strict=True)):
-        order.insert(to, start)
+    for target, start in sorted(zip(destination, source, strict=True)):
+        order.insert(target, start)
     return (a,), {"axes": tuple(order)}
 
 
@@ -99,8 +99,10 @@ def _transpose_prepare(a, axes=None):
 
 def _write_transpose(parent, new, *, axes):
     """The array ``parent`` after its transpose was overwritten by ``new``."""
-    back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
-    return transpose(new, back)
+    inverse_axes = (
+        None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
+    )
+    return transpose(new, inverse_axes)
 
 
 transpose: Primitive = define(

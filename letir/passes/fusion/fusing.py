@@ -83,13 +83,13 @@ class _Fuser:
     def binds(self) -> list[Bind] | None:
         """The program's binds with a bind for each cluster; None if all clusters are single."""
         binds, unstored = self.grouping.fn.binds, self.grouping.unstored
-        of: list[Cluster | None] = [None] * len(binds)
+        cluster_at: list[Cluster | None] = [None] * len(binds)
         for cluster in self.grouping.clusters:
             cluster.members.sort()
             for position in cluster.members:
-                of[position] = cluster
+                cluster_at[position] = cluster
         for position, bind in enumerate(binds):
-            cluster = of[position]
+            cluster = cluster_at[position]
             if cluster is None:
                 self.units.append(bind)
                 if is_weightless(bind.op) or (unstored and self.grouping.is_unstored(bind)):

@@ -224,8 +224,10 @@ class _Recomputation:
         is_dropped = all(map(self.becomes_kernel, users))
         saved = size + (_WRITTEN * size / len(users) if is_dropped else 0)
         cost = elements_of(value.type) * len(chain) + sum([bytes_of(arg.type) for arg in new])
-        late = {root for x in new if self.last.get(root := self.roots.get(x, x), 0) < position}
-        held_bytes = sum([bytes_of(root.type) for root in late])  # type: ignore[union-attr]
+        freed_before = {
+            root for x in new if self.last.get(root := self.roots.get(x, x), 0) < position
+        }
+        held_bytes = sum([bytes_of(root.type) for root in freed_before])  # type: ignore[union-attr]
         return cost * _MARGIN <= saved and held_bytes <= (size if is_dropped else 0)
 
     # ---- the new program ----
@@ -279,11 +281,11 @@ def _sorted_copies(bind: Bind, group: _Group, computed: set[Local]) -> tuple[Bin
         return bind, 0
     body = bind.attrs["body"]
     origins = [group.origins.get(member.binders[0]) for member in body.binds]
-    again = [origin is not None and origin in computed for origin in origins]
+    is_copy = [origin is not None and origin in computed for origin in origins]
     pairs = zip(body.binds, origins, strict=True)
     computed.update([member.binders[0] if origin is None else origin for member, origin in pairs])
-    if not any(again):
+    if not any(is_copy):
         return bind, 0
-    order = sorted(range(len(again)), key=lambda n: (not again[n], n))
+    order = sorted(range(len(is_copy)), key=lambda n: (not is_copy[n], n))
     changed = body.with_binds([body.binds[n] for n in order])
-    return bind.replace(attrs=Attrs(body=changed)), sum(again)
+    return bind.replace(attrs=Attrs(body=changed)), sum(is_copy)

@@ -195,7 +195,7 @@ class _Search:
         for cluster in group:
             operands |= cluster.operands
             start = min([start, *cluster.members[:1]])
-        late = [
+        made_late = [
             arg
             for arg in operands
             if arg.type.shape == group[0].shape and self.positions.get(arg, -1) > start
@@ -203,7 +203,7 @@ class _Search:
         count = sum([len(cluster.members) for cluster in group])
         most = _MAX_MEMBERS if math.prod(group[0].shape) < _LARGE else _MAX_OF_LARGE
         is_small = count < most and len(operands) <= _MAX_OPERANDS
-        return is_small and len(late) <= _MAX_LATE
+        return is_small and len(made_late) <= _MAX_LATE
 
     def cluster_beside(self, bind: Bind) -> RowCluster | None:
         """A cluster that reads the same operand, if no bind outside of clusters came in between."""

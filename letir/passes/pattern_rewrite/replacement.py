@@ -137,8 +137,8 @@ class _Finder:
             if local in results:
                 # the replacement stands at ``at``: no use may be before
                 before = used - ud.uses_left(local, at)
-                late = own - sum(arg is local for arg in binds[at].args)
-                if before > late:
+                after = own - sum(arg is local for arg in binds[at].args)
+                if before > after:
                     return False
             elif used > own and not self.shared:
                 return False

@@ -108,8 +108,10 @@ class ValueFacts:
             return False
         if len(arg.type.shape) < 2:  # new memory is compact, and a reshape of it to a row
             bind = self.producers.get(arg)
-            of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
-            return bind is not None and _is_new(of or bind.op)
+            viewed_op = (
+                self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
+            )
+            return bind is not None and _is_new(viewed_op or bind.op)
         result = self.contiguous.get(arg)
         if result is None:
             result = self.contiguous[arg] = self.comes_from_c_contiguous(arg)

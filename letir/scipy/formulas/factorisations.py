@@ -73,12 +73,12 @@ def lu(
     order = _pivots(a)
     rows = np.take_along_axis(a, order[..., None], axis=-2)
     low, up = results[-2:]
-    back = np.argsort(order, axis=-1)[..., None]
+    inverse_order = np.argsort(order, axis=-1)[..., None]
     if permute_l:
         low = np.take_along_axis(low, order[..., None], axis=-2)
     low, up = _corrected_factors(rows, low, up)
     if permute_l:
-        return np.take_along_axis(low, back, axis=-2), up
+        return np.take_along_axis(low, inverse_order, axis=-2), up
     return results[0], low, up
 
 

@@ -39,8 +39,8 @@ def _coefficients(x: Any, order: int, mode: str, cval: Any, prefilter: bool) -> 
         return x, 0
     pad = _PADDING if mode in _PADDED else 0
     if pad:
-        how: Any = _PADDED[mode]
-        x = np.pad(x, pad, how, **({"constant_values": cval} if how == "constant" else {}))
+        padding: Any = _PADDED[mode]
+        x = np.pad(x, pad, padding, **({"constant_values": cval} if padding == "constant" else {}))
     for axis, n in enumerate(x.shape):
         if n > 1:
             x = _along(x, _filter_matrix(n, order, mode), axis)
@@ -110,8 +110,8 @@ def interpolated(
     places = [c + pad for c in places] if pad else places
     inside = [(c >= 0) & (c <= n - 1) for c, n in zip(places, table.shape, strict=True)]
     places = [
-        np.where(good, c, 0.0) if mode == "constant" else _into_image(c, n, mode)
-        for c, n, good in zip(places, table.shape, inside, strict=True)
+        np.where(is_inside, c, 0.0) if mode == "constant" else _into_image(c, n, mode)
+        for c, n, is_inside in zip(places, table.shape, inside, strict=True)
     ]
     corners = [_neighbours(c, n, order, mode) for c, n in zip(places, table.shape, strict=True)]
     result: Any = 0.0

@@ -159,10 +159,12 @@ class ExpressionReader(NameReader):
         if path is not None:
             return self.module_constant(node, path)
         if node.attr not in _ATTRIBUTES:
-            how = (
+            suggestion = (
                 f"x.{node.attr}()" if meaning_of_word(node.attr) else ", ".join(sorted(_ATTRIBUTES))
             )
-            remedy = "x.size() is the shape, x.numel() counts" if node.attr == "size" else how
+            remedy = (
+                "x.size() is the shape, x.numel() counts" if node.attr == "size" else suggestion
+            )
             raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
         meaning = meaning_of_word(node.attr)
         return self.apply(node, meaning.name, node.value)

@@ -319,7 +319,7 @@ class Gradients:
     @property
     def counts(self) -> tuple[int, ...]:
         """The accepted numbers: of all parameters, of non-static ones, of arrays."""
-        return tuple(len(among) for among in self.choices)
+        return tuple(len(group) for group in self.choices)
 
     @property
     def choices(self) -> tuple[tuple[int, ...], ...]:
@@ -333,7 +333,7 @@ class Gradients:
 
     def positions(self, count: int) -> tuple[int, ...] | None:
         """The parameters for ``count`` gradients; None if the number is wrong."""
-        return next((among for among in self.choices if len(among) == count), None)
+        return next((group for group in self.choices if len(group) == count), None)
 
     def check(self, reader: FunctionReader, results: Term) -> None:
         """Raise ParseError if a backward visibly returns a wrong number of gradients."""

@@ -201,15 +201,15 @@ class _Rows:
         levels: list[list[int]] = [[], [], []]
         descriptions: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
         for bind in fn.binds:
-            does = self.number(bind.op)
+            op_number = self.number(bind.op)
             constants = [a if type(a) is Const else None for a in bind.args]
             operands = [a if type(a) is Const else descriptions[a] for a in bind.args]
-            levels[0].append(self.number((does, bind.attrs, *operands)))
-            levels[1].append(self.number((does, bind.attrs, *constants)))
-            levels[2].append(does)
+            levels[0].append(self.number((op_number, bind.attrs, *operands)))
+            levels[1].append(self.number((op_number, bind.attrs, *constants)))
+            levels[2].append(op_number)
             # only the direct makers: with all earlier binds, one change would change all later
             # descriptions
-            descriptions |= dict.fromkeys(bind.binders, does)
+            descriptions |= dict.fromkeys(bind.binders, op_number)
         return levels
 
     def number(self, description) -> int:

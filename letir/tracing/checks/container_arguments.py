@@ -95,8 +95,8 @@ class NotedParts:
         order = list(now)
         # ``in`` finds nan, which differs from itself, if it is the same object
         moved = next((i for i, key in enumerate(kept) if key not in order[i : i + 1]), len(kept))
-        again = set(kept[moved:])
-        changed = [k for k in order if k in again or k not in before or now[k] is not before[k]]
+        set_again = set(kept[moved:])
+        changed = [k for k in order if k in set_again or k not in before or now[k] is not before[k]]
         deleted = [(self.place(False, key, "delete"), None) for key in [*gone, *kept[moved:]]]
         return [*deleted, *[(self.place(False, key), now[key]) for key in changed]]
 

@@ -242,17 +242,17 @@ def _initial_as_array(leaf, aval: ArrayType):
 
 def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], caller: str) -> None:
     """Raise if a step returns a carry of another type than it got."""
-    wrong = [
+    changed = [
         (name, aval, out)
         for name, aval, out in zip(names, kinds, results, strict=False)
         if out is not None and (out.dtype, out.shape) != (aval.dtype, aval.shape)
     ]
-    if not wrong:
+    if not changed:
         return
     listed = "".join(
-        f"\n  carry{name}: {aval} comes in, {out} goes out" for name, aval, out in wrong
+        f"\n  carry{name}: {aval} comes in, {out} goes out" for name, aval, out in changed
     )
-    error = DTypeError if any(k.dtype != o.dtype for _, k, o in wrong) else ShapeError
+    error = DTypeError if any(k.dtype != o.dtype for _, k, o in changed) else ShapeError
     raise error(
         f"{caller}: the carry that f returns differs in type from the carry that it gets{listed}"
         f"{at_user()}\n  convert one of them, as with .astype: the types must "

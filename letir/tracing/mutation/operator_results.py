@@ -64,21 +64,21 @@ def record_again_owning(trace: Trace, f: Callable) -> None:
 
 
 def recorded_again(
-    request: RecordAgain, f: Callable, again: Callable[[], Any], is_free: bool
+    request: RecordAgain, f: Callable, record_again: Callable[[], Any], is_free: bool
 ) -> Any:
     """The recording that ``again()`` makes of ``f``, after ``request``.
 
     ``is_free``: the caller undoes what ``f`` changes outside of it, as ``jit`` does.
     """
     if request.owns_results:
-        again = _owning_results(f, again, str(request.refusal))
+        record_again = _owning_results(f, record_again, str(request.refusal))
     if is_free or request.refusal is None:
-        return again()
-    return LATE_BOUND["require_same_state"](f, again, request.refusal)
+        return record_again()
+    return LATE_BOUND["require_same_state"](f, record_again, request.refusal)
 
 
-def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Callable:
-    """``again``, a function that records ``f``, in a form that records it with these operators.
+def _owning_results(f: Callable, record_again: Callable[[], Any], refusal: str) -> Callable:
+    """``record_again``, which records ``f``, in a form that records it with these operators.
 
     An error of letir's, or of C code that got a buffer, is replaced by the first ``refusal``.
     """
@@ -87,7 +87,7 @@ def _owning_results(f: Callable, again: Callable[[], Any], refusal: str) -> Call
     def record() -> Any:
         OWNING[id(code)] = code
         try:
-            return again()
+            return record_again()
         except Exception as error:
             OWNING.pop(id(code), None)
             is_other = isinstance(error, LetirError | TypeError) and refusal not in str(error)

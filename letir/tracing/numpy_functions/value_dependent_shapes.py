@@ -164,11 +164,11 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """np.setxor1d, sorted."""
     u1, u2 = [np.ravel(stack_traced(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
-    only = (
+    parts = (
         _values_where(u1, np.isin(u1, u2, invert=True)),
         _values_where(u2, np.isin(u2, u1, invert=True)),
     )
-    return unique(np.concatenate(only), equal_nan=False)
+    return unique(np.concatenate(parts), equal_nan=False)
 
 
 # ---- counts ----

@@ -215,9 +215,9 @@ def _scan(
     moved = [np.flip(x, 0) if flip else x for x, flip in zip(moved, turned, strict=True)]
     last, new_rows = _scan_rows(states, moved, body)
     stacked = list(new_rows)
-    back = scan_output_directions or [0] * len(stacked)
+    flips = scan_output_directions or [0] * len(stacked)
     places = scan_output_axes or [0] * len(stacked)
-    stacked = [np.flip(y, 0) if flip else y for y, flip in zip(stacked, back, strict=True)]
+    stacked = [np.flip(y, 0) if flip else y for y, flip in zip(stacked, flips, strict=True)]
     pairs = zip(stacked, places, strict=True)
     return *last, *[np.moveaxis(y, 0, axis_of(axis, y.ndim)) for y, axis in pairs]
 

@@ -187,10 +187,16 @@ def _ngram_counts(
             column = ngram_indexes[place]
             columns[column] = columns[column] + sum(matches)
     counts: Any = np.stack(columns, axis=1)
-    by: Any = np.ones(len(columns))
+    weight_of_column: Any = np.ones(len(columns))
     if weights is not None and mode != "TF":
-        by[list(ngram_indexes)] = weights
-    result: Any = counts * by if mode == "TFIDF" else counts if mode == "TF" else (counts > 0) * by
+        weight_of_column[list(ngram_indexes)] = weights
+    result: Any = (
+        counts * weight_of_column
+        if mode == "TFIDF"
+        else counts
+        if mode == "TF"
+        else (counts > 0) * weight_of_column
+    )
     return (result.reshape((-1,)) if x.ndim < 2 else result).astype(np.float32)
 
 
