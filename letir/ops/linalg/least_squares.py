@@ -70,8 +70,8 @@ def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
         recorded = "full" if full_rank else "deficient"
         raise GuardError(
             f"the program was recorded for a matrix of {recorded} rank, "
-            f"now the rank is {int(rank)} of {n} columns\n  trace again with these arguments: whether there are residuals "
-            "depends on it"
+            f"now the rank is {int(rank)} of {n} columns\n"
+            "  trace again with these arguments: whether there are residuals depends on it"
         )
     return x, residuals, xp.asarray(rank)[()], s
 
