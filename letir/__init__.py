@@ -211,6 +211,7 @@ _LATE_BOUND = {
     "ops": ("load_operation", "load_records_of"),
     "ops.control_flow.loop_analysis": ("has_fixed_shape", "restore_number_results"),
     "ops.define.documentation": ("record_documentation", "record_signature"),
+    "ops.define.named_operands": ("attributes_error", "operands_by_name"),
     "ops.random.captured_generators": ("traced_class",),
     "ops.random.vector_draws": ("vector_draw",),
     "ops.random.numpy_generator": ("generator_node",),

@@ -279,6 +279,8 @@ class Primitive:
                     operands, attrs = self.prepare(*args, **kwargs)
                 except SeveralBinds as call:
                     return call.results()
+            elif kwargs and not self.attrs.keys() >= kwargs.keys():
+                operands, attrs = LATE_BOUND["operands_by_name"](self, args, kwargs)
             if self.sizes_in and has_sizes(attrs, self.sizes_in):
                 return LATE_BOUND["sized_call"](self, operands, self.complete(attrs))
             # the first operand's emitter handles operands of other emitters, or refuses them
@@ -317,15 +319,8 @@ class Primitive:
         for name in self.flags:
             if type(full[name]) is not bool:
                 LATE_BOUND["refuse_flag"](self.name, name, full[name])
-        if not full.keys() >= attrs.keys():
-            unknown, known = next(iter(attrs.keys() - full.keys())), ", ".join(full) or "none"
-            message = f"there is no attribute {unknown!r}, its attributes are ({known})"
-            raise DTypeError(f"{self.name}: {message}\n  leave it out")
-        required = [name for name, value in full.items() if value is Required]
-        if required:
-            remedy = f"write {self.name}(..., {', '.join(f'{name}=...' for name in required)})"
-            message = f"{', '.join(required)} must be given by name"
-            raise DTypeError(f"{self.name}: {message}\n  {remedy}")
+        if id(Required) in map(id, full.values()) or not full.keys() >= attrs.keys():
+            raise LATE_BOUND["attributes_error"](self, attrs, full)
         return Attrs(full)
 
     def rule(self, kind: str) -> Callable:

@@ -185,7 +185,7 @@ def test_wrong_calls_are_errors_that_say_what_to_do():
         lt.hvp(loss, (X,), (V, V))
     with pytest.raises(lt.ShapeError, match="one scalar, found 2"):
         lt.hvp(lambda x: (loss(x), x), X, V)
-    with pytest.raises(lt.ShapeError, match="letir.retype"):
+    with pytest.raises(lt.ShapeError, match=r"letir\.retype"):
         lt.ggnvp(lt.parse("lambda %0 { %1 = exp(%0); return %1 }"), bowl)
 
 
