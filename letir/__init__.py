@@ -19,11 +19,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
     "Recording": {
         "tracing.entry": ("trace",),
         "tracing.manual": (
-            "concrete",
-            "is_tracing",
-            "pause_tracing",
-            "tracer_enter",
-            "tracer_exit",
+            *("concrete", "is_tracing", "pause_tracing", "tracer_enter", "tracer_exit"),
         ),
         "tracing.trace_state": ("Trace",),
         "tracing.tracer": ("Tracer",),
@@ -241,6 +237,7 @@ _LATE_BOUND = {
         *("argument_snapshot", "refusing_changes_at_two_places", "with_stores"),
     ),
     "tracing.checks.recording_limits": ("note_guard", "note_length", "record_limited"),
+    "tracing.numpy_protocols.rule_calls": ("call_on_values", "call_ufunc_on_values"),
     "tracing.numpy_protocols.traced_slices": ("take_traced_slices",),
     "tracing.checks.draw_errors": ("draws_in_code_error",),
     "tracing.checks.hidden_random_state": ("watch_numpy_random",),

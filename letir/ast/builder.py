@@ -2,7 +2,7 @@
 
 A builder appends binds and infers their types; ``_infer_types`` is the only caller of type rules,
 with a cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or
-an executor that computes immediately) with NumPy's operators and methods.
+an executor that computes immediately), for NumPy's operators, methods and functions.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -218,7 +218,7 @@ class LetBuilder:
 
 
 class Value:
-    """An operand of an emitter, with NumPy's operators and methods: rules compute with Values.
+    """An operand of an emitter, for NumPy's operators, methods and functions in rules.
 
     ``arg`` is the emitter's own operand: a local of a builder, an array of an executor.
 
@@ -306,15 +306,18 @@ class Value:
         """Functional updates: ``x.at[item].set(v)``, ``x.at[item].add(v)``."""
         return IndexedUpdate(self)
 
+    # NumPy's functions in the rules of users' operations
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        # a search, not a table: a rule runs once for given types, then its program is reused
-        record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
-        if record is None:  # search again, after loading the file that defines the record
-            LATE_BOUND["load_records_of"](ufunc.__name__)
-            record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
-        if record is None or method != "__call__" or kwargs:
-            return NotImplemented
-        return record(*inputs)  # so that users may write rules with NumPy's ufuncs
+        if method != "__call__" or kwargs:
+            return LATE_BOUND["call_ufunc_on_values"](ufunc, method, inputs, kwargs)
+        return self.numpy_call(ufunc, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return self.numpy_call(func, args, kwargs)
+
+    def numpy_call(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
+        """The result of NumPy's function ``func``, with this value among the arguments."""
+        return LATE_BOUND["call_on_values"](func, args, kwargs)
 
     def __len__(self):
         if not self.shape:

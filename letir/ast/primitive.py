@@ -36,7 +36,7 @@ class _Documentation:
 class Primitive:
     """One operation, with everything that letir knows about it.
 
-    Rules are written in letir's own operations on ``Value``s, so that they can be differentiated
+    Rules are written in operations on ``Value``s, so that they can be differentiated
     and batched again. The five required fields come first, then the optional ones, in groups.
 
     >>> from letir.extend import PRIMITIVES

@@ -34,10 +34,10 @@ def primitive(
     """A new operation, called ``package.name``: a callable on arrays and traced values.
 
     ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and
-    ``jvp(tangents, out, *args, **attrs)`` are as in ``letir.Primitive``; rules compute with letir's
-    operations on their arguments. ``decompose(*args, **attrs)`` writes the operation with others:
-    the rules that are not given are those of its decomposition. Defining a name again replaces the
-    operation; programs recorded before keep the old one.
+    ``jvp(tangents, out, *args, **attrs)`` are as in ``letir.Primitive``; rules compute with NumPy's
+    functions and letir's operations. ``decompose(*args, **attrs)`` writes the operation with
+    others: the rules that are not given are those of its decomposition. Defining a name again
+    replaces the operation; programs recorded before keep the old one.
 
     >>> import numpy as np
     >>> rule = lambda ct, y, x: (2 * ct,)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.ast import LATE_BOUND
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, record_of
 from letir.ast.record_fields import NO_OPERATOR, PythonOperator
@@ -22,6 +21,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ops import load_all
 from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of
+from letir.tracing.numpy_protocols.rule_calls import call_prepared
 
 # replacements for functions of Python that compute something else than the operations
 PYTHON_FUNCTIONS = {
@@ -213,11 +213,7 @@ def _numpy_function(name: str) -> Meaning | None:
         return _meaning_of(record.name, record)
 
     def run(*args, **keywords):
-        operands, attrs = prepare(*args, **keywords)
-        emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
-        if emitter is None:
-            return LATE_BOUND["compute"](record, operands, record.complete(attrs))
-        return emitter.apply(record, operands, record.complete(attrs))
+        return call_prepared(record, prepare, args, keywords)
 
     return Meaning(name, run, inspect.signature(prepare))
 
