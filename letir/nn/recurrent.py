@@ -13,7 +13,7 @@ import numpy as np
 
 from letir.ast import entry_point
 from letir.ast.sizes.size import Size
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
 from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
 from letir.ops.nn.embedding_linear_dropout import dropout, linear
@@ -46,6 +46,10 @@ def rnn_cell(
     >>> nn.rnn_cell(x, h, np.ones((2, 3)), np.ones((2, 2))).round(2)
     array([[1., 1.]])
     """
+    if nonlinearity not in _NONLINEARITIES:
+        known = " or ".join(map(repr, _NONLINEARITIES))
+        message = f"rnn_cell: nonlinearity must be {known}, found {nonlinearity!r}"
+        raise DTypeError(f"{message}\n  for others, compute the cell from nn.linear")
     return _NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
 
 
@@ -132,7 +136,7 @@ def rnn(
     def cell(x, state, *weights):
         return (rnn_cell(x, *state, *weights, nonlinearity=nonlinearity),)
 
-    outs, (h,) = _run_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _run_layers("rnn", cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -151,7 +155,7 @@ def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any =
     def cell(x, state, *weights):
         return (gru_cell(x, *state, *weights),)
 
-    outs, (h,) = _run_layers(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = _run_layers("gru", cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -173,16 +177,29 @@ def lstm(
     def cell(x, state, *weights):
         return lstm_cell(x, *state, *weights)
 
-    return _run_layers(cell, x, (h0, c0), layers, dropout_rate, key)
+    return _run_layers("lstm", cell, x, (h0, c0), layers, dropout_rate, key)
 
 
 def _run_layers(
-    cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
+    name: str, cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
 ) -> tuple:
     """(first states of the last layer at all steps, last states of all layers).
 
-    ``cell(x, state, *weights)`` returns the next state, a tuple.
+    ``cell(x, state, *weights)`` returns the next state, a tuple. ``name`` is the called function.
     """
+    if len(layers) == 0 or not np.shape(x) or np.shape(x)[0] == 0:
+        raise ShapeError(
+            f"{name}: there must be at least one step and one layer, found x of shape "
+            f"{np.shape(x)} and layers of length {len(layers)}\n"
+            "  pass x as (steps, ..., inputs), and layers=[(w_ih, w_hh)] for one layer"
+        )
+    lengths = [np.shape(state)[0] if hasattr(state, "shape") else len(state) for state in states]
+    if any(type(length) is not Size and length != len(layers) for length in lengths):
+        raise ShapeError(
+            f"{name}: the first axis of each state must have the number of layers, {len(layers)}, "
+            f"found {' and '.join(map(str, lengths))}\n"
+            "  pass a state of shape (layers, ..., hidden): state[None] for one layer"
+        )
     is_symbolic = type(np.shape(x)[0]) is Size
     run = _scan_layers if is_symbolic else _unroll_layers
     return run(cell, x, states, layers, rate, key)

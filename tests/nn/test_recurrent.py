@@ -35,3 +35,19 @@ def test_weights_without_a_row_for_each_gate_are_an_error():
 
     with pytest.raises(lt.ShapeError, match=r"lstm_cell: for h of shape .* must have 8 rows"):
         nn.lstm_cell(x, h, h, w, w[:, :2])
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences_refuse_states_of_other_layers(name):
+    sequence, gates, count = SEQUENCES[name]
+    x, layers = np.ones((5, 1, 3)), [(np.ones((2 * gates, 3)), np.ones((2 * gates, 2)))]
+
+    def run(x, layers, n_states=1):
+        return sequence(x, *[np.zeros((n_states, 1, 2))] * count, layers)
+
+    assert run(x, layers)[0].shape == (5, 1, 2)
+    with pytest.raises(lt.ShapeError, match=rf"{name}: the first axis of each state .* layers, 1,"):
+        run(x, layers, n_states=2)
+    for some in ((x[:0], layers), (x, [])):
+        with pytest.raises(lt.ShapeError, match=f"{name}: there must be at least one step and one"):
+            run(*some)
