@@ -63,7 +63,7 @@ def checked_arguments(
     mismatch.
     """
     if len(leaves) != len(fn.params):
-        raise _wrong_count_error(fn, len(leaves))
+        raise wrong_count_error(fn, len(leaves))
     others, problems = [], {}
     for i, param in enumerate(fn.params):
         expected = param.type
@@ -88,7 +88,7 @@ def checked_arguments(
     return leaves
 
 
-def _wrong_count_error(fn: Lambda, count: int) -> ShapeError:
+def wrong_count_error(fn: Lambda, count: int) -> ShapeError:
     """The error for a call of a program with ``count`` arrays, which are too many or too few."""
     names = [f"{param.name}: " if param.name else "" for param in fn.params[:_MAX_SHOWN]]
     types = ["any array" if param.type is None else repr(param.type) for param in fn.params]

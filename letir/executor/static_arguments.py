@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
+from letir.ast import LATE_BOUND
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.errors import DTypeError, ShapeError
-from letir.eval.arguments import is_static, leaf_names, mark_static, positional_names
+from letir.errors import DTypeError
+from letir.eval.arguments import (
+    is_static,
+    leaf_names,
+    mark_static,
+    positional_names,
+    wrong_count_error,
+)
 from letir.eval.array_modules import type_of
 from letir.tracing.callers import is_users_class
-
-_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @frozen
@@ -85,10 +90,7 @@ class StaticArguments:
         count = len(args) + len(kwargs)
         if isinstance(self.f, Lambda):
             if self.f.in_tree is None and count != len(self.f.params):
-                raise ShapeError(
-                    f"expected {len(self.f.params)} inputs, but got {count}\n"
-                    "  print the program to see its parameters"
-                )
+                raise wrong_count_error(self.f, count)
             return
         try:
             self.signature = self.signature or inspect.signature(self.f)
@@ -97,20 +99,7 @@ class StaticArguments:
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise DTypeError(
-                f"expected {_expected_count(self.signature)} inputs, but got {count}: {error}\n"
-                f"  the function takes {self.signature}"
-            ) from None
-
-
-def _expected_count(signature: inspect.Signature) -> str:
-    """A phrase for the number of arguments that a function takes."""
-    kinds = [p.kind for p in signature.parameters.values()]
-    named = [p for p in signature.parameters.values() if p.kind not in _VARIADIC]
-    least, most = sum(p.default is p.empty for p in named), len(named)
-    if any(kind in _VARIADIC for kind in kinds):
-        return f"at least {least}"
-    return str(most) if least == most else f"{least} to {most}"
+            LATE_BOUND["refuse_call"](error.with_traceback(None), self.f, args, kwargs)
 
 
 def name_refused(f: Callable, marked: tuple, error: DTypeError) -> tuple[DTypeError, Any]:
