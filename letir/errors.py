@@ -290,3 +290,11 @@ class InternalError(_Refusal):
     >>> issubclass(InternalError, LetirError)
     True
     """
+
+
+def cyclic_tree_error() -> DTypeError:
+    """The error for a container that cannot be flattened into its leaves."""
+    return DTypeError(
+        "an argument or a result contains itself, or nests too deeply\n"
+        "  pass and return containers without cycles"
+    )

@@ -17,7 +17,7 @@ import optree
 from attrs import field, frozen
 
 from letir.ast import LATE_BOUND, object_by_name
-from letir.errors import DTypeError
+from letir.errors import DTypeError, cyclic_tree_error
 
 NAMESPACE = "letir"
 _ADDRESS = " at 0x"  # in the repr of an object whose class defines none
@@ -124,7 +124,10 @@ def flatten(
 
     A subtree for which ``is_leaf`` is true is a leaf.
     """
-    leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    try:
+        leaves, spec = optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    except RecursionError as error:
+        raise (cyclic_tree_error() if "flattening" in str(error) else error) from None
     if _LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
         return leaves, spec
     classes = {type(leaf) for leaf in leaves if _is_record(type(leaf))}

@@ -21,7 +21,7 @@ from letir.ast import LATE_BOUND
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten, items_of
 from letir.ast.types import ArrayType, Size
-from letir.errors import DTypeError, mark_unrecorded_code
+from letir.errors import DTypeError, cyclic_tree_error, mark_unrecorded_code
 from letir.eval.arguments import StaticLeaf, is_static
 from letir.eval.array_modules import device_array_class, type_of
 from letir.tracing.callers import is_user_module
@@ -86,7 +86,10 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
         if key is not None:
             return key, leaves
     arguments: Any = (args, kwargs)
-    leaves, tree = optree.tree_flatten(arguments, namespace=NAMESPACE)
+    try:
+        leaves, tree = optree.tree_flatten(arguments, namespace=NAMESPACE)
+    except RecursionError:
+        raise cyclic_tree_error() from None
     return key_of_arrays(leaves, [tree, *tokens, _key_orders(args, *kwargs.values())]), leaves
 
 

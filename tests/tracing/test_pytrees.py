@@ -350,3 +350,20 @@ def test_jit_sees_attributes_that_are_added_to_a_dataclass():
             del state.extra
         state.norm = np.float64(step)
         assert_same(f(state, X), fast(state, X))
+
+
+CYCLIC: list = [1.0]
+CYCLIC.append(CYCLIC)
+CALLS_WITH_CYCLES = {
+    "trace": lambda: lt.trace(lambda x: x[0], CYCLIC),
+    "a result": lambda: lt.trace(lambda x: CYCLIC, 1.0),
+    "grad": lambda: lt.grad(lambda x: x[0])(CYCLIC),
+    "jit": lambda: lt.jit(lambda x: x[0])(CYCLIC),
+    "tree": lambda: lt.tree.leaves(CYCLIC),
+}
+
+
+@pytest.mark.parametrize("call", CALLS_WITH_CYCLES.values(), ids=CALLS_WITH_CYCLES)
+def test_a_list_that_contains_itself_is_an_error(call):
+    with pytest.raises(DTypeError, match="an argument or a result contains itself"):
+        call()
