@@ -163,6 +163,8 @@ def _signature_and_name(function: Callable) -> tuple[inspect.Signature, str]:
     owner, _, name = function.__qualname__.rpartition(".")
     if name in ("__init__", "__call__", "__new__"):
         name = owner.rpartition(".")[2]
+    if function.__module__ == "letir.tree":  # NumPy and Python have functions of these names
+        name = f"tree.{name}"
     return signature, name
 
 
