@@ -12,6 +12,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder, result_types
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.text.printer import line_of
 from letir.errors import DTypeError, LetirError, ScopeError
 
 
@@ -132,7 +133,7 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
     for bind in fn.binds:
         if bind.op.effect:
             raise LetirError(
-                f"to_dag: a graph cannot hold the effect of {bind}\n"
+                f"to_dag: a graph cannot hold the effect of {line_of(fn, bind)}\n"
                 "  remove prints and writes first, with letir.passes.without_writes"
             )
         args = tuple([nodes[arg] if type(arg) is Local else arg for arg in bind.args])

@@ -12,6 +12,7 @@ from letir.ast.primitive import PRIMITIVES, record_of
 from letir.ast.process_state import paused_gc
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.text.printer import line_of
 from letir.ast.types import ShapeDtype
 from letir.errors import ExportError
 from letir.eval.arguments import leaf_names
@@ -214,7 +215,7 @@ def _model_of_program(fn: Lambda, names: tuple, opset: int, options: tuple) -> A
         g.inputs.append((param, name))
     results = emission.body(g, fn, [complex_input(g, *pair) for pair in g.inputs])
     if emission.failures:
-        raise ExportError(_failure_report(emission.failures))
+        raise ExportError(_failure_report(fn, emission.failures))
     avals = [arg.type for arg in fn.ret.args]
     results = [complex_output(g, *pair) for pair in zip(results, avals, strict=True)]
     name_results(g, rule_families.fail_unless_guards_hold(g, results), outputs)
@@ -270,23 +271,20 @@ def _check_type(param: Local, name: str) -> None:
         )
 
 
-def _failure_report(failures: Sequence[tuple[Bind, str]]) -> str:
+def _failure_report(fn: Lambda, failures: Sequence[tuple[Bind, str]]) -> str:
     """The message that lists all binds that could not be exported."""
     lines = []
     for bind, reason in failures:
         place = "" if bind.source is None else f"  # {bind.source}"
-        lines.append(f"  {_short_bind_text(bind)}{place}\n    {reason}")
+        text = line_of(fn, bind).partition("  # ")[0]
+        text = text if len(text) <= 100 else f"{text[:97]}..."
+        lines.append(f"  {text}{place}\n    {reason}")
     count = f"{len(failures)} operations" if len(failures) > 1 else "an operation"
     return (
         f"export: ONNX cannot express {count} of this program:\n"
         + "\n".join(lines)
         + "\n  write them with other operations, or pass overrides={'operation': rule}"
     )
-
-
-def _short_bind_text(bind: Bind) -> str:
-    text = str(bind).partition("  # ")[0]
-    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 # ---- files ----

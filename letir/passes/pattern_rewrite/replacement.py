@@ -12,6 +12,7 @@ from letir.ast.liveness import needed_binds
 from letir.ast.process_state import paused_gc
 from letir.ast.source import source_line
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.text.printer import line_of
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast
 from letir.passes.pattern_rewrite.matching import (
@@ -202,7 +203,7 @@ class _Replacer:
         results = [_as_numpy_scalar(builder, old, new) for old, new in pairs]
         new_locals = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(occurrence.match.results, results, strict=True):
-            _check_replacement_type(old, new, bind)
+            _check_replacement_type(self.f, old, new, bind)
             # an operand that is returned unchanged keeps its name
             if type(new) is Local and new in new_locals and new.name is None:
                 new.name = old.name
@@ -266,7 +267,7 @@ def _check_count(old: tuple, new: tuple) -> None:
         )
 
 
-def _check_replacement_type(old: Local, new: Arg, bind: Bind) -> None:
+def _check_replacement_type(fn: Lambda, old: Local, new: Arg, bind: Bind) -> None:
     """Raise DTypeError or ShapeError if a replacement has another type than the replaced result."""
     if None in (old.type, new.type) or old.type is new.type:
         return
@@ -274,6 +275,6 @@ def _check_replacement_type(old: Local, new: Arg, bind: Bind) -> None:
     at = source_line(bind.source)
     raise wrong(
         f"rewrite: the replacement is {new.type}, the replaced value is {old.type}\n"
-        f"  in {bind}{at}\n"
+        f"  in {line_of(fn, bind)}{at}\n"
         "  cast it there, or leave such places out: where=lambda match: ..."
     )
