@@ -28,13 +28,13 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 _MODES = ("valid", "same", "full")  # NumPy also takes their positions, 0 to 2
 
 
-def _mode_of(mode) -> str:
+def _mode_of(name: str, mode) -> str:
     """The name of a mode, which may be given as NumPy's number for it."""
     if type(mode) is int and 0 <= mode < 3:
         return _MODES[mode]
     if mode not in _MODES:
         raise ShapeError(
-            f"convolve: mode must be 'full', 'same' or 'valid', found {mode!r}\n"
+            f"{name}: mode must be 'full', 'same' or 'valid', found {mode!r}\n"
             "  write mode='full' for all overlaps, 'same' or 'valid'"
         )
     return mode
@@ -141,7 +141,7 @@ convolve = define(
     _convolve_aval,
     vjp=_convolve_vjp,
     jvp=_convolve_jvp,
-    prepare=lambda a, v, mode="full": ((a, v), {"mode": _mode_of(mode)}),
+    prepare=lambda a, v, mode="full": ((a, v), {"mode": _mode_of("convolve", mode)}),
     numpy=(np.convolve,),
     batch=_convolve_batch,
 )
@@ -169,6 +169,6 @@ correlate = composite(
     "correlate",
     _correlate_decompose,
     impl=lambda xp, a, v, *, mode="valid": xp.correlate(a, v, mode),
-    prepare=lambda a, v, mode="valid": ((a, v), {"mode": _mode_of(mode)}),
+    prepare=lambda a, v, mode="valid": ((a, v), {"mode": _mode_of("correlate", mode)}),
     numpy=(np.correlate,),
 )
