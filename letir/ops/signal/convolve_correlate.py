@@ -28,13 +28,13 @@ from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 _MODES = ("valid", "same", "full")  # NumPy also takes their positions, 0 to 2
 
 
-def _mode_of(name: str, mode) -> str:
+def _mode_of(caller: str, mode) -> str:
     """The name of a mode, which may be given as NumPy's number for it."""
     if type(mode) is int and 0 <= mode < 3:
         return _MODES[mode]
     if mode not in _MODES:
         raise ShapeError(
-            f"{name}: mode must be 'full', 'same' or 'valid', found {mode!r}\n"
+            f"{caller}: mode must be 'full', 'same' or 'valid', found {mode!r}\n"
             "  write mode='full' for all overlaps, 'same' or 'valid'"
         )
     return mode
