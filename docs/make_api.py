@@ -108,7 +108,7 @@ def section(name: str, value) -> str:
 def signature(name: str, value) -> str:
     """How a name is called, with short names of types; '' for what is not called."""
     if isinstance(value, Primitive):
-        return inspect.getdoc(value).partition("\n\n")[0] if is_described(value) else ""
+        return inspect.getdoc(value).partition("\n\n")[0]
     if isinstance(value, ModuleType) or not callable(value):
         return ""
     try:
@@ -124,15 +124,8 @@ def documentation(value, name: str = "") -> str:
     """The docstring of a public object, without references to promises such as [semantics.md B2]."""
     text = OBJECTS.get(name) or inspect.getdoc(value) or ""
     if isinstance(value, Primitive):
-        ufunc = next(iter(value.numpy), None)
-        of_numpy = f"NumPy's ``{ufunc.__name__}``, recorded as one operation." if ufunc else text
-        text = text.partition("\n\n")[2] if is_described(value) else of_numpy
+        text = text.partition("\n\n")[2]  # without the signature
     return re.sub(r"\s*\[semantics\.md [A-G]\d+\]", "", text)
-
-
-def is_described(record: Primitive) -> bool:
-    """Whether an operation has a docstring of its own, which begins with its signature."""
-    return inspect.getdoc(record) != inspect.getdoc(Primitive)
 
 
 def summary(value, name: str = "") -> str:

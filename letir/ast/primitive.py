@@ -27,8 +27,7 @@ class _Documentation:
         self.of_class = of_class
 
     def __get__(self, record: "Primitive | None", owner: type) -> str | None:
-        documented = record is not None and LATE_BOUND["record_documentation"](record)
-        return documented or self.of_class
+        return self.of_class if record is None else LATE_BOUND["record_documentation"](record)
 
 
 # eq=False: binds of one operation share one record, and are compared by `is`.

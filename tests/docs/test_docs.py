@@ -120,6 +120,10 @@ def test_help_of_an_operation_has_its_signature_and_its_docstring():
     assert shown.startswith("dropout(x, key=None, *, rate=0.5, train=True")
     assert "with probability ``rate``" in shown
     assert inspect.getdoc(Primitive).startswith("One operation")
+    assert inspect.getdoc(lt.nn.tanh).startswith("tanh(x, /)\n\nNumPy's ``tanh``")
+    mine = lt.primitive("docs.mine", lambda xp, x, by=None: x, lambda x, by=None: x)
+    assert inspect.getdoc(mine).startswith("docs.mine(x, by=None)\n\nAn operation that")
+    assert all(record.__doc__.startswith(f"{name}(") for name, record in PRIMITIVES.items())
 
 
 def test_every_operation_is_on_its_page():
