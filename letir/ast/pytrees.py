@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from weakref import ProxyTypes
 
 import attrs
 import numpy as np
@@ -158,6 +159,8 @@ def has_fields(cls: type) -> bool:
 def is_generator(value: Any) -> bool:
     """Whether a value is one of NumPy's generators, or stands for one in a trace."""
     kind = type(value)
+    if kind in ProxyTypes:  # the object that would answer may be gone
+        return False
     return is_generator_class(kind) or (
         value.__class__ is not kind and is_generator_class(value.__class__)
     )

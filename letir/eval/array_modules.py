@@ -223,7 +223,7 @@ def type_of(value: Any) -> ArrayType:
         if result is None:
             result = _types[key] = ArrayType(*key)
         return result
-    if isinstance(value, Value):
+    if issubclass(kind, Value):
         return value.type
     if kind is Size:
         int(value)  # raises the error with the remedy

@@ -274,18 +274,19 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
     for value in todo:  # each value appends what it refers to; a user's list may define +=
         if len(visited) > max_objects or len(todo) > _PLAIN_EACH * max_objects:
             break
-        if isinstance(value, Value):  # of an earlier recording, such as an array in a cache
+        # not isinstance, which raises ReferenceError for a weakref.proxy whose object is gone
+        if issubclass(type(value), Value):  # of an earlier recording, such as an array in a cache
             value = getattr(value, "held_value", None)  # noqa: PLW2901
         kind = type(value)
         if kind in PLAIN_TYPES or id(value) in visited or value is _BUILTINS:
             continue
         visited.add(id(value))
-        if issubclass(kind, _HOLDERS):  # not isinstance: traced values claim to be arrays
+        if issubclass(kind, _HOLDERS):  # traced values claim to be arrays
             holders.append(value)
             if not issubclass(kind, _BUFFERS):
                 todo.extend(dict.values(value) if isinstance(value, dict) else value)
-        if isinstance(value, tuple):
-            todo.extend(value)
+        if issubclass(kind, tuple):
+            todo.extend(tuple.__iter__(value))
         elif kind is FunctionType:
             todo += _values_of_function(value, holders)
         elif kind in _PARTS:
@@ -294,7 +295,7 @@ def captured_state(roots: list, max_objects: int = _MAX_OBJECTS) -> tuple[list, 
             holders.append(value)
         elif hasattr(kind, "__next__") or kind.__name__ == "SeedSequence":
             iterators.append(value)
-        elif isinstance(value, type | ModuleType):
+        elif issubclass(kind, type | ModuleType):
             todo += _values_of_namespace(value, holders)
         elif is_class_of_user(kind):
             todo += _attributes_of_object(value, holders)

@@ -302,13 +302,14 @@ _TYPED = (ShapeDtype, Tracer)
 
 def add_parameter(new: Trace, leaf: Any, name: str | None) -> Tracer:
     """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
-    if isinstance(leaf, Tracer) and (
+    kind = type(leaf)  # isinstance raises for a weakref.proxy whose object is gone
+    if issubclass(kind, Tracer) and (
         leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
     ):
         raise escaped_error(leaf)
-    if type(leaf) is TypedLeaf:
+    if kind is TypedLeaf:
         return new.parameter(leaf.type, name, leaf.value)
-    if isinstance(leaf, _TYPED):
+    if issubclass(kind, _TYPED):
         return new.parameter(leaf.type, name, leaf)
     try:
         if type(leaf) is int:

@@ -12,6 +12,7 @@ import operator
 import pickle
 import random
 import warnings
+import weakref
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
+from letir.testing import assert_same
 from tests.each_sample import in_one_test
 
 X, Y = np.array([1.0, 2.0, 3.0]), np.array([4.0, -1.0, 2.0])
@@ -296,3 +298,36 @@ def test_a_foreign_argument_is_refused_with_its_type(name):
         lt.trace(lambda x: x * 2, FOREIGN[name])
     with pytest.raises((lt.DTypeError, TypeError)):
         lt.trace(lambda x: x + FOREIGN[name], X)
+
+
+class Leaf:
+    """A part of a tree that knows its owner by a weak reference."""
+
+    def __init__(self, owner):
+        self.w = np.full(2, 3.0)
+        self.owner = weakref.proxy(owner)
+        self.calls = {}
+
+
+def test_weak_references_to_objects_that_are_gone_are_no_obstacle():
+    leaf = Leaf({1.0})  # the set is gone
+
+    def scaled(x):
+        return x * leaf.w
+
+    def failing(x):
+        leaf.calls["x"] = 1
+        raise ValueError("as the function does")
+
+    def of_leaf(leaf, x):
+        return x * leaf.w
+
+    x = np.ones(2)
+    assert_same(3 * x, lt.trace(scaled, x)(x))
+    for call in (lt.jit(scaled), lambda x: lt.jit(of_leaf)(leaf, x)):
+        with warnings.catch_warnings(action="ignore"):  # the object runs as Python
+            assert_same(3 * x, call(x))
+    with pytest.raises(ValueError, match="as the function does"):
+        lt.jit(failing)(x)
+    with pytest.raises(lt.DTypeError, match="is not an array of numbers"):
+        lt.trace(of_leaf, leaf, x)

@@ -14,6 +14,7 @@ that is in the result (0) or in a stored value (1, 2, ...) a first time.
 import ast
 import functools
 import types
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -174,6 +175,8 @@ def has_items_as_attributes(value: Any) -> bool:
 
 def parts_of(value: Any) -> list[tuple[tuple[bool, Any], Any]]:
     """(step, part) for the items and attributes of a container or an object of a user's class."""
+    if type(value) in weakref.ProxyTypes:  # isinstance would ask the object, which may be gone
+        return []
     if isinstance(value, list | tuple | deque):
         return [((False, i), part) for i, part in enumerate(value)]
     items: list = []

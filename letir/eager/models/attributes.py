@@ -6,6 +6,7 @@ They turn a model into a function of its parameters and buffers.
 import copy
 import functools
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -59,7 +60,9 @@ def _is_jitted(value: Any) -> bool:
 
 def _direct_parts(value) -> Iterator[tuple[object, object, str]]:
     """(key, part, its Python suffix) for each part of a container or object; nothing for others."""
-    if holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
+    # isinstance raises ReferenceError for a proxy whose object is gone
+    is_proxy = type(value) in weakref.ProxyTypes
+    if is_proxy or holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
         return
     if isinstance(value, dict):
         yield from ((key, part, f"[{key!r}]") for key, part in value.items())

@@ -1,5 +1,6 @@
 """``jit_model``: a model with ``forward`` and ``parameters()`` as a recorded program."""
 
+import weakref
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -284,6 +285,8 @@ def value_token(value: Any) -> Any:
     """The part of a cache key for one value: the type of an array, any other value itself."""
     if holds_numbers(value):
         return value.type if isinstance(value, Value) else type_of(value)
+    if type(value) in weakref.ProxyTypes:  # not hashable, if its object is gone not even that
+        return id(value)
     if isinstance(value, dict | list):  # an empty one
         return type(value)
     try:

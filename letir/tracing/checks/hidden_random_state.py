@@ -113,7 +113,7 @@ def _nested_values(values: list) -> list:
             inner: Any = value.values() if kind is dict else value
         elif kind is functools.partial:
             inner = (value.func, *value.args, *value.keywords.values())
-        elif kind.__module__ in _WITHOUT_GENERATORS or isinstance(value, type):
+        elif kind.__module__ in _WITHOUT_GENERATORS or issubclass(kind, type):
             continue
         else:
             inner = (attributes_of(value) or {}) if kind.__dictoffset__ else {}
