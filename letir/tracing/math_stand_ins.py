@@ -143,10 +143,7 @@ def _complex_function(*numbers: Any, name: str) -> Any:
 
 def _complex_log(z, *base):
     """cmath.log, also with a base."""
-    record = functools.partial(_complex_function, name="log")
-    numbers = _python_numbers((z, *base), complex)
-    logs = [record(x) if isinstance(x, Value) else cmath.log(x) for x in numbers]
-    return PRIMITIVES["python_operator"](*logs, operator="div", kind="complex") if base else logs[0]
+    return _complex_function(*_python_numbers((z, *base), complex), name="log")
 
 
 def _phase(z):

@@ -83,28 +83,37 @@ def _rotation(phi):
     return PRIMITIVES["complex_of"](PRIMITIVES["cos"](phi), PRIMITIVES["sin"](phi))
 
 
+def _slopes_of_two(out, x, y, name):
+    """The derivatives of ``rect(x, y)``, or of the logarithm of x to the base y."""
+    if name == "rect":
+        return _rotation(y), 1j * out
+    level = PRIMITIVES["log"](y)
+    return 1 / (x * level), -out / (y * level)
+
+
 def _complex_function_vjp(ct, out, *numbers, name):
-    if name != "rect":
+    if len(numbers) == 1:
         return numpy_record_of(name).vjp(ct, out, *numbers)
-    r, phi = numbers
-    return unbroadcast(ct * _rotation(phi), r), unbroadcast(ct * (1j * out), phi)
+    slopes = _slopes_of_two(out, *numbers, name)
+    return tuple(unbroadcast(ct * slope, x) for slope, x in zip(slopes, numbers, strict=True))
 
 
 def _complex_function_jvp(tangents, out, *numbers, name):
-    if name != "rect":
+    if len(numbers) == 1:
         return numpy_record_of(name).jvp(tangents, out, *numbers)
-    along_r, along_phi = tangents
-    parts = [] if along_r is None else [along_r * _rotation(numbers[1])]
-    parts += [] if along_phi is None else [along_phi * (1j * out)]
+    slopes = _slopes_of_two(out, *numbers, name)
+    parts = [t * slope for t, slope in zip(tangents, slopes, strict=True) if t is not None]
     return functools.reduce(operator.add, parts)
 
 
 def _complex_function_batch(args, axes, *, name):
     """NumPy's function: a batch of Python numbers is an array."""
-    if name != "rect":
+    if len(args) == 1:
         return numpy_record_of(name).batch(args, axes)
-    r, phi = args
-    return PRIMITIVES["complex_of"](r * PRIMITIVES["cos"](phi), r * PRIMITIVES["sin"](phi)), 0
+    x, y = args
+    if name == "rect":
+        return PRIMITIVES["complex_of"](x * PRIMITIVES["cos"](y), x * PRIMITIVES["sin"](y)), 0
+    return PRIMITIVES["log"](x) / PRIMITIVES["log"](y), 0
 
 
 def _complex_function_source(write, *numbers, name):

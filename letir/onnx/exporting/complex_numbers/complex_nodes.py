@@ -267,6 +267,8 @@ def _python_function(g: Graph, bind: Bind) -> Any:
         return _emit_pair_program(
             g, bind, lambda r, phi, name: Pair(r * np.cos(phi), r * np.sin(phi))
         )
+    if len(bind.args) > 1:
+        raise Unexportable("a logarithm to a complex base")
     op = numpy_record_of(name)
     return g.emitter.emitted(g, bind.replace(op=op, attrs=op.complete({})))
 

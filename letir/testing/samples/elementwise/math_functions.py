@@ -13,6 +13,7 @@ SAMPLES = {
         [
             *(sample_of(0.7 + 0.4j, name=name) for name in _OF_COMPLEX.split()),
             sample_of(1.5, 0.7, name="rect"),
+            sample_of(0.7 + 0.4j, 2.5 - 0.3j, name="log"),
         ],
         named_rows="its operands are numbers",
     ),
