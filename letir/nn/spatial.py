@@ -14,7 +14,8 @@ import numpy as np
 from letir.ast import entry_point
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
-from letir.errors import ShapeError
+from letir.ast.source import name_operation
+from letir.errors import LetirError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.ops.nn.convolution import conv, conv_transpose
 from letir.ops.nn.pooling import avg_pool, max_pool
@@ -23,19 +24,19 @@ from letir.ops.shape.reshape_and_ravel import reshape
 # ---- settings ----
 
 
-def _ints_per_axis(value: Any, count: int, option: str) -> tuple:
-    """One int for each of ``count`` axes."""
+def _ints_per_axis(name: str, value: Any, count: int, option: str) -> tuple:
+    """One int for each of ``count`` axes; ``name``, here and below: the called function."""
     result = (value,) * count if isinstance(value, int) else tuple(value)
     if len(result) != count:
         raise ShapeError(
-            f"{option} must be an int or {count} of them, found {value!r}\n"
+            f"{name}: {option} must be an int or {count} of them, found {value!r}\n"
             "  pass one number for all axes, or one for each"
         )
     return result
 
 
 def _padding_pairs(
-    padding: Any, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple
+    name: str, padding: Any, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple
 ) -> tuple:
     """The padding before and after each axis, as pairs."""
     if padding == "valid":
@@ -49,10 +50,11 @@ def _padding_pairs(
         return tuple([(total // 2, total - total // 2) for total in totals])
     if isinstance(padding, str):
         raise ShapeError(
-            f"padding must be 'valid', 'same', an int, or one for each axis, found {padding!r}\n"
+            f"{name}: padding must be 'valid', 'same', an int, or one for each axis, "
+            f"found {padding!r}\n"
             "  'valid' is no padding, 'same' gives one result for each position if stride is 1"
         )
-    each = _ints_per_axis(padding, len(kernel), "padding")
+    each = _ints_per_axis(name, padding, len(kernel), "padding")
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
 
 
@@ -65,23 +67,27 @@ def _check_rank(name: str, x: Any, axes: int) -> None:
         )
 
 
-def _add_bias(out: Any, bias: Any) -> Any:
+def _add_bias(name: str, out: Any, bias: Any) -> Any:
     """``out`` plus one number for each channel, if there is a bias."""
     if bias is None:
         return out
     if np.shape(bias) != (out.shape[1],):
         raise ShapeError(
-            f"bias: one number for each of the {out.shape[1]} output channels is needed, found "
-            f"shape {np.shape(bias)}\n  its length is the size of the weight's first axis"
+            f"{name}: bias must have one number for each of the {out.shape[1]} output channels, "
+            f"found shape {np.shape(bias)}\n  its length is the size of the weight's first axis"
         )
     return out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
-def _apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
+def _apply_checked(name: str, record: Primitive, *operands: Any, **attrs: Any) -> Any:
     """Call ``record``, with the shapes of its operands checked outside of traces too."""
-    if not any(isinstance(x, Value) for x in operands):
-        record.aval(*map(type_of, operands), **record.complete(attrs))
-    return record(*operands, **attrs)
+    try:
+        if not any(isinstance(x, Value) for x in operands):
+            record.aval(*map(type_of, operands), **record.complete(attrs))
+        return record(*operands, **attrs)
+    except LetirError as error:
+        name_operation(error, name)
+        raise
 
 
 # ---- convolutions ----
@@ -143,13 +149,17 @@ def _apply_convolution(
 ) -> Any:
     """A convolution along the last ``axes`` axes."""
     _check_rank(name, x, axes)
-    stride = _ints_per_axis(stride, axes, "stride")
-    dilation = _ints_per_axis(dilation, axes, "dilation")
-    padding = _padding_pairs(padding, x.shape[2:], weight.shape[2:], stride, dilation)
-    out = _apply_checked(
-        conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups
-    )
-    return _add_bias(out, bias)
+    if np.ndim(weight) != axes + 2:
+        raise ShapeError(
+            f"{name}: the weight must have shape (outputs, channels / groups, *kernel) with "
+            f"{axes} sizes, found {np.shape(weight)}\n  reshape it"
+        )
+    stride = _ints_per_axis(name, stride, axes, "stride")
+    dilation = _ints_per_axis(name, dilation, axes, "dilation")
+    padding = _padding_pairs(name, padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    spacing = {"stride": stride, "padding": padding, "dilation": dilation}
+    out = _apply_checked(name, conv, x, weight, groups=groups, **spacing)
+    return _add_bias(name, out, bias)
 
 
 @entry_point
@@ -221,15 +231,15 @@ def _apply_transposed(
             f"{name}: x of shape {x.shape} and a weight of shape {np.shape(weight)} do not fit\n"
             "  shapes are (N, channels, *sizes) and (channels, outputs / groups, *kernel)"
         )
-    stride = _ints_per_axis(stride, axes, "stride")
-    dilation = _ints_per_axis(dilation, axes, "dilation")
+    stride = _ints_per_axis(name, stride, axes, "stride")
+    dilation = _ints_per_axis(name, dilation, axes, "dilation")
     if padding == "same":
         raise ShapeError(
             f"{name}: padding 'same' is ambiguous for a transposed convolution\n"
             "  pass the number of elements to remove on each side"
         )
-    padding = _padding_pairs(padding, (), weight.shape[2:], stride, dilation)
-    more = _ints_per_axis(output_padding, axes, "output_padding")
+    padding = _padding_pairs(name, padding, (), weight.shape[2:], stride, dilation)
+    more = _ints_per_axis(name, output_padding, axes, "output_padding")
     sizes = tuple(
         [
             (n - 1) * s - low - high + d * (k - 1) + extra + 1
@@ -239,8 +249,8 @@ def _apply_transposed(
         ]
     )
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    out = _apply_checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
-    return _add_bias(out, bias)
+    out = _apply_checked(name, conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
+    return _add_bias(name, out, bias)
 
 
 # ---- pooling ----
@@ -264,7 +274,7 @@ def max_pool1d(
     >>> max_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0, 0.0]]]), 2)
     array([[[3., 4.]]])
     """
-    return _apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
+    return _apply_max_pool("max_pool1d", 1, x, window, stride, padding, dilation, ceil_mode)
 
 
 @entry_point
@@ -284,10 +294,11 @@ def max_pool2d(
     array([[[[ 5.,  7.],
              [13., 15.]]]])
     """
-    return _apply_max_pool(2, x, window, stride, padding, dilation, ceil_mode)
+    return _apply_max_pool("max_pool2d", 2, x, window, stride, padding, dilation, ceil_mode)
 
 
 def _apply_max_pool(
+    name: str,
     axes: int,
     x: Any,
     window: int | Sequence[int],
@@ -297,13 +308,11 @@ def _apply_max_pool(
     ceil_mode: bool,
 ) -> Any:
     """The maximum of each window along the last ``axes`` axes."""
-    window, dilation = (
-        _ints_per_axis(window, axes, "window"),
-        _ints_per_axis(dilation, axes, "dilation"),
-    )
-    stride = _ints_per_axis(window if stride is None else stride, axes, "stride")
+    window = _ints_per_axis(name, window, axes, "window")
+    dilation = _ints_per_axis(name, dilation, axes, "dilation")
+    stride = _ints_per_axis(name, window if stride is None else stride, axes, "stride")
     sizes = x.shape[x.ndim - axes :]
-    padding = _padding_pairs(padding, sizes, window, stride, dilation)
+    padding = _padding_pairs(name, padding, sizes, window, stride, dilation)
     if ceil_mode:
         settings = zip(sizes, window, stride, dilation, padding, strict=True)
         padding = tuple(
@@ -313,7 +322,7 @@ def _apply_max_pool(
             ]
         )
     return _apply_checked(
-        max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation
+        name, max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation
     )
 
 
@@ -340,7 +349,7 @@ def avg_pool1d(
     >>> avg_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0]]]), 2)
     array([[[2., 3.]]])
     """
-    return _apply_avg_pool(1, x, window, stride, padding, count_padding)
+    return _apply_avg_pool("avg_pool1d", 1, x, window, stride, padding, count_padding)
 
 
 @entry_point
@@ -359,10 +368,11 @@ def avg_pool2d(
     array([[[[ 2.5,  4.5],
              [10.5, 12.5]]]])
     """
-    return _apply_avg_pool(2, x, window, stride, padding, count_padding)
+    return _apply_avg_pool("avg_pool2d", 2, x, window, stride, padding, count_padding)
 
 
 def _apply_avg_pool(
+    name: str,
     axes: int,
     x: Any,
     window: int | Sequence[int],
@@ -371,8 +381,8 @@ def _apply_avg_pool(
     count_padding: bool,
 ) -> Any:
     """The mean of each window along the last ``axes`` axes."""
-    window = _ints_per_axis(window, axes, "window")
-    stride = _ints_per_axis(window if stride is None else stride, axes, "stride")
-    padding = _padding_pairs(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
+    window = _ints_per_axis(name, window, axes, "window")
+    stride = _ints_per_axis(name, window if stride is None else stride, axes, "stride")
+    padding = _padding_pairs(name, padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
     spacing = {"window": window, "stride": stride, "padding": padding}
-    return _apply_checked(avg_pool, x, count_padding=count_padding, **spacing)
+    return _apply_checked(name, avg_pool, x, count_padding=count_padding, **spacing)

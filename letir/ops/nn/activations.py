@@ -249,6 +249,9 @@ def _gelu_decompose(x, *, approximate="none"):
     >>> gelu(np.array([-1.0, 0.0, 2.0])).round(3)
     array([-0.159,  0.   ,  1.954])
     """
+    if approximate not in ("none", "tanh"):
+        message = f"gelu: approximate must be 'none' or 'tanh', found {approximate!r}"
+        raise DTypeError(f"{message}\n  leave it out for the exact function")
     if approximate == "none":
         return x * normal_cdf(x)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
