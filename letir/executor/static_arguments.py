@@ -96,10 +96,13 @@ class StaticArguments:
             self.signature = self.signature or inspect.signature(self.f)
         except (TypeError, ValueError):  # a builtin without a signature: the call itself will raise
             return
+        wrong = None
         try:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            LATE_BOUND["refuse_call"](error.with_traceback(None), self.f, args, kwargs)
+            wrong = error.with_traceback(None)
+        if wrong is not None:  # outside of the clause, or it would be the context of the new error
+            LATE_BOUND["refuse_call"](wrong, self.f, args, kwargs)
 
 
 def name_refused(f: Callable, marked: tuple, error: DTypeError) -> tuple[DTypeError, Any]:
