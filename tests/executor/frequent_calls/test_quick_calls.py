@@ -495,7 +495,7 @@ def test_a_function_that_runs_as_python_becomes_one_call_of_it():
 
     assert fast.__call__.__globals__["FUNCTION"] is shown
     assert "7" == lt.jit(lambda x: fast(x)[0][0])(7.1)  # recorded by another function
-    with pytest.raises(TypeError, match="expected 1 inputs"):
+    with pytest.raises(TypeError, match=r"is called with .*: too many positional arguments"):
         fast(1.0, 2.0)
     assert fast.counters["invocations"] == fast.counters["misses"] + fast.counters["hits"]
     fast.clear()
