@@ -17,7 +17,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.record_fields import SeveralBinds
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
+from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
@@ -141,7 +141,7 @@ def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
 def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
     """The shape of a result. Raises an error for lengths and norms that NumPy refuses."""
     if norm not in _OTHER_NORM:
-        raise LetirError(
+        raise ShapeError(
             f"fft: norm must be 'backward', 'ortho' or 'forward', found {norm!r}\n"
             "  leave norm out for 'backward'"
         )

@@ -67,7 +67,7 @@ def test_a_transform_can_be_vmapped():
 def test_calls_that_numpy_refuses_are_refused():
     with pytest.raises(lt.ShapeError, match="invalid number of data points"):
         lt.trace(lambda x: np.fft.fft(x, 0), X)
-    with pytest.raises(lt.LetirError, match="norm must be 'backward'"):
+    with pytest.raises(lt.ShapeError, match="norm must be 'backward'"):
         lt.trace(lambda x: np.fft.hfft(x, norm="unitary"), X)
     with pytest.raises(lt.DTypeError, match="takes real arrays"):
         lt.trace(np.fft.rfft, Z)
