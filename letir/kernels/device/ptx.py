@@ -23,7 +23,7 @@ from letir.kernels.device.lanes import (
 )
 from letir.kernels.llvm.compile_threads import begin_compilation
 from letir.kernels.llvm.llvm_functions import ModuleText
-from letir.kernels.llvm.llvm_statements import type_text
+from letir.kernels.llvm.llvm_types import type_text
 from letir.kernels.llvm.machine_code import emitted_code, llvmlite_version
 from letir.kernels.llvm.object_cache import cached_code
 from letir.kernels.loop_language import (

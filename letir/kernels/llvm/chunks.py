@@ -72,7 +72,8 @@ class Chunks(WideLoops):
         """The elements in a step of a loop, whatever the layout; 0 if LLVM vectorises the loop."""
         strides, widths = self.strides, []
         for self.strides in layouts:
-            widths.append(self.step_of(loop))
+            plan = self.plan_of(loop)
+            widths.append(0 if plan is None else self.step_of(loop, plan))
         self.strides = strides
         return max(widths) if all(widths) else 0
 

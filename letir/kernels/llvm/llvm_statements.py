@@ -6,6 +6,7 @@ from itertools import count
 import numpy as np
 from attrs import define, field
 
+from letir.kernels.llvm.llvm_types import memory_type, number_text, type_text, vector_type
 from letir.kernels.loop_language import (
     Array,
     Function,
@@ -22,7 +23,6 @@ from letir.kernels.loop_language import (
     While,
 )
 
-_FLOATS = {4: "float", 8: "double"}
 _PARTIAL_SUMS = 4  # vectors of partial sums: short chains of additions, with small errors
 _INTRINSICS = {"abs": "fabs"}  # others are called as the instruction
 _BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
@@ -47,37 +47,8 @@ _BY_KIND = {  # instruction: (of floats, of signed, of unsigned integers)
 }
 
 
-def type_text(dtype: np.dtype) -> str:
-    """LLVM's type of a scalar."""
-    if dtype.kind == "b":
-        return "i1"
-    return _FLOATS[dtype.itemsize] if dtype.kind == "f" else f"i{8 * dtype.itemsize}"
-
-
 def _is_sum(loop: Loop) -> bool:
     return any(type(statement) is Let and statement.reassociates for statement in loop.body)
-
-
-def vector_type(dtype: np.dtype, lanes: int) -> str:
-    """LLVM's type of a vector of scalars; of a scalar if there is one lane."""
-    text = type_text(dtype)
-    return text if lanes == 1 else f"<{lanes} x {text}>"
-
-
-def memory_type(dtype: np.dtype) -> str:
-    """LLVM's type of an element of an array."""
-    return "i8" if dtype.kind == "b" else type_text(dtype)
-
-
-def number_text(number: Number) -> str:
-    """LLVM's text of a constant."""
-    value, kind = number.value, number.dtype.kind
-    if kind == "b":
-        return "true" if value else "false"
-    if kind != "f":
-        return str(int(value))
-    bits = np.float64(value).view("u8")  # LLVM writes a float as the double of the same value
-    return f"0x{int(bits):016X}"
 
 
 def _runs_of_calls(body: tuple[Statement, ...]) -> list[tuple]:
@@ -161,21 +132,25 @@ class StatementText:
 
     def body(self, body: tuple[Statement, ...], bases: dict, group: str | None) -> None:
         for run in _runs_of_calls(body):
-            statement = run[0]
-            if type(statement) is Let:
-                self.names[statement.result] = self.let(statement)
-            elif type(statement) is Load:
-                self.names[statement.result] = self.load(statement, bases, group)
-            elif type(statement) is Store:
-                self.store(statement, bases, group)
-            elif type(statement) is Prefetch:
-                self.prefetch(statement, bases)
-            elif type(statement) is FunctionCall:
-                self.calls(run, group)
-            elif type(statement) is Loop:
-                self.loop(statement, bases)
-            elif type(statement) is While:
-                self.repeat(statement, bases)
+            self.statement(run, bases, group)
+
+    def statement(self, run: tuple, bases: dict, group: str | None) -> None:
+        """A statement, or several calls of one function."""
+        first = run[0]
+        if type(first) is Let:
+            self.names[first.result] = self.let(first)
+        elif type(first) is Load:
+            self.names[first.result] = self.load(first, bases, group)
+        elif type(first) is Store:
+            self.store(first, bases, group)
+        elif type(first) is Prefetch:
+            self.prefetch(first, bases)
+        elif type(first) is FunctionCall:
+            self.calls(run, group)
+        elif type(first) is Loop:
+            self.loop(first, bases)
+        elif type(first) is While:
+            self.repeat(first, bases)
 
     def calls(self, run: tuple[FunctionCall, ...], group: str | None) -> None:
         """Calls of one function, none of which needs the result of another one."""

@@ -11,12 +11,8 @@ from attrs import define, field, frozen
 
 from letir.kernels.llvm.chunks import Chunks, Strides
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
-from letir.kernels.llvm.llvm_statements import (
-    function_name,
-    memory_type,
-    type_text,
-    vector_type,
-)
+from letir.kernels.llvm.llvm_statements import function_name
+from letir.kernels.llvm.llvm_types import memory_type, type_text, vector_type
 from letir.kernels.loop_language import (
     Array,
     Function,

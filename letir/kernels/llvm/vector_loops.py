@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from letir.kernels.llvm.llvm_functions import ModuleText
-from letir.kernels.llvm.llvm_statements import memory_type, number_text, type_text, vector_type
+from letir.kernels.llvm.llvm_types import memory_type, number_text, type_text, vector_type
 from letir.kernels.loop_language import Array, Let, Load, Loop, Number, Operand, Store
 
 

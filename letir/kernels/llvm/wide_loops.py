@@ -9,7 +9,7 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
-from letir.kernels.llvm.llvm_statements import memory_type, number_text, type_text, vector_type
+from letir.kernels.llvm.llvm_types import memory_type, number_text, type_text, vector_type
 from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.llvm.vectorisation import (
     IDEMPOTENT,
@@ -107,10 +107,9 @@ class WideLoops(VectorLoops):
             count = min(count, max(1, int(loop.extent.value) // self.lanes_of(loop, plan)))
         return 1 << (count.bit_length() - 1)
 
-    def step_of(self, loop: Loop) -> int:
-        """The elements that a step of a loop computes, 0 if LLVM vectorises the loop."""
-        plan = self.plan_of(loop)
-        return 0 if plan is None else self.vectors_of(loop, plan) * self.lanes_of(loop, plan)
+    def step_of(self, loop: Loop, plan: VectorPlan) -> int:
+        """The elements that a step of a loop computes."""
+        return self.vectors_of(loop, plan) * self.lanes_of(loop, plan)
 
     # ---- loops ----
 
@@ -120,7 +119,7 @@ class WideLoops(VectorLoops):
         is_any = self.value(f"icmp slt i64 0, {extent}")
         self.emit(f"br i1 {is_any}, label %ahead{number}, label %after{number}")
         self.open(f"ahead{number}")
-        step = self.step_of(loop)
+        step = self.step_of(loop, plan)
         if type(loop.extent) is Number:
             whole = str(int(extent) // step * step)
         else:
@@ -226,7 +225,7 @@ class WideLoops(VectorLoops):
             scopes[-1].update(zip(carried, [total[n] for total in totals], strict=True))
         for statement in plan.varying:
             for self.names in scopes:
-                self.body((statement,), bases, "")
+                self.statement((statement,), bases, "")
         self.names, self.lanes_left = outer, ""
         return [[scope[let.result] for scope in scopes] for let, _ in plan.reductions]
 
