@@ -172,7 +172,7 @@ class NoAttributeError(DTypeError, AttributeError):
     ...     trace(lambda x: x.sum(), [1.0, 2.0])
     ... except AttributeError as error:
     ...     print(str(error).splitlines()[0])
-    <lambda>: 'list' object has no attribute 'sum', where x is an object of type list
+    <lambda>: 'list' object has no attribute 'sum', where x is a list of length 2
     """
 
 

@@ -168,9 +168,8 @@ def is_generator(value: Any) -> bool:
 
 def is_generator_class(cls: type) -> bool:
     """Whether a class is one of NumPy's generators, tested without importing them."""
-    return cls.__name__ in ("Generator", "RandomState") and cls.__module__.startswith(
-        "numpy.random"
-    )
+    is_named_so = cls.__name__ in ("Generator", "RandomState")
+    return is_named_so and cls.__module__.startswith("numpy.random")
 
 
 def is_namespace(cls: type) -> bool:

@@ -208,7 +208,7 @@ def softshrink(x: Any, *, threshold: Any = 0.5) -> Any:
 def softsign(x: Any) -> Any:
     """x / (1 + abs(x))."""
 
-def tanh(*arrays: Any) -> Any:
+def tanh(x: Any) -> Any:
     """NumPy's ``tanh``."""
 
 def tanhshrink(x: Any) -> Any:

@@ -37,7 +37,7 @@ def join_error_regions(fn: Lambda) -> Lambda:
       %3 = log %2
       %4 = exp %3
       return %4
-    }, 'ignore', 'ignore', 'ignore', 'ignore'
+    }, 'ignore', 'ignore', 'ignore', 'ignore', ()
     return %1
     """
     return map_bodies(fn, _join_level)

@@ -275,6 +275,7 @@ def _python_function(g: Graph, bind: Bind) -> Any:
 
 refuses_operations(COMPLEX, "wofz")
 exports_op("complex_of")(_complex_of)
+exports_op("complex_math_function")(_python_function)
 _register_complex_rule(_complex_of, "complex_of")
 _register_complex_rule(_cast, "cast")
 _register_complex_rule(_real, "real")
