@@ -72,7 +72,7 @@ def dask_module() -> Any:
 def is_lazy(value: Any) -> bool:
     """Whether a value is a Dask array, which is computed on demand."""
     dask = dask_module()
-    return dask is not None and isinstance(value, dask.Array)
+    return dask is not None and issubclass(type(value), dask.Array)
 
 
 def array_module(arrays: Iterable, params: Sequence[Local] = ()) -> Any:
@@ -190,7 +190,7 @@ def is_array(value: Any) -> bool:
     if issubclass(type(value), _ARRAYS):  # not isinstance: a tracer claims to be an ndarray
         return True
     cupy = cupy_module()
-    return cupy is not None and isinstance(value, cupy.ndarray)
+    return cupy is not None and issubclass(type(value), cupy.ndarray)
 
 
 _types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
