@@ -288,7 +288,9 @@ _RULES: dict[str, Callable] = {
     **_rules_for_names(
         "cholesky det inv eig eigh eigvals eigvalsh svd svdvals qr slogdet", _matrix_stack_rule
     ),
-    **_rules_for_names("expm logm sqrtm tril triu solve solve_triangular", _matrix_stack_rule),
+    **_rules_for_names(
+        "expm logm sqrtm tril triu solve solve_sylvester solve_triangular", _matrix_stack_rule
+    ),
     **_rules_for_names("transpose expand_dims", _move_axes_rule),
     **_rules_for_names("squeeze", _squeeze_rule),
     **_rules_for_names("reshape", _reshape_rule),

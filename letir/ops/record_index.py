@@ -66,6 +66,7 @@ OPERATIONS = {  # module: the operations that it defines
     "linalg.schur_form": "triangular_schur_form",
     "linalg.solve_inv_det": "cofactors det inv matrix_power slogdet solve tensorinv tensorsolve",
     "linalg.svd": "matrix_rank pinv svd svdvals",
+    "linalg.sylvester": "solve_sylvester",
     "nn.activations": """
         celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish
         prelu relu relu6 selu sigmoid silu softplus softshrink softsign tanhshrink

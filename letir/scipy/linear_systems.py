@@ -44,12 +44,8 @@ def finite_array(x: Any, check_finite: bool = True) -> Any:
 
 @drop_in("linalg")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
-    """The solution X of A X + X B = Q, by one dense system for all its elements."""
-    a, b, q = [matrix_of("solve_sylvester", x) for x in (a, b, q)]
-    a, b = finite_array(a), finite_array(b)
-    m, n = q.shape
-    system = np.kron(np.eye(n, dtype=a.dtype), a) + np.kron(b.T, np.eye(m, dtype=b.dtype))
-    return np.linalg.solve(system, q.T.reshape(-1)).reshape(n, m).T
+    """The solution X of A X + X B = Q."""
+    return PRIMITIVES["solve_sylvester"](*[matrix_of("solve_sylvester", x) for x in (a, b, q)])
 
 
 @drop_in("linalg")

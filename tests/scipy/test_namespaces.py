@@ -353,6 +353,28 @@ def test_a_real_matrix_may_have_a_complex_root():
     check_grads(lambda a: root(a).imag, (a,), order=1)
 
 
+def test_higher_derivatives_of_a_root_stay_on_its_branch():
+    a = np.array([[1.0, 2.0, 0.25], [0.5, -1.5, 0.25], [0.125, 0.5, 2.0]])  # a negative eigenvalue
+
+    def total(a):
+        root = letir.scipy.linalg.sqrtm(a.astype(complex))
+        return (root * (1 - 0.5j)).real.sum() + (root * root.T).imag.sum()
+
+    check_grads(total, (a,), order=2)
+    assert_close(lt.hessian(total)(a), lt.jacrev(lt.grad(total))(a))
+
+
+def test_stacks_of_sylvester_equations_are_solved_one_by_one():
+    stack = np.stack([A @ A.T + np.eye(len(A)), 2 * A @ A.T + 3 * np.eye(len(A))])
+    solve = letir.scipy.linalg.solve_sylvester
+
+    found = lt.vmap(solve)(stack, stack + 1, stack)
+
+    expected = [scipy.linalg.solve_sylvester(a, a + 1, a) for a in stack]
+    assert_close(np.stack(expected), found)
+    check_grads(lambda a: lt.vmap(solve)(a, a + 1, a), (stack,), order=2)
+
+
 def test_a_point_outside_of_the_simplex_is_scipys_error():
     f = letir.scipy.stats.dirichlet.logpdf
 

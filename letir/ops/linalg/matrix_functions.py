@@ -27,21 +27,13 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_logarithm import logarithms
-from letir.ops.linalg.matrix_parts import require_known_types, square_shape
+from letir.ops.linalg.matrix_parts import lapack_dtype, require_known_types, square_shape
+from letir.ops.linalg.sylvester import solve_sylvester
 from letir.ops.shape.concatenate_stack_split import concatenate
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 from letir.ops.special.define import scipy_or_cupy_function
 from letir.ops.special.densities import LOG_ROOT_TWO_PI
-
-
-def _lapack_dtype(*operands) -> np.dtype:
-    """The dtype in which SciPy computes with these arrays or types; single precision stays."""
-    result = np.result_type(*[x.dtype for x in operands])
-    if result.kind in "biu":
-        return np.dtype(float)
-    return np.dtype(np.float32) if result == np.float16 else result
-
 
 # ---- analytic functions ----
 
@@ -54,14 +46,19 @@ def _derivative_of(f, a, e):
     return f(concatenate([above, below], axis=-2))[..., :n, n:]
 
 
-def _define_analytic(name: str, compute: Callable | None = None, **fields):
-    """Register an analytic function of square matrices, computed by ``scipy.linalg``, or by
-    ``compute(xp, a)``.
+def _define_analytic(
+    name: str, compute: Callable | None = None, derivative: Callable | None = None, **fields
+):
+    """Register an analytic function of square matrices.
+
+    ``compute(xp, a)``: the function, by default that of ``scipy.linalg``. ``derivative(y, a, e)``:
+    the derivative of ``y``, the function of ``a``, along ``e``.
     """
+    along = derivative or (lambda y, a, e: _derivative_of(record, a, e))
 
     def aval(a):
         square_shape(name, a)
-        return ArrayType(_lapack_dtype(a), a.shape)
+        return ArrayType(lapack_dtype(a), a.shape)
 
     def impl(xp, a):
         out = compute(xp, a) if compute else scipy_or_cupy_function(xp, "linalg", name)(a)
@@ -71,7 +68,7 @@ def _define_analytic(name: str, compute: Callable | None = None, **fields):
                 f"the program was recorded for a real {name}, which is complex for this matrix\n"
                 "  trace again with this matrix, or pass a.astype(complex)"
             )
-        return out.astype(_lapack_dtype(a), copy=False)
+        return out.astype(lapack_dtype(a), copy=False)
 
     def source(write, a):
         return f"{write.writer.module.imported('scipy.linalg', name)}({a})"
@@ -80,8 +77,8 @@ def _define_analytic(name: str, compute: Callable | None = None, **fields):
         name,
         impl,
         aval,
-        vjp=lambda ct, y, a: (unbroadcast(_derivative_of(record, swap_last_axes(a), ct), a),),
-        jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
+        vjp=lambda ct, y, a: (unbroadcast(along(swap_last_axes(y), swap_last_axes(a), ct), a),),
+        jvp=lambda t, y, a: along(y, a, t[0]),
         batch=batch_first(lambda args, mapped: emit_op(name, args)),
         source=source,
         raises=name != "expm",
@@ -91,7 +88,9 @@ def _define_analytic(name: str, compute: Callable | None = None, **fields):
 
 
 expm = _define_analytic("expm")
-sqrtm = _define_analytic("sqrtm")
+# The derivative of Y Y = A solves Y dY + dY Y = dA. Y is on one branch of the root; the root of a
+# larger matrix, with other rounding errors, may be on the other one.
+sqrtm = _define_analytic("sqrtm", derivative=lambda y, a, e: solve_sylvester(y, y, e))
 logm = _define_analytic("logm", logarithms, onnx=never("ONNX has no Schur form"))
 
 # ---- the test of SciPy's option check_finite ----
@@ -130,11 +129,11 @@ def _triangular_impl(
 ):
     """scipy.linalg.solve_triangular, which reads one triangle only."""
     if not b.size:  # SciPy does not take an empty batch
-        return xp.zeros(b.shape, _lapack_dtype(a, b))
+        return xp.zeros(b.shape, lapack_dtype(a, b))
     solve = scipy_or_cupy_function(xp, "linalg", "solve_triangular")
     form = {"lower": lower, "unit_diagonal": unit_diagonal, "check_finite": check_finite}
     result = solve(a, b, trans=int(transposed), **form)
-    return result.astype(_lapack_dtype(a, b), copy=False)
+    return result.astype(lapack_dtype(a, b), copy=False)
 
 
 def _triangular_aval(a, b, *, transposed, lower, unit_diagonal, check_finite):
@@ -146,7 +145,7 @@ def _triangular_aval(a, b, *, transposed, lower, unit_diagonal, check_finite):
             f"solve_triangular: {a.shape} and {b.shape} are not a linear system\n"
             "  pass a of shape (n, n) and b of shape (n,) or (n, k)"
         )
-    return ArrayType(_lapack_dtype(a, b), b.shape)
+    return ArrayType(lapack_dtype(a, b), b.shape)
 
 
 def _as_column(x, is_vector: bool):

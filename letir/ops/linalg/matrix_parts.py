@@ -199,3 +199,11 @@ def lower_half_diagonal(x: Value) -> Value:
 def inverse_or_zero(x: Value) -> Value:
     """1 / x, and 0 where x is 0."""
     return where(x == 0, 0, 1 / where(x == 0, 1, x))
+
+
+def lapack_dtype(*operands) -> np.dtype:
+    """The dtype in which SciPy computes with these arrays or types; single precision stays."""
+    result = np.result_type(*[x.dtype for x in operands])
+    if result.kind in "biu":
+        return np.dtype(float)
+    return np.dtype(np.float32) if result == np.float16 else result

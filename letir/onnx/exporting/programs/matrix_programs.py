@@ -222,3 +222,17 @@ def _sqrtm(x):
         y = 0.5 * y @ (eye + inverse)
         m = 0.5 * eye + 0.25 * (m + inverse)
     return y
+
+
+@computes_op("solve_sylvester")
+def _solve_sylvester(a, b, q):
+    """One dense system for all elements of the solution."""
+    m, n = q.shape[-2:]
+    if not m * n:
+        return q * 1
+    left = a[..., :, None, :, None] * np.eye(n, dtype=a.dtype)[:, None, :]
+    right = (
+        np.eye(m, dtype=b.dtype)[:, None, :, None] * np.swapaxes(b, -1, -2)[..., None, :, None, :]
+    )
+    system = (left + right).reshape(*q.shape[:-2], m * n, m * n)
+    return solve(system, q.reshape(*q.shape[:-2], m * n, 1)).reshape(q.shape)
