@@ -33,8 +33,8 @@ def words(text: str) -> list[str]:
 LACKING = words(
     """
     beta_isf beta_logcdf beta_logsf beta_sf betaincc betainccinv dawsn erfi generalized_eigh iv ive
-    logm jv kn kv kve ndtri_exp odeint riemann_zeta spence sqrtm stdtr stdtrit t_cdf t_isf t_logcdf
-    t_logsf t_ppf t_sf vector_integral wofz wrightomega yv bin_count scipy_solve
+    logm jv kn kv kve ndtri_exp odeint riemann_zeta solve_sylvester spence sqrtm stdtr stdtrit t_cdf
+    t_isf t_logcdf t_logsf t_ppf t_sf vector_integral wofz wrightomega yv bin_count scipy_solve
     """
 )
 # Operations whose derivatives need such a function.

@@ -1,6 +1,6 @@
 """The Sylvester equation A X + X B = Q, which the derivatives of matrix functions solve too."""
 
-import numpy as np
+from itertools import product
 
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
@@ -21,7 +21,7 @@ def _impl(xp, a, b, q):
     if q.ndim == 2:
         return solve(a, b, q)
     out = xp.empty(q.shape, dtype)
-    for place in np.ndindex(q.shape[:-2]):
+    for place in product(*map(range, q.shape[:-2])):
         out[place] = solve(a[place], b[place], q[place])
     return out
 
@@ -66,7 +66,14 @@ def _batch(args, mapped):
 
 
 def _source(write, a, b, q):
-    return f"{write.writer.module.imported('scipy.linalg', 'solve_sylvester')}({a}, {b}, {q})"
+    solve, names = write.writer.module.imported("scipy.linalg", "solve_sylvester"), [a, b, q]
+    types = [write.type(n) for n in range(3)]
+    if None not in types:
+        dtype = lapack_dtype(*types)
+        for n, aval in enumerate(types):
+            if aval.dtype != dtype:  # SciPy takes matrices of one dtype
+                names[n] = f"{names[n]}.astype('{dtype}')"
+    return f"{solve}({', '.join(names)})"
 
 
 solve_sylvester = define(
