@@ -123,7 +123,7 @@ class Chunks(WideLoops):
         buffers: list[str],
     ) -> None:
         """A loop over chunks of ``size`` elements; ``starts``: the first ones, by block."""
-        arrays, steps = self.kernel.arrays, self.names[self.kernel.extents[0]]
+        steps = self.names[self.kernel.extents[0]]
         self.open("chunks")
         ways = ", ".join([f"[{start}, %{block}]" for start, block in starts])
         first = self.value(f"phi i64 {ways}")
@@ -139,8 +139,24 @@ class Chunks(WideLoops):
             filled = self.value(f"add i64 {count}, {width - 1}")
             filled = self.value(f"and i64 {filled}, {-width}")
         is_whole = self.value(f"icmp eq i64 {count}, {filled}")
+        places, stores = self.chunk_places(start, count, is_whole, addresses, buffers)
+        self.call_loops(number, places, filled)
+        for store in stores:
+            self.emit(store)
+        self.emit(f"{following} = add i64 {start}, {size}")
+        self.emit(f"br i1 {is_last}, label %end, label %chunk")
+        self.open("end")
+        self.emit("ret void")
+
+    def chunk_places(
+        self, start: str, count: str, is_whole: str, addresses: list[str], buffers: list[str]
+    ) -> tuple[list[str], list[str]]:
+        """(where the loops find a chunk of each array, the calls that store results from buffers).
+
+        Writes the calls that copy operands to buffers.
+        """
         places, stores = [], []
-        for array, address, buffer in zip(arrays, addresses, buffers, strict=True):
+        for array, address, buffer in zip(self.kernel.arrays, addresses, buffers, strict=True):
             item, stride = array.dtype.itemsize, self.strides[array, 0]
             offset = self.value(f"mul i64 {start}, {stride}")
             place = self.value(f"getelementptr i8, ptr {address}, i64 {offset}")
@@ -152,13 +168,7 @@ class Chunks(WideLoops):
                 stores.append(f"call void @stored{item}{passed}")
             else:
                 self.emit(f"call void @loaded{item}{passed}")
-        self.call_loops(number, places, filled)
-        for store in stores:
-            self.emit(store)
-        self.emit(f"{following} = add i64 {start}, {size}")
-        self.emit(f"br i1 {is_last}, label %end, label %chunk")
-        self.open("end")
-        self.emit("ret void")
+        return places, stores
 
     def copying_functions(self, size: int, width: int) -> None:
         """The functions that copy elements of this size to a buffer, and from a buffer.
