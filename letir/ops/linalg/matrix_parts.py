@@ -201,7 +201,7 @@ def inverse_or_zero(x: Value) -> Value:
     return where(x == 0, 0, 1 / where(x == 0, 1, x))
 
 
-def lapack_dtype(*operands) -> np.dtype:
+def lapack_dtype(*operands: Any) -> np.dtype:
     """The dtype in which SciPy computes with these arrays or types; single precision stays."""
     result = np.result_type(*[x.dtype for x in operands])
     if result.kind in "biu":
