@@ -34,6 +34,7 @@ class VectorPlan:
     first step is meant. ``index``: that of the loop. ``reductions``: for each carried scalar the
     instruction that combines it with an element, and the scalar. ``itemsize``: of the largest
     scalars, in bytes; ``least``: of the smallest elements that are loaded or stored.
+    ``accumulates``: whether an array is both read and written.
     """
 
     invariant: tuple[Statement, ...]
@@ -42,10 +43,29 @@ class VectorPlan:
     reductions: tuple[tuple[Let, Scalar], ...]
     itemsize: int
     least: int
+    accumulates: bool
 
     def is_short(self) -> bool:
         """Whether further copies of the varying statements take little time to compile."""
         return len(self.varying) <= _SHORT
+
+
+@frozen
+class Steps:
+    """The steps of a loop from ``start`` to ``stop``, each of ``count`` vectors.
+
+    The limits are registers or numbers. ``is_masked``: whether lanes beyond ``stop`` are left out.
+    """
+
+    start: str
+    stop: str
+    count: int = 1
+    is_masked: bool = False
+
+    def length(self) -> int | None:
+        """The number of elements, if it is known."""
+        is_known = self.start.isdigit() and self.stop.isdigit()
+        return int(self.stop) - int(self.start) if is_known else None
 
 
 def vector_plan(loop: Loop, strides: dict[tuple[Array, int], str]) -> VectorPlan | None:
@@ -93,6 +113,7 @@ class _Planner:
             tuple([(self.reductions[then], scalar) for scalar, _, then, _ in loop.carried]),
             max([scalar.dtype.itemsize for scalar in scalars]),
             min(accesses),
+            any(isinstance(x, Load) and x.array in self.written for x in self.varying),
         )
 
     def takes(self, statement: Statement) -> bool:

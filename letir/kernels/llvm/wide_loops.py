@@ -6,13 +6,14 @@ vectors too, of which a mask leaves out some lanes.
 """
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from letir.kernels.llvm.interleaving import COMMON, Vectors, interleave_count
 from letir.kernels.llvm.llvm_types import memory_type, number_text, type_text, vector_type
 from letir.kernels.llvm.vector_loops import VectorLoops
 from letir.kernels.llvm.vectorisation import (
     IDEMPOTENT,
+    Steps,
     VectorPlan,
     VectorStatement,
     vector_plan,
@@ -34,24 +35,6 @@ _MOST_LEFT = 12  # statements of a loop that LLVM need not improve
 _MOST_VECTORS = 4  # in a step of a short loop or of a reduction
 
 
-@frozen
-class Steps:
-    """The steps of a loop from ``start`` to ``stop``, each of ``count`` vectors.
-
-    The limits are registers or numbers. ``is_masked``: whether lanes beyond ``stop`` are left out.
-    """
-
-    start: str
-    stop: str
-    count: int = 1
-    is_masked: bool = False
-
-    def length(self) -> int | None:
-        """The number of elements, if it is known."""
-        is_known = self.start.isdigit() and self.stop.isdigit()
-        return int(self.stop) - int(self.start) if is_known else None
-
-
 @define(eq=False)
 class WideLoops(VectorLoops):
     """Writes innermost loops with steps of several vectors.
@@ -59,8 +42,9 @@ class WideLoops(VectorLoops):
     ``plan``: of the loop being written, or None. ``places``: the addresses of the elements that
     the first step accesses. ``wide``: the scalars that are vectors. ``splats``: vectors with one
     number in all lanes, which are written ``ahead`` of the loop. ``lanes_left``: the register of
-    the mask of lanes that are not left out, "" if none is. ``leaves_loops``: whether innermost
-    loops were written that LLVM may improve; ``has_vectors``: whether others were.
+    the mask of lanes that are not left out, "" if none is. ``first_element``: where a loop over
+    single elements starts, "" in other loops. ``leaves_loops``: whether innermost loops were
+    written that LLVM may improve; ``has_vectors``: whether others were.
     """
 
     vectors: Vectors = COMMON
@@ -70,6 +54,7 @@ class WideLoops(VectorLoops):
     splats: dict[tuple[str, str, int], str] = field(factory=dict)
     ahead: list[str] = field(factory=list)
     lanes_left: str = ""
+    first_element: str = ""
     leaves_loops: bool = False
     has_vectors: bool = False
 
@@ -152,25 +137,52 @@ class WideLoops(VectorLoops):
         parts = self.run_steps(steps, [[start] * steps.count for start in starts], bases)
         totals = [self.joined(let, own) for let, own in zip(lets, parts, strict=True)]
         rest = Steps(whole, extent, is_masked=True)
-        if plan.is_short() and rest.length() and not totals:
+        start = ""
+        if whole == extent or rest.length() == 0:
+            pass
+        elif plan.is_short() and rest.length() and not totals:
             self.last_elements(int(whole), int(extent), bases)
-        elif whole != extent and rest.length() != 0:
+        elif plan.accumulates:
+            start = self.value(f"and i64 {extent}, {-lanes}")
+            totals = self.single_vectors(Steps(whole, start), totals, bases)
+        else:
             self.prefetch_places(whole)
-            totals = [x for (x,) in self.run_steps(rest, [[x] for x in totals], bases)]
+            totals = self.single_vectors(rest, totals, bases)
         self.plan, self.lanes = None, 1
         self.lines[at:at] = self.ahead
         self.splats, self.ahead = {}, []
-        return [
+        totals = [
             self.over_lanes(let, self.operand(x), total, lanes)
             for let, x, total in zip(lets, firsts, totals, strict=True)
         ]
+        return self.single_elements(loop, start, totals, bases) if start else totals
 
-    def last_elements(self, start: int, stop: int, bases: dict) -> None:
-        """The elements from ``start`` to ``stop`` in vectors of 8, 4 and 2, for example.
+    def single_vectors(self, steps: Steps, totals: list[str], bases: dict) -> list[str]:
+        """A loop with one vector in each step."""
+        return [x for (x,) in self.run_steps(steps, [[x] for x in totals], bases)]
+
+    def single_elements(self, loop: Loop, start: str, totals: list[str], bases: dict) -> list[str]:
+        """A loop from ``start`` over the elements that do not fill a vector.
 
         A processor waits before it reads again what was stored under a mask, such as the sums of
         columns in the next row.
         """
+        firsts = [Scalar(scalar.dtype, "") for scalar, *_ in loop.carried]
+        self.names.update(zip(firsts, totals, strict=True))
+        carried = [
+            (scalar, first, then, result)
+            for (scalar, _, then, result), first in zip(loop.carried, firsts, strict=True)
+        ]
+        general, self.is_general, self.first_element = self.is_general, True, start
+        super().loop(evolve(loop, carried=tuple(carried)), bases)
+        self.is_general, self.first_element = general, ""
+        return [self.names[result] for *_, result in carried]
+
+    def steps_of(self, loop: Loop) -> tuple[str, str]:
+        return (self.first_element, "1") if self.first_element else super().steps_of(loop)
+
+    def last_elements(self, start: int, stop: int, bases: dict) -> None:
+        """The elements from ``start`` to ``stop`` in vectors of 8, 4 and 2, for example."""
         while start < stop:
             self.lanes = max(2, 1 << ((stop - start).bit_length() - 1))
             is_masked = stop - start < self.lanes

@@ -178,6 +178,44 @@ def test_reductions_of_vectors_are_those_of_elements(name, dtype, length):
         assert np.array_equal(z, found[1]), n
 
 
+@pytest.mark.parametrize("length", [None, 13, 40])
+@pytest.mark.parametrize("has_total", [False, True])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+def test_sums_over_columns_are_those_of_elements(dtype, has_total, length):
+    kind, axis = np.dtype(dtype), str(length or "n")
+    x = Array("x", kind, ("o", "m", axis))
+    y = Array("y", kind, ("o", axis), is_written=True)
+    total = Array("t", kind, ("o",), is_written=True)
+    b = Builder()
+    o, m, n = [b.extent(name) for name in "omn"]
+    extent, zero = n if length is None else b.number(length, INDEX), b.number(0, kind)
+    with b.loop(o, is_parallel=False) as k:
+        with b.loop(extent) as j:
+            b.store(y, (k, j), zero)
+        with b.loop(m, zero, is_parallel=False) as rows:
+            with b.loop(extent, *[rows.carried[0]] * has_total) as loop:
+                j = loop.index if has_total else loop
+                value = b.load(x, (k, rows.index, j))
+                b.store(y, (k, j), b.add(b.load(y, (k, j)), value))
+                if has_total:
+                    is_float = kind.kind == "f"
+                    loop.next(b.let("add", loop.carried[0], value, reassociates=is_float))
+            rows.next(loop.results[0] if has_total else rows.carried[0])
+        b.store(total, (k,), rows.results[0])
+    extents, body = (o, m, n)[: 2 if length else 3], b.statements()
+    made = Kernel("columns", (x, y, total), extents, body, takes_contiguous=True, is_flat=True)
+    run = ufunc_of(made, f"(m,{axis})->({axis}),()")
+
+    for n in [length] if length else LENGTHS:
+        given = np.random.default_rng(n).integers(0, 9, (2, 5, n)).astype(dtype)
+        columns, totals = np.zeros((2, n), dtype), np.zeros(2, dtype)
+        run_kernel(made, given, columns, totals, o=2, m=5, n=n)
+        found = run(given)
+        assert np.array_equal(columns, found[0]), n
+        assert np.array_equal(totals, found[1]), n
+        assert np.array_equal(given.sum(axis=1, dtype=dtype), found[0]), n
+
+
 def test_elements_that_fill_a_step_raise_no_errors():
     ufunc = ufunc_of(kernel_of("log", F8))
 
