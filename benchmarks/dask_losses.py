@@ -1,11 +1,9 @@
 """A loss of many rows on Dask arrays: beside a gradient written by hand, and by more workers.
 
 ``python -m benchmarks.dask_losses [ROWS]`` prints ratios of wall-clock times, medians of rounds in
-which the sides alternate.
+which the sides alternate. Kernels in workers should compute in one thread: LETIR_NUM_THREADS=1.
 """
 
-import contextlib
-import functools
 import sys
 import time
 from collections.abc import Callable
@@ -82,37 +80,32 @@ def losses(count: int, blocks: int) -> dict[str, tuple]:
 
 
 def by_workers(name: str, count: int, blocks: int) -> str:
-    """The speed of two worker processes over that of one, whose rounds alternate."""
-    import distributed
-
-    steps: list[Callable] = []
-    with contextlib.ExitStack() as stack:
-        for n in (1, 2):
-            options = {"n_workers": n, "threads_per_worker": 1, "dashboard_address": None}
-            cluster = stack.enter_context(distributed.LocalCluster(**options))
-            client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
-            steps.append(functools.partial(_step, client, *losses(count, blocks)[name]))
-        for step in steps:
-            step(persists=True)
-        turns = [[step() for step in steps] for _ in range(_ROUNDS)]
-    one, two = map(median, zip(*turns, strict=True))
-    ratio = median(a / b for a, b in turns)
+    """The speed of two worker processes over that of one; one cluster runs at a time."""
+    rounds = [
+        [_median_step(name, count, blocks, workers) for workers in (1, 2)] for _ in range(_ROUNDS)
+    ]
+    one, two = map(median, zip(*rounds, strict=True))
+    ratio = median(a / b for a, b in rounds)
     return (
         f"{name}, {count} rows in {blocks} blocks: two workers {ratio:.2f} x the speed of one, "
         f"{one:.2f} s and {two:.2f} s"
     )
 
 
-_kept: dict = {}  # client -> (step, data on its workers)
+def _median_step(name: str, count: int, blocks: int, workers: int) -> float:
+    """The time of a step on a cluster of this many processes that hold the data."""
+    import distributed
 
-
-def _step(client, loss: Callable, w, data: tuple, persists: bool = False) -> float:
-    """The time of a step on a client's workers."""
-    with client.as_current():
-        if persists:
-            _kept[client] = lt.dask.value_and_grad(loss), client.persist(data)
-        step, there = _kept[client]
-        return seconds(step, w, *there)
+    options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        client.as_current(),
+    ):
+        loss, w, data = losses(count, blocks)[name]
+        step, there = lt.dask.value_and_grad(loss), client.persist(data)
+        step(w, *there)
+        return median(seconds(step, w, *there) for _ in range(_ROUNDS))
 
 
 def main() -> None:
