@@ -31,7 +31,7 @@ of NumPy is missing.
 - *batch*: `vmap` gives the same results as a loop.
 - *complex*: the function and its derivative work on complex numbers. A dash: NumPy's function does not take complex numbers.
 
-The table tests single calls. `tests/programs` tests whole programs: 420 ordinary NumPy programs (layers and models, filters,
+The table tests single calls. `tests/programs` tests whole programs: 450 ordinary NumPy programs (layers and models, filters,
 simulations, optimisers, codes, table algorithms) record, replay, compile and differentiate unchanged.
 
 Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.
@@ -57,12 +57,16 @@ REST = """
 | `np.longdouble`, `np.clongdouble` | their precision depends on the machine, and programs are saved to files | `float64` |
 | dates, strings, objects, structured and masked arrays, `np.matrix` | programs compute with numbers | encode them first: `x["field"]`, `x.filled(0)`, `np.asarray(x)` |
 | `np.linalg.qr(mode="raw")` | only LAPACK can use its Householder vectors | `mode="reduced"` |
+| `kind(x)`, where `kind = np.float32` is a local variable, an attribute or an item | the class is written in C and makes an ordinary number | `np.float32(x)`, or make `kind` a global, a captured variable or a default value |
 | `np.frompyfunc` | it makes arrays of objects | `np.vectorize` |
 | `x.view(dtype)`, `x.dumps()`, `x.data`, `x.ctypes`, `np.frombuffer(x.tobytes())` | the bits of one call would become constants of the program | `x.astype(dtype)`, or call them on the result |
 | `x.shape = ...` of an argument, `x.resize(...)` to another number of elements unless `x` is a new array of one axis and `refcheck=False` | the caller's array, or a view, would change | `x = x.reshape(...)`, `x = np.resize(x, shape)` |
 | `x.flags.writeable = ...` of a view | it would change this view only, not the array | copy the view first |
 | `np.nditer` with buffers, casts, external loops, or not in C order | the iteration depends on the memory layout | `np.ndindex(x.shape)` |
 | `np.load`, `np.save`, `open` on traced values | files would be read or written during recording only | read and write them outside of the function |
+
+Where NumPy raises `UFuncTypeError`, a private class, `trace` and the transforms raise a `TypeError`, `lt.DTypeError`; a clause
+`except UFuncTypeError` of the recorded function does not catch it. `jit` runs such a function as Python.
 
 NumPy leaves some elements uninitialised (`np.empty`, `np.log(x, where=mask)` without `out`); in programs they are 0.
 """

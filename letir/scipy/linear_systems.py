@@ -1,6 +1,6 @@
 """Linear systems and matrices of special form in ``scipy.linalg``, for traced values.
 
-They are written with NumPy's functions: slower than LAPACK's routines for such matrices, but
+Most are written with NumPy's functions: slower than LAPACK's routines for such matrices, but
 differentiable.
 """
 

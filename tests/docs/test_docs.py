@@ -7,6 +7,8 @@ import math
 import operator
 import re
 import runpy
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +80,17 @@ def test_examples_print_what_the_page_says(page):
 def test_the_page_of_operations_is_up_to_date():
     """If this fails: python docs/make_operations.py."""
     assert OPERATIONS["page"]() == text_of("docs/operations.md")
+
+
+def test_the_page_on_numpy_is_up_to_date():
+    """If this fails: python docs/make_numpy.py."""
+    code = "import runpy; print(runpy.run_path('docs/make_numpy.py')['page'](), end='')"
+
+    command = [sys.executable, "-W", "ignore", "-c", code]
+
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert made.stdout == text_of("docs/numpy.md")
 
 
 def test_the_reference_of_public_names_is_up_to_date():

@@ -6,6 +6,7 @@ makes the difference visible, the program gets a guard.
 """
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,21 +75,28 @@ def array_like(trace: "Trace", base: "Tracer", local: Local) -> "np.ndarray | No
 
 def _is_in_c_order(trace, local: Local) -> bool:
     """Whether a value certainly has C order if all arguments do."""
-    makers = _makers(trace)
-    todo = [local]
-    visited = set()
+    visited = _visited(trace, local, trace.known_in_c_order, _values_that_decide)
+    trace.known_in_c_order |= visited or set()
+    return visited is not None
+
+
+def _visited(trace, local: Local, known: set, deciding_values: Callable) -> "set[Local] | None":
+    """The values on which the order of ``local`` depends, up to ``known`` ones, by the function
+    ``deciding_values(bind, local)``; None if it returns None for one of them.
+    """
+    makers, todo = _makers(trace), [local]
+    visited: set[Local] = set()
     while todo:
-        local = todo.pop()
-        local = trace.as_another.get(local, local)
-        if local in visited or local in trace.known_in_c_order:
+        current = todo.pop()
+        current = trace.as_another.get(current, current)
+        if current in visited or current in known:
             continue
-        visited.add(local)
-        deciding = _values_that_decide(makers.get(local), local)
+        visited.add(current)
+        deciding = deciding_values(makers.get(current), current)
         if deciding is None:
-            return False
+            return None
         todo += deciding
-    trace.known_in_c_order |= visited
-    return True
+    return visited
 
 
 def _makers(trace) -> dict:
@@ -146,18 +154,16 @@ def _may_have_other_order(trace: "Trace", local: Local) -> bool:
     Unlike for ``_is_in_c_order``, a view that skips elements counts as in C order if the array has
     it: what is computed of the view has C order.
     """
-    makers, todo, visited = _makers(trace), [local], set()
-    while todo:
-        current = todo.pop()
-        current = trace.as_another.get(current, current)
-        if current in visited or current in trace.without_other_order:
-            continue
-        visited.add(current)
-        deciding = _values_that_may_reorder(makers.get(current), current)
-        if deciding is None or not trace.with_other_order.isdisjoint(deciding):
-            trace.with_other_order.add(local)
-            return True
-        todo += deciding
+    others = trace.with_other_order
+
+    def deciding_values(bind, current: Local) -> "list[Local] | None":
+        deciding = _values_that_may_reorder(bind, current)
+        return deciding if deciding is None or others.isdisjoint(deciding) else None
+
+    visited = _visited(trace, local, trace.without_other_order, deciding_values)
+    if visited is None:
+        others.add(local)
+        return True
     trace.without_other_order |= visited
     return False
 
